@@ -1,0 +1,40 @@
+# Every target sets up what it needs on a fresh machine: a virtual environment with pinned, hashed packages.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench lock clean
+
+demo: $(READY)
+	$(BIN)/pmbandits demo --out out/demo.png
+
+test: $(READY) lint
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+$(READY): requirements-dev.txt pyproject.toml
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pmbandits needs Python 3.11 or newer; set PYTHON=python3.11')"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+# Pin anew. Needs the network; the result names no index.
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lock/bin/uv pip compile requirements-dev.in --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-annotate --quiet --upgrade --custom-compile-command "make lock" -o requirements-dev.txt
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,22 @@
+"""``make bench``: every table of the project in one run, each with the limit it is measured against."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+from benchmarks import foundation
+
+ROOMS = {"foundation": foundation.tables}
+
+
+def main() -> None:
+    console = Console(width=110)
+    wanted = sys.argv[1:] or list(ROOMS)
+    for name in wanted:
+        for table in ROOMS[name]():
+            console.print(table)
+
+
+main()

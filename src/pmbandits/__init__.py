@@ -1,0 +1,126 @@
+"""pmbandits: preference-centric bandits.
+
+State what you value about rewards as a preference metric, and learn the mixture of arms that is best for it.
+Importing this package is light: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pmbandits.arms import Bandit, utility, wasserstein_constant
+    from pmbandits.metrics import (
+        PHT,
+        CVaR,
+        Distortion,
+        DualPower,
+        ExpectedShortfall,
+        GiniDeviation,
+        GiniShortfall,
+        Holder,
+        InterESRange,
+        InterQuantileRange,
+        InvertedS,
+        LowerCVaR,
+        Mean,
+        MeanMedianDeviation,
+        Quadratic,
+        TsallisPastEntropy,
+        TverskyKahneman,
+        VaR,
+        WangRightTail,
+        WangTransform,
+        metric,
+    )
+    from pmbandits.oracle import Best, Gaps, gaps, oracle
+    from pmbandits.plots import plot_mixture
+    from pmbandits.simplex import etc_grid, grid_size, ucb_grid
+    from pmbandits.supports import Binary, Finite, Interval, Real, Support
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
+    "pmbandits.metrics": (
+        "CVaR",
+        "Distortion",
+        "DualPower",
+        "ExpectedShortfall",
+        "GiniDeviation",
+        "GiniShortfall",
+        "Holder",
+        "InterESRange",
+        "InterQuantileRange",
+        "InvertedS",
+        "LowerCVaR",
+        "Mean",
+        "MeanMedianDeviation",
+        "PHT",
+        "Quadratic",
+        "TsallisPastEntropy",
+        "TverskyKahneman",
+        "VaR",
+        "WangRightTail",
+        "WangTransform",
+        "metric",
+    ),
+    "pmbandits.oracle": ("Best", "Gaps", "gaps", "oracle"),
+    "pmbandits.plots": ("plot_mixture",),
+    "pmbandits.simplex": ("etc_grid", "grid_size", "ucb_grid"),
+    "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [  # noqa: PLE0604
+    "PHT",
+    "Bandit",
+    "Best",
+    "Binary",
+    "CVaR",
+    "Distortion",
+    "DualPower",
+    "ExpectedShortfall",
+    "Finite",
+    "Gaps",
+    "GiniDeviation",
+    "GiniShortfall",
+    "Holder",
+    "InterESRange",
+    "InterQuantileRange",
+    "Interval",
+    "InvertedS",
+    "LowerCVaR",
+    "Mean",
+    "MeanMedianDeviation",
+    "Quadratic",
+    "Real",
+    "Support",
+    "TsallisPastEntropy",
+    "TverskyKahneman",
+    "VaR",
+    "WangRightTail",
+    "WangTransform",
+    "etc_grid",
+    "gaps",
+    "grid_size",
+    "metric",
+    "oracle",
+    "plot_mixture",
+    "ucb_grid",
+    "utility",
+    "wasserstein_constant",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value  # the next use finds it here
+        return value
+    raise AttributeError(f"module 'pmbandits' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,106 @@
+"""Validation of what users give, in one place: each failure is one sentence that names the parameter and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+# Weights that come from decimal fractions (0.1 three times and 0.7) miss 1 by rounding only.
+WEIGHT_TOLERANCE = 1e-9
+
+
+def number(name: str, value: Any) -> float:
+    """A finite real number, or an error that names the parameter."""
+    if isinstance(value, (bool, str)) or not np.isscalar(value) or np.iscomplexobj(value):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    result = float(value)  # type: ignore[arg-type]
+    if not np.isfinite(result):
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    return result
+
+
+def within(
+    name: str,
+    value: Any,
+    lo: float = -np.inf,
+    hi: float = np.inf,
+    *,
+    open_lo: bool = False,
+    open_hi: bool = False,
+    hint: str = "",
+) -> float:
+    """A number in an interval; the message prints the interval as a reader would write it."""
+    result = number(name, value)
+    low_ok = result > lo if open_lo else result >= lo
+    high_ok = result < hi if open_hi else result <= hi
+    if not (low_ok and high_ok):
+        left = "(" if open_lo or lo == -np.inf else "["
+        right = ")" if open_hi or hi == np.inf else "]"
+        raise ValueError(f"{name} must lie in {left}{lo:g}, {hi:g}{right}, got {value!r}.{' ' + hint if hint else ''}")
+    return result
+
+
+def whole(name: str, value: Any, lo: int, hi: int | None = None) -> int:
+    """A whole number with a lower and maybe an upper limit."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if value < lo or (hi is not None and value > hi):
+        limit = f"at least {lo}" if hi is None else f"between {lo} and {hi}"
+        raise ValueError(f"{name} must be {limit}, got {value!r}.")
+    return int(value)
+
+
+def numbers(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
+    """A one-dimensional array of finite numbers; says where the first bad one is."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, got {type(values).__name__} {_short(values)}.") from None
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
+    if array.size < minimum:
+        what = "empty" if array.size == 0 else f"of length {array.size}"
+        raise ValueError(f"{name} is {what}; give at least {minimum} value{'s' if minimum > 1 else ''}.")
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(
+            f"{name} must be finite, but has {np.count_nonzero(~finite)} NaN or infinite "
+            f"value(s), the first at position {bad} ({array[bad]}); remove or repair them."
+        )
+    return array
+
+
+def weights(values: ArrayLike, size: int, *, name: str = "weights", of: str = "arms") -> FloatArray:
+    """Mixing weights: as many as arms, none negative, adding up to 1."""
+    array = numbers(name, values)
+    if array.size != size:
+        raise ValueError(f"{name} has {array.size} entries for {size} {of}; give one weight each.")
+    if (array < 0).any():
+        bad = int(np.argmax(array < 0))
+        raise ValueError(f"{name} must not be negative, but entry {bad} is {array[bad]:g}.")
+    total = float(array.sum())
+    if abs(total - 1.0) > WEIGHT_TOLERANCE:
+        raise ValueError(f"{name} must add up to 1, but add up to {total:.12g}; divide them by their sum.")
+    return array / total
+
+
+def choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> str:
+    """One of a few words; an unknown one gets the nearest as a suggestion."""
+    known: Sequence[str] = list(options)
+    if value in known:
+        return str(value)
+    near = difflib.get_close_matches(str(value).lower(), known, n=1, cutoff=0.4)
+    suggestion = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"unknown {kind or name} {value!r}.{suggestion} Known: {', '.join(known)}.")
+
+
+def _short(value: Any, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,59 @@
+"""The one decorator for compiled kernels, with a disk cache that cannot go stale.
+
+numba notices when the file of a cached function changes, but not when a helper in *another* file does: the old
+machine code then answers for the new source. So the cache folder is named after a hash of every source file of
+the package that holds a kernel. ``PMBANDITS_CACHE_DIR`` moves it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+PACKAGE = Path(__file__).parent
+_MARK = b"@kernel"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """Hash of the files that contain a kernel, in an order that does not depend on the file system."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        source = path.read_bytes()
+        if _MARK in source:
+            digest.update(path.name.encode() + b"\0" + source + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> Path:
+    """Where compiled kernels of exactly this source are kept."""
+    base = os.environ.get("PMBANDITS_CACHE_DIR")
+    if base is None:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        base = os.path.join(home, "pmbandits")
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return Path(base) / f"{fingerprint(PACKAGE.rglob('*.py'))}-{version}"
+
+
+def kernel(function: F) -> F:
+    """Compile a function with numba on first use and keep the result on disk.
+
+    Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic
+    (no fast-math): a result must be the same to the last bit wherever it is computed.
+    """
+    import numba
+
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder())
+    try:
+        compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled

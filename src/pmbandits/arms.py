@@ -1,0 +1,215 @@
+"""Bandits: arms whose distributions are known, to sample from and to measure against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.metrics import laws as _laws
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.laws import Atoms, Law
+from pmbandits.metrics.pool import wasserstein_pairs
+from pmbandits.metrics.value import value_of_mixture
+from pmbandits.supports import Binary, Finite, Interval, Real, Support
+
+Rng = int | np.random.Generator | None
+
+
+class Bandit:
+    """Arms with known distributions.
+
+    Parameters
+    ----------
+    arms : one frozen ``scipy.stats`` distribution or one sample (array of numbers) for each arm.
+    names : a name for each arm; default ``"arm 0"``, ``"arm 1"``, …
+    support : where rewards lie; inferred where that is possible: two atoms 0 and 1, finitely many atoms, a bounded
+        interval, or normal arms (sub-Gaussian with the largest standard deviation). Else ``None``.
+
+    Examples
+    --------
+    >>> import scipy.stats as st
+    >>> import pmbandits as pmb
+    >>> pmb.Bandit([st.norm(1), st.norm(3), st.norm(5)], names=["low", "mid", "high"])
+    Bandit(low: norm(1), mid: norm(3), high: norm(5); support Real(sigma=1.0))
+    """
+
+    def __init__(
+        self, arms: Sequence[Any], names: Sequence[str] | None = None, *, support: Support | None = None
+    ) -> None:
+        if isinstance(arms, (str, bytes, Mapping)) or not hasattr(arms, "__len__") or len(arms) == 0:
+            raise ValueError("a Bandit needs at least one arm: a list of scipy.stats distributions or samples.")
+        self.names = _names(names, len(arms))
+        self.laws: tuple[Law, ...] = tuple(_law(arm, name) for arm, name in zip(arms, self.names, strict=True))
+        self.support = support if support is not None else _infer(self.laws)
+        if support is not None:
+            _agree(support, self.laws, self.names)
+
+    @classmethod
+    def bernoulli(cls, means: ArrayLike, names: Sequence[str] | None = None) -> Bandit:
+        """Arms that pay 1 with the given probabilities and 0 otherwise.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Bandit.bernoulli([0.4, 0.9])
+        Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
+        """
+        p = _check.numbers("means", means)
+        for k, mean in enumerate(p):
+            _check.within(f"mean of Bernoulli arm {k}", float(mean), 0.0, 1.0)
+        return cls([_laws.bernoulli(float(mean)) for mean in p], names, support=Binary())
+
+    @classmethod
+    def from_samples(cls, samples: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> Bandit:
+        """Arms that draw from logged rewards, each equally likely.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Bandit.from_samples({"a": [0, 1, 1], "b": [2, 0, 5]}).names
+        ('a', 'b')
+        """
+        if isinstance(samples, Mapping):
+            return cls(list(samples.values()), [str(k) for k in samples])
+        return cls(samples)
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return len(self.laws)
+
+    def __len__(self) -> int:
+        return len(self.laws)
+
+    def index(self, arm: int | str) -> int:
+        """The position of an arm given by position or name.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Bandit.bernoulli([0.4, 0.9], names=["a", "b"]).index("b")
+        1
+        """
+        return arm_index(arm, self.names)
+
+    def sample(self, arm: int | str, size: int = 1, rng: Rng = None) -> FloatArray:
+        """Rewards of one arm; the same ``rng`` seed gives the same rewards.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Bandit.bernoulli([0.4, 1.0]).sample(1, size=3, rng=0)
+        array([1., 1., 1.])
+        """
+        size = _check.whole("size", size, 0)
+        return self.laws[self.index(arm)].sample(size, np.random.default_rng(rng))
+
+    def sample_mixture(
+        self, weights: ArrayLike, size: int = 1, rng: Rng = None
+    ) -> tuple[NDArray[np.int64], FloatArray]:
+        """Arms drawn with the given weights, and the rewards they pay."""
+        mix = _check.weights(weights, self.n_arms)
+        size = _check.whole("size", size, 0)
+        generator = np.random.default_rng(rng)
+        arms = generator.choice(self.n_arms, size=size, p=mix)
+        rewards = np.empty(size)
+        for arm, law in enumerate(self.laws):
+            mine = arms == arm
+            rewards[mine] = law.sample(int(mine.sum()), generator)
+        return arms, rewards
+
+    def __repr__(self) -> str:
+        parts = [f"{name}: {law.describe()}" for name, law in zip(self.names, self.laws, strict=True)]
+        if len(parts) > 6:
+            parts = [*parts[:5], f"… {len(parts) - 5} more"]
+        known = f"support {self.support!r}" if self.support is not None else "support unknown"
+        return f"Bandit({', '.join(parts)}; {known})"
+
+
+def utility(metric: Distortion, bandit: Bandit, weights: ArrayLike) -> float:
+    """V(weights, arms): U_h of the mixture of the arms (``eq:V``).
+
+    >>> import pmbandits as pmb
+    >>> round(pmb.utility(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
+    0.25
+    """
+    mix = _check.weights(weights, bandit.n_arms)
+    return value_of_mixture(metric, list(bandit.laws), mix)
+
+
+def wasserstein_constant(bandit: Bandit) -> float:
+    """W of the arms (``eq:W``): the largest W1 distance of two mixtures by the L1 distance of their weights.
+
+    It is attained at vertices: half the largest Wasserstein distance between two arms. For arms that are
+    1-sub-Gaussian around 0 it is at most √(2π) (``theorem:W``); arms with far means exceed that.
+
+    >>> import pmbandits as pmb
+    >>> round(pmb.wasserstein_constant(pmb.Bandit.bernoulli([0.4, 0.9])), 12)
+    0.25
+    """
+    return 0.5 * float(wasserstein_pairs(list(bandit.laws)).max())
+
+
+def arm_index(arm: int | str, names: Sequence[str]) -> int:
+    """Position of an arm given by position or by name, or an error that lists what there is."""
+    if isinstance(arm, str):
+        if arm in names:
+            return list(names).index(arm)
+        return int(_check.choice("arm", arm, names, kind="arm"))
+    if isinstance(arm, (bool, np.bool_)) or not isinstance(arm, (int, np.integer)):
+        raise TypeError(f"an arm is given by its position or its name, got {arm!r}.")
+    if not 0 <= arm < len(names):
+        raise IndexError(f"there is no arm {arm}; arms are numbered 0 to {len(names) - 1}.")
+    return int(arm)
+
+
+def _names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"arm {k}" for k in range(count))
+    given = tuple(str(name) for name in names)
+    if len(given) != count:
+        raise ValueError(f"{len(given)} names were given for {count} arms; give one each.")
+    if len(set(given)) != count:
+        twice = next(name for name in given if given.count(name) > 1)
+        raise ValueError(f"arm names must differ, but {twice!r} occurs twice.")
+    return given
+
+
+def _law(arm: Any, name: str) -> Law:
+    if isinstance(arm, Atoms) or _laws.is_distribution(arm) or hasattr(arm, "xk"):
+        return _laws.as_law(arm, name=name)
+    if callable(getattr(arm, "freeze", None)):
+        raise TypeError(f"{name} is {arm.name!r} without parameters; freeze it, for example scipy.stats.norm(0, 1).")
+    return _laws.from_sample(arm, name=f"the sample of {name}")
+
+
+def _infer(laws: Sequence[Law]) -> Support | None:
+    if all(isinstance(law, Atoms) for law in laws):
+        atoms = np.unique(np.concatenate([law.breaks() for law in laws]))
+        if np.isin(atoms, (0.0, 1.0)).all():
+            return Binary()
+        return Finite(atoms) if atoms.size > 1 else None
+    lo, hi = min(law.lo for law in laws), max(law.hi for law in laws)
+    if np.isfinite(lo) and np.isfinite(hi):
+        return Interval(lo, hi)
+    sigma = 0.0
+    for law in laws:
+        if isinstance(law, Atoms):
+            sigma = max(sigma, 0.5 * (law.hi - law.lo))  # Hoeffding's lemma
+        elif np.isfinite(law.hi - law.lo):
+            sigma = max(sigma, 0.5 * (law.hi - law.lo))
+        elif law.frozen.dist.name == "norm":
+            sigma = max(sigma, float(law.frozen.std()))
+        else:
+            return None  # not known to be sub-Gaussian: the user must say
+    return Real(sigma)
+
+
+def _agree(support: Support, laws: Sequence[Law], names: Sequence[str]) -> None:
+    for law, name in zip(laws, names, strict=True):
+        if isinstance(law, Atoms):
+            inside = bool(np.all(support.contains(law.x[law.p > 0.0])))
+        else:
+            inside = law.lo >= support.lo and law.hi <= support.hi and not isinstance(support, (Binary, Finite))
+        if not inside:
+            raise ValueError(
+                f"{name} ({law.describe()}) pays rewards outside the declared support {support!r}; "
+                "declare a wider support."
+            )

@@ -1,0 +1,183 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pmbandits import __version__
+from pmbandits.cli.arms import HELP, describe_parameters, parse_arms
+
+app = typer.Typer(
+    help="Preference-centric bandits: the mixture of arms that is best for what you value.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+out = Console()
+err = Console(stderr=True)
+
+
+def run() -> None:
+    """Bad input is one sentence on standard error and exit code 2; everything else is a bug and shows itself."""
+    try:
+        app()
+    except (ValueError, TypeError, IndexError) as error:
+        err.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        err.print("interrupted")
+        sys.exit(130)
+
+
+def _version(show: bool) -> None:
+    if show:
+        out.print(f"pmbandits {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def metrics(
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the preference metrics with their shape and meaning."""
+    from pmbandits.metrics.registry import ALIASES, FAMILIES
+
+    if json_output:
+        rows = [
+            {"name": c.name, "parameters": describe_parameters(c), "h": c.formula, "meaning": c.meaning, "use": c.use}
+            for c in FAMILIES
+        ]
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        return
+    table = Table(title="Preference metrics", caption="Use: pmbandits oracle --metric NAME, or NAME(parameters)")
+    for head in ("name", "parameters", "h(u)", "best is", "meaning", "use it"):
+        table.add_column(head, overflow="fold")
+    for cls in FAMILIES:
+        table.add_row(
+            cls.name, describe_parameters(cls), cls.formula, _mixture_or_arm(cls), cls.meaning, cls.use
+        )
+    out.print(table)
+    out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
+
+
+_EXAMPLES = {
+    "dual_power": {"s": 2.0},
+    "quadratic": {"s": 0.5},
+    "cvar": {"c": 0.9},
+    "pht": {"s": 0.5},
+    "var": {"c": 0.9},
+    "lower_cvar": {"alpha": 0.1},
+    "gini_shortfall": {"p": 0.5, "loading": 0.25},
+    "inverted_s": {"beta": 0.5},
+    "tsallis_past_entropy": {"alpha": 1.0},
+    "wang_transform": {"shift": 0.5},
+    "tversky_kahneman": {"gamma": 0.61},
+}
+
+
+def _mixture_or_arm(cls: type) -> str:
+    from pmbandits.metrics import metric
+
+    name: str = cls.name  # type: ignore[attr-defined]
+    shape = metric(name, **_EXAMPLES.get(name, {})).shape
+    if name == "wang_transform":
+        return "concave if shift > 0, else convex"
+    words = {"concave": "often a mixture", "convex": "one arm", "linear": "one arm", "neither": "either"}
+    return f"{shape}: {words[shape]}"
+
+
+@app.command()
+def oracle(
+    metric_text: Annotated[
+        str, typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', '0.7*mean+0.3*cvar(0.9)'.")
+    ],
+    arms: Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")],
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also save a picture of the utility of mixtures.")] = None,
+) -> None:
+    """The best mixture of known arms, and what it gains over the best single arm."""
+    import numpy as np
+
+    from pmbandits.metrics import metric
+    from pmbandits.oracle import oracle as solve
+    from pmbandits.oracle import utilities
+
+    preference = metric(metric_text)
+    bandit = parse_arms(arms)
+    best = solve(preference, bandit)
+    singles = utilities(preference, bandit, np.eye(bandit.n_arms))
+    if plot is not None:
+        _save_mixture(preference, bandit, plot)
+    if json_output:
+        answer = {
+            "metric": preference.to_dict(),
+            "arms": list(bandit.names),
+            "weights": best.weights.tolist(),
+            "value": best.value,
+            "gap": best.gap if best.certified else None,
+            "certified": best.certified,
+            "is_mixture": best.is_mixture,
+            "best_arm": bandit.names[best.best_arm],
+            "best_arm_value": best.best_arm_value,
+            "gain": best.gain,
+            "unique": best.unique,
+            "alternative": None if best.alternative is None else best.alternative.tolist(),
+            "arm_values": singles.tolist(),
+        }
+        print(json.dumps(answer, ensure_ascii=False, indent=1))
+        return
+    table = Table(title=f"{preference!r}: the best mixture")
+    for head in ("arm", "utility alone", "weight"):
+        table.add_column(head, justify="left" if head == "arm" else "right")
+    for k, name in enumerate(bandit.names):
+        table.add_row(name, f"{singles[k]:.6g}", f"{best.weights[k]:.4f}" if best.weights[k] > 0.0 else "–")
+    table.add_section()
+    table.add_row("[bold]best mixture[/]", f"[bold]{best.value:.6g}[/]", "")
+    out.print(table)
+    proof = f"no mixture is better by more than {best.gap:.1g}" if best.certified else "not certified: a search"
+    if best.is_mixture:
+        out.print(f"The mixture gains {best.gain:.4g} over {bandit.names[best.best_arm]} alone ({proof}).")
+    else:
+        out.print(f"One arm is best: {bandit.names[best.best_arm]} ({proof}).")
+    if best.unique is False:
+        out.print("Other mixtures are as good.")
+    if plot is not None:
+        out.print(f"Picture: {plot}")
+
+
+@app.command()
+def demo(
+    path: Annotated[Path, typer.Option("--out", help="Where the picture goes.")] = Path("pmbandits-demo.png"),
+    rounds: Annotated[int, typer.Option(help="Rewards drawn to check each line of the table.", min=100)] = 200_000,
+) -> None:
+    """See a mixture of arms beat every single arm, in a table and a picture."""
+    from pmbandits.cli.demo import show
+
+    show(out, path, rounds)
+
+
+def _save_mixture(preference: object, bandit: object, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from pmbandits.plots import plot_mixture
+
+    axes = plot_mixture(preference, bandit)  # type: ignore[arg-type]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    axes.figure.savefig(path)

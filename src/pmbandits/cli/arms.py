@@ -1,0 +1,86 @@
+"""Arms written as text: ``bernoulli:0.4,0.9``, ``norm(1,1);norm(5,1)``, ``samples:rewards.csv``."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+from pathlib import Path
+
+from pmbandits.arms import Bandit
+
+HELP = (
+    "bernoulli:0.4,0.9 (means), 'norm(1,1);norm(5,1)' (any scipy.stats distributions), "
+    "or samples:rewards.csv (columns arm,reward)"
+)
+_DISTRIBUTION = re.compile(r"([A-Za-z_]\w*)\(([^()]*)\)")
+
+
+def parse_arms(text: str) -> Bandit:
+    """A bandit from the ``--arms`` option. Names are looked up in scipy.stats; nothing is evaluated."""
+    kind, colon, rest = text.partition(":")
+    if colon and kind.strip() == "bernoulli":
+        return Bandit.bernoulli([_number(piece, text) for piece in rest.split(",")])
+    if colon and kind.strip() == "samples":
+        return read_samples(Path(rest.strip()))
+    arms, names = [], []
+    for piece in filter(None, (p.strip() for p in text.split(";"))):
+        arms.append(_distribution(piece, text))
+        names.append(piece if piece not in names else f"{piece} #{len(names)}")
+    if not arms:
+        raise ValueError(f"--arms is empty; write {HELP}.")
+    return Bandit(arms, names)
+
+
+def _distribution(piece: str, text: str) -> object:
+    import scipy.stats as st
+
+    found = _DISTRIBUTION.fullmatch(piece)
+    if found is None:
+        raise ValueError(f"cannot read the arm {piece!r} in {text!r}; write {HELP}.")
+    family = getattr(st, found[1], None)
+    if not isinstance(family, (st.rv_continuous, st.rv_discrete)):
+        raise ValueError(f"scipy.stats has no distribution {found[1]!r}; write {HELP}.")
+    arguments = [_number(a, text) for a in found[2].split(",")] if found[2].strip() else []
+    try:
+        return family(*arguments)
+    except TypeError:
+        needs = family.shapes or "no shape parameters"
+        raise ValueError(f"{piece!r} has wrong parameters: {found[1]} takes {needs}, then loc and scale.") from None
+
+
+def _number(piece: str, text: str) -> float:
+    try:
+        return float(piece)
+    except ValueError:
+        raise ValueError(f"{piece.strip()!r} in {text!r} is not a number; write {HELP}.") from None
+
+
+def read_samples(path: Path) -> Bandit:
+    """Logged rewards from a CSV file with the columns ``arm`` and ``reward``."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(path)!r}; give a CSV file with the columns arm,reward.")
+    rewards: dict[str, list[float]] = {}
+    with path.open(newline="", encoding="utf-8-sig") as handle:
+        reader = csv.DictReader(handle)
+        columns = {name.strip().lower(): name for name in reader.fieldnames or []}
+        if not {"arm", "reward"} <= set(columns):
+            found = ", ".join(columns) or "none"
+            raise ValueError(f"{path.name} needs the columns arm and reward in its first line; found: {found}.")
+        for row in reader:
+            text = row[columns["reward"]]
+            try:
+                reward = float(text)
+            except (TypeError, ValueError):
+                where = f"{path.name}, line {reader.line_num}"
+                raise ValueError(f"{where}: the reward {text!r} is not a number; repair or remove the line.") from None
+            rewards.setdefault(str(row[columns["arm"]]), []).append(reward)
+    if not rewards:
+        raise ValueError(f"{path.name} holds no rewards.")
+    return Bandit.from_samples(rewards)
+
+
+def describe_parameters(cls: type) -> str:
+    """A metric's parameters as the user writes them."""
+    parts = [str(p).partition(":")[0] for p in inspect.signature(cls).parameters.values()]
+    return ", ".join(parts) or "–"

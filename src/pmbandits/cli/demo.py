@@ -1,0 +1,83 @@
+"""The demonstration: four preferences, known arms, and rewards drawn to check every number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from pmbandits.arms import Bandit
+from pmbandits.metrics import CVaR, Distortion, GiniDeviation, Mean, WangRightTail
+from pmbandits.oracle import Best, oracle
+from pmbandits.plots import STYLE, plot_mixture
+
+
+def cases() -> list[tuple[str, Distortion, Bandit]]:
+    """What the demonstration shows; the last one is a contrast, where one arm is best."""
+    import scipy.stats as st
+
+    visits = Bandit.bernoulli([0.4, 0.9], names=["gate A", "gate B"])
+    suppliers = Bandit([st.norm(1), st.norm(3), st.norm(5)], names=["low", "mid", "high"])
+    payoffs = Bandit([st.beta(1, 3), st.beta(0.5, 0.5)], names=["modest", "bold"])
+    return [
+        ("surprise (Gini)", GiniDeviation(), visits),
+        ("variety (Gini)", GiniDeviation(), suppliers),
+        ("upside (Wang right-tail)", WangRightTail(), payoffs),
+        ("mean and top tenth", 0.7 * Mean() + 0.3 * CVaR(0.9), payoffs),
+    ]
+
+
+def show(out: Console, path: Path, rounds: int) -> None:
+    """Print the table, draw the picture, say how to go on."""
+    out.print("[bold]Which arms should you play, and in which proportions?[/]")
+    table = Table(caption=f"measured: the metric of {rounds:,} rewards drawn by playing it")
+    for head in ("you value", "best arm alone", "best mixture", "measured", "gain"):
+        table.add_column(head, justify="right" if head in ("measured", "gain") else "left")
+    drawn: list[tuple[str, Distortion, Bandit]] = []
+    for title, metric, bandit in track(cases(), description="solving and playing", console=out, transient=True):
+        best = oracle(metric, bandit)
+        _, rewards = bandit.sample_mixture(best.weights, rounds, rng=0)
+        table.add_row(
+            title,
+            f"{best.best_arm_value:.4f}  {bandit.names[best.best_arm]}",
+            f"[bold]{best.value:.4f}[/]  {_mixture(best)}",
+            f"{metric.value(rewards):.4f}",
+            f"+{100 * best.gain / abs(best.best_arm_value):.0f} %" if best.is_mixture else "none",
+        )
+        drawn.append((title, metric, bandit))
+    out.print(table)
+    _picture(drawn, path)
+    out.print(f"Picture: [bold]{path}[/]")
+    out.print(
+        "\n[bold]Your own data[/] (a CSV file with the columns arm,reward):\n"
+        "  pmbandits oracle --metric gini --arms samples:rewards.csv --plot mixture.png\n"
+        "[bold]In Python[/]:\n"
+        "  import pmbandits as pmb\n"
+        "  bandit = pmb.Bandit.from_samples({'a': [0, 1, 1], 'b': [2, 0, 5]})\n"
+        "  pmb.oracle(pmb.GiniDeviation(), bandit)\n"
+        "[bold]Other preferences[/]: pmbandits metrics",
+        highlight=False,
+    )
+
+
+def _mixture(best: Best) -> str:
+    used = np.flatnonzero(best.weights > 0.0)
+    return " + ".join(f"{100 * best.weights[i]:.0f} % {best.names[i]}" for i in used)
+
+
+def _picture(drawn: list[tuple[str, Distortion, Bandit]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.0), layout="constrained")
+        for ax, (title, metric, bandit) in zip(axes.flat, drawn, strict=True):
+            plot_mixture(metric, bandit, ax, title=title)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+        plt.close(figure)

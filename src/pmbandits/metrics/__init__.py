@@ -1,0 +1,51 @@
+"""Preference metrics: distortions, their algebra, and U_h of samples and distributions."""
+
+from pmbandits.metrics.distortion import Distortion, Extremum, Holder
+from pmbandits.metrics.families import (
+    PHT,
+    CVaR,
+    DualPower,
+    GiniDeviation,
+    GiniShortfall,
+    InterESRange,
+    InterQuantileRange,
+    InvertedS,
+    LowerCVaR,
+    Mean,
+    MeanMedianDeviation,
+    Quadratic,
+    TsallisPastEntropy,
+    TverskyKahneman,
+    VaR,
+    WangRightTail,
+    WangTransform,
+)
+from pmbandits.metrics.registry import metric
+
+ExpectedShortfall = CVaR
+"""Another name for :class:`CVaR`."""
+
+__all__ = [
+    "PHT",
+    "CVaR",
+    "Distortion",
+    "DualPower",
+    "ExpectedShortfall",
+    "Extremum",
+    "GiniDeviation",
+    "GiniShortfall",
+    "Holder",
+    "InterESRange",
+    "InterQuantileRange",
+    "InvertedS",
+    "LowerCVaR",
+    "Mean",
+    "MeanMedianDeviation",
+    "Quadratic",
+    "TsallisPastEntropy",
+    "TverskyKahneman",
+    "VaR",
+    "WangRightTail",
+    "WangTransform",
+    "metric",
+]

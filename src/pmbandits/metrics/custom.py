@@ -1,0 +1,134 @@
+"""Distortions from a Python function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import (
+    Distortion,
+    Monotonicity,
+    Shape,
+    numeric_critical,
+    numeric_shape,
+    warped_grid,
+)
+
+_HINT = "give a function with h(0) = 0 that is finite on [0, 1]"
+
+
+class Custom(Distortion):
+    """A user's function as a distortion; made by :meth:`Distortion.from_function`."""
+
+    formula: ClassVar[str] = "given as a function"
+    meaning: ClassVar[str] = "a preference of your own"
+    use: ClassVar[str] = "when no named preference says what you mean"
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        name: str,
+        derivative: Callable[[Any], Any] | None,
+        holder: tuple[float, float] | None,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"from_function needs a function of one number in [0, 1], got {function!r}.")
+        self.function = function
+        self.label = str(name)
+        self._slope = derivative
+        self._pair = None
+        if holder is not None:
+            q = _check.within("holder exponent q", holder[0], 0.0, 1.0, open_lo=True)
+            self._pair = (q, _check.within("holder constant", holder[1], 0.0))
+        self._vectorised = self._takes_arrays()
+        grid = warped_grid()
+        with np.errstate(all="ignore"):
+            y = self._h(grid)
+        if not np.isfinite(y).all():
+            bad = grid[int(np.argmin(np.isfinite(y)))]
+            raise ValueError(f"the distortion {self.label!r} is not finite at u = {bad:g}; {_HINT}.")
+        if abs(y[0]) > 1e-12:
+            raise ValueError(f"the distortion {self.label!r} has h(0) = {y[0]:g}; {_HINT}.")
+
+    def _takes_arrays(self) -> bool:
+        probe = np.array([0.25, 0.75])
+        try:
+            with np.errstate(all="ignore"):
+                return np.shape(self.function(probe)) == (2,)
+        except Exception:
+            return False
+
+    def _call(self, function: Callable[[Any], Any], u: FloatArray, vectorised: bool) -> FloatArray:
+        try:
+            raw = function(u) if vectorised else [function(float(x)) for x in u.ravel()]
+            out: FloatArray = np.asarray(raw, dtype=np.float64)
+            if not vectorised:
+                out = out.reshape(u.shape)
+        except Exception as error:
+            raise ValueError(f"the distortion {self.label!r} failed on [0, 1]: {error!r}; {_HINT}.") from error
+        if out.shape != u.shape:
+            raise ValueError(f"the distortion {self.label!r} must return one number for each u; {_HINT}.")
+        return out
+
+    def _h(self, u: FloatArray) -> FloatArray:
+        return self._call(self.function, u, self._vectorised)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        if self._slope is not None:
+            slope = self._slope
+            try:
+                out = np.asarray(slope(u), dtype=np.float64)
+                if out.shape == u.shape:
+                    return out
+            except (TypeError, ValueError):
+                pass
+            return self._call(slope, u, False)
+        step = 1e-6 * np.minimum(1.0, np.maximum(np.minimum(u, 1.0 - u), 1e-6) / 1e-3)
+        lo, hi = np.maximum(u - step, 0.0), np.minimum(u + step, 1.0)
+        quotient: FloatArray = (self._h(hi) - self._h(lo)) / (hi - lo)
+        return quotient
+
+    @cached_property
+    def _numeric(self) -> tuple[Shape, Monotonicity]:
+        return numeric_shape(self._h)
+
+    @property
+    def shape(self) -> Shape:
+        return self._numeric[0]
+
+    @property
+    def monotonicity(self) -> Monotonicity:
+        return self._numeric[1]
+
+    @cached_property
+    def _critical_points(self) -> list[float]:
+        return numeric_critical(self)
+
+    def _critical(self) -> Sequence[float]:
+        return self._critical_points
+
+    def _modulus(self) -> tuple[float, float] | str:
+        if self._pair is None:
+            return "it was given as a function without one; pass holder=(q, C) to Distortion.from_function"
+        return self._pair
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def to_dict(self) -> dict[str, Any]:
+        raise ValueError(
+            f"the distortion {self.label!r} is a Python function and cannot be written as data; "
+            "build it from named metrics, or give it again when you load."
+        )
+
+    def _key(self) -> Any:
+        return (self.label, id(self.function))
+
+    def __repr__(self) -> str:
+        return f"Distortion.from_function(name={self.label!r})"

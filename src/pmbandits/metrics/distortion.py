@@ -1,0 +1,530 @@
+"""Distortions: what a preference metric is made of, and their algebra.
+
+A distortion is a function h on [0, 1] with h(0) = 0. Its preference metric is the signed Choquet integral
+(the paper's equation ``eq:wang_def``)
+
+    U_h(Q) = ∫_{-∞}^0 (h(1 − Q(x)) − h(1)) dx + ∫_0^∞ h(1 − Q(x)) dx .
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+
+Shape = Literal["concave", "convex", "linear", "neither"]
+Monotonicity = Literal["increasing", "decreasing", "constant", "neither"]
+
+# A step of h is recognised this close to its place: 1 − 0.9 and 1/10 are the same probability.
+JUMP_TOLERANCE = 1e-12
+# A bend counts when h leaves its chord by more than this share of max|h|.
+SHAPE_TOLERANCE = 1e-10
+
+
+class HasWidth(Protocol):
+    """Anything with a width: the supports of :mod:`pmbandits.supports`."""
+
+    @property
+    def width(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Holder:
+    """|U_h(F) − U_h(G)| ≤ constant · W1(F, G)^q for all F, G on the support (``eq:Holder``)."""
+
+    q: float
+    constant: float
+
+
+@dataclass(frozen=True)
+class Extremum:
+    """Where h is largest (or smallest) on an interval, and how large it is there."""
+
+    at: float
+    value: float
+
+
+def warped_grid(n: int = 2049) -> FloatArray:
+    """Points of [0, 1], geometrically denser towards both ends, where distortions are steep."""
+    middle = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, n))
+    end = np.logspace(-12, -3, 91)
+    return np.unique(np.concatenate((middle, end, 1.0 - end)))
+
+
+class Distortion(ABC):
+    """A preference: a distortion h of the survival function, and the metric U_h that it induces.
+
+    Distortions add, subtract and scale; every result is a distortion again.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> preference = 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    >>> round(preference.value([1.0, 2.0, 4.0]), 6)
+    2.833333
+    >>> preference.shape
+    'concave'
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str]
+    meaning: ClassVar[str]
+    use: ClassVar[str]
+
+    # ---- what a family defines; arrays in [0, 1] in, arrays out -----------------------------------------
+    @abstractmethod
+    def _h(self, u: FloatArray) -> FloatArray:
+        """h(u)."""
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        """h(1 − v) − h(1), accurate for small v: what the left tail contributes."""
+        return self._h(1.0 - v) - self._h(np.ones(1))
+
+    @abstractmethod
+    def _dh(self, u: FloatArray) -> FloatArray:
+        """h'(u); at a kink the left derivative."""
+
+    def _dco(self, v: FloatArray) -> FloatArray:
+        return -self._dh(1.0 - v)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        """h''(u) between the kinks. Used for speed of the solver only, so a difference quotient will do."""
+        step = 1e-6
+        lo, hi = np.clip(u - step, 0.0, 1.0), np.clip(u + step, 0.0, 1.0)
+        out: FloatArray = (self._dh(hi) - self._dh(lo)) / (hi - lo)
+        return out
+
+    def _d2co(self, v: FloatArray) -> FloatArray:
+        return self._d2h(1.0 - v)
+
+    def _critical(self) -> Sequence[float]:
+        """Interior points where h may have a local extremum (with jumps: both sides of them)."""
+        return ()
+
+    def _modulus(self) -> tuple[float, float] | str:
+        """(q, C) with |h(u) − h(v)| ≤ C|u − v|^q, or the reason why there is none."""
+        return "no bound on its steepness is known"
+
+    @property
+    def kinks(self) -> Sequence[tuple[float, float]]:
+        """(u, change of slope) where h has a corner."""
+        return ()
+
+    @property
+    def jumps(self) -> Sequence[tuple[float, float]]:
+        """(u, height) where h steps up or down just after u."""
+        return ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """``"concave"``, ``"convex"``, ``"linear"`` or ``"neither"``; it decides whether mixtures can be best."""
+
+    @property
+    @abstractmethod
+    def monotonicity(self) -> Monotonicity:
+        """``"increasing"``, ``"decreasing"``, ``"constant"`` or ``"neither"``."""
+
+    # ---- what a user calls ------------------------------------------------------------------------------
+    @overload
+    def __call__(self, u: float) -> float: ...
+    @overload
+    def __call__(self, u: ArrayLike) -> Any: ...
+    def __call__(self, u: Any) -> Any:
+        """h(u) for a probability or an array of probabilities."""
+        return self._apply(self._h, u)
+
+    def derivative(self, u: ArrayLike) -> Any:
+        """h'(u): the left derivative at a kink, ±infinity where h is vertical.
+
+        >>> import pmbandits as pmb
+        >>> pmb.GiniDeviation().derivative(0.25)
+        0.5
+        """
+        slope = self._apply(self._dh, u)
+        for place, height in self.jumps:
+            slope = np.where(np.abs(np.asarray(u) - place) <= JUMP_TOLERANCE, np.copysign(np.inf, height), slope)
+        return float(slope) if np.ndim(u) == 0 else slope
+
+    def maximum(self, lo: float = 0.0, hi: float = 1.0) -> Extremum:
+        """The maximiser of h on [lo, hi] and the maximum (the least maximiser, if there are several).
+
+        >>> import pmbandits as pmb
+        >>> pmb.WangRightTail().maximum()
+        Extremum(at=0.25, value=0.25)
+        """
+        return self._extremum(lo, hi, 1.0)
+
+    def minimum(self, lo: float = 0.0, hi: float = 1.0) -> Extremum:
+        """The minimiser of h on [lo, hi] and the minimum."""
+        return self._extremum(lo, hi, -1.0)
+
+    def holder(self, support: HasWidth) -> Holder:
+        """The Hölder pair of U_h with respect to the Wasserstein distance on a support (``table:table_risks``).
+
+        If |h(u) − h(v)| ≤ C|u − v|^q then, by Jensen's inequality, U_h has exponent q and constant
+        C·width^(1−q). Where h is not Lipschitz (q < 1) the support must be bounded.
+
+        >>> import pmbandits as pmb
+        >>> pmb.GiniDeviation().holder(pmb.Interval(0, 1))
+        Holder(q=1.0, constant=1.0)
+        """
+        modulus = self._modulus()
+        if isinstance(modulus, str):
+            raise ValueError(f"{self!r} has no Hölder pair, because {modulus}.")
+        q, constant = modulus
+        width = float(support.width)
+        if q < 1.0 and not np.isfinite(width):
+            raise ValueError(
+                f"{self!r} has no Hölder pair on an unbounded support, because its distortion is not Lipschitz "
+                f"(exponent {q:g}); declare a bounded support such as Interval(lo, hi)."
+            )
+        return Holder(q=q, constant=constant * (width ** (1.0 - q) if q < 1.0 else 1.0))
+
+    def value(self, x: Any, weights: ArrayLike | None = None) -> float:
+        """U_h of a sample (with optional weights), a ``scipy.stats`` distribution, or a mixture.
+
+        Parameters
+        ----------
+        x : array of numbers, frozen scipy.stats distribution, or list of these distributions
+        weights : probabilities of the sample's points, or mixing weights of a list of distributions.
+
+        Examples
+        --------
+        >>> import scipy.stats as st
+        >>> import pmbandits as pmb
+        >>> gini = pmb.GiniDeviation()
+        >>> round(gini.value([1.0, 2.0, 4.0]), 12)
+        0.666666666667
+        >>> round(gini.value(st.norm(1, 1)), 9)
+        0.564189584
+        >>> round(gini.value([st.norm(1), st.norm(5)], weights=[0.5, 0.5]), 6)
+        1.282584
+        """
+        from pmbandits.metrics.value import value
+
+        return value(self, x, weights)
+
+    def value_of_cdf(self, x: ArrayLike, cdf: ArrayLike, *, between: Literal["steps", "lines"] = "steps") -> float:
+        """U_h of a distribution given by its CDF on a grid.
+
+        ``between`` says what happens from one grid point to the next: the CDF stays (``"steps"``, all mass
+        lies on the grid) or rises linearly (``"lines"``, mass is spread over each cell).
+
+        >>> import pmbandits as pmb
+        >>> round(pmb.Mean().value_of_cdf([0, 1, 2], [0.0, 0.5, 1.0], between="lines"), 12)
+        1.0
+        """
+        from pmbandits.metrics.value import value_of_cdf
+
+        return value_of_cdf(self, x, cdf, between)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON- and TOML-ready description; :meth:`from_dict` gives the same metric back.
+
+        >>> import pmbandits as pmb
+        >>> pmb.CVaR(0.9).to_dict()
+        {'name': 'cvar', 'c': 0.9}
+        """
+        return {"name": self.name, **self.parameters}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Distortion:
+        """The metric that :meth:`to_dict` described. Only known names are looked up; nothing is executed.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Distortion.from_dict({"name": "cvar", "c": 0.9})
+        CVaR(c=0.9)
+        """
+        from pmbandits.metrics.registry import from_dict
+
+        return from_dict(data)
+
+    @staticmethod
+    def from_function(
+        function: Callable[[Any], Any],
+        name: str = "custom",
+        *,
+        derivative: Callable[[Any], Any] | None = None,
+        holder: tuple[float, float] | None = None,
+    ) -> Distortion:
+        """A distortion of your own.
+
+        Parameters
+        ----------
+        function : h, on a number or an array in [0, 1], with h(0) = 0 and finite values.
+        name : what messages and pictures call it.
+        derivative : h', if you have it; else a difference quotient.
+        holder : (q, C) with \\|h(u) − h(v)\\| ≤ C\\|u − v\\|^q, if you know it: some policies need it.
+
+        Its shape is found numerically: a bend counts when h leaves its chord by more than 1e-10 of max\\|h\\|.
+
+        >>> import pmbandits as pmb
+        >>> mine = pmb.Distortion.from_function(lambda u: u**0.7 - u, name="mine")
+        >>> mine.shape, round(mine.maximum().at, 6)
+        ('concave', 0.304538)
+        """
+        from pmbandits.metrics.custom import Custom
+
+        return Custom(function, name, derivative, holder)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def terms(self) -> tuple[tuple[float, Distortion], ...]:
+        """The metric as Σ coefficient · named distortion."""
+        return ((1.0, self),)
+
+    # ---- algebra ----------------------------------------------------------------------------------------
+    def __add__(self, other: object) -> Distortion:
+        return _combine(self, other, 1.0)
+
+    def __sub__(self, other: object) -> Distortion:
+        return _combine(self, other, -1.0)
+
+    def __mul__(self, factor: object) -> Distortion:
+        if isinstance(factor, Distortion):
+            raise TypeError("distortions scale by numbers; the product of two distortions is not defined here.")
+        scale = _check.number("the factor of a distortion", factor)
+        return simplify([(scale * c, d) for c, d in self.terms])
+
+    __rmul__ = __mul__
+
+    def __radd__(self, other: object) -> Distortion:
+        return _combine(self, other, 1.0)
+
+    def __truediv__(self, divisor: object) -> Distortion:
+        scale = _check.number("the divisor of a distortion", divisor)
+        if scale == 0.0:
+            raise ZeroDivisionError("a distortion cannot be divided by 0.")
+        return self * (1.0 / scale)
+
+    def __neg__(self) -> Distortion:
+        return self * -1.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Distortion) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> Any:
+        return json.dumps(self.to_dict(), sort_keys=True)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
+        return f"{type(self).__name__}({inside})"
+
+    # ---- shared machinery -------------------------------------------------------------------------------
+    def _apply(self, function: Callable[[FloatArray], FloatArray], u: Any) -> Any:
+        array = np.asarray(u, dtype=np.float64)
+        if not ((array >= 0.0) & (array <= 1.0)).all():
+            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_check._short(u)}.")
+        with np.errstate(all="ignore"):
+            out = function(np.atleast_1d(array))
+        return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
+
+    def _extremum(self, lo: float, hi: float, sign: float) -> Extremum:
+        lo = _check.within("lo", lo, 0.0, 1.0)
+        hi = _check.within("hi", hi, lo, 1.0)
+        places = np.array([lo, *sorted(p for p in self._critical() if lo < p < hi), hi])
+        with np.errstate(all="ignore"):
+            values = self._h(places)
+        best = int(np.argmax(sign * values))
+        return Extremum(at=float(places[best]), value=float(values[best]))
+
+
+def numeric_shape(h: Callable[[FloatArray], FloatArray]) -> tuple[Shape, Monotonicity]:
+    """Shape and direction from values of h alone, at every scale from the grid's spacing to its width."""
+    u = warped_grid()
+    with np.errstate(all="ignore"):
+        y = h(u)
+    tolerance = SHAPE_TOLERANCE * max(float(np.abs(y).max()), 1e-300)
+    above = below = False  # h above its chord somewhere: not convex; below: not concave
+    stride = 1
+    while 2 * stride < u.size:
+        a, m, b = u[: -2 * stride], u[stride:-stride], u[2 * stride :]
+        share = (m - a) / (b - a)
+        rise = y[stride:-stride] - ((1.0 - share) * y[: -2 * stride] + share * y[2 * stride :])
+        above = above or bool((rise > tolerance).any())
+        below = below or bool((rise < -tolerance).any())
+        stride *= 2
+    shape: Shape = "neither" if above and below else "concave" if above else "convex" if below else "linear"
+    # Against the running maximum, so that many small steps the wrong way count as one large one.
+    falls = bool((np.maximum.accumulate(y) - y > tolerance).any())
+    rises = bool((y - np.minimum.accumulate(y) > tolerance).any())
+    direction: Monotonicity = (
+        "neither" if falls and rises else "increasing" if rises else "decreasing" if falls else "constant"
+    )
+    return shape, direction
+
+
+def numeric_critical(distortion: Distortion, extra: Sequence[float] = ()) -> list[float]:
+    """Local extrema of h found on a fine grid and polished to rounding."""
+    from scipy.optimize import minimize_scalar
+
+    u = np.unique(np.concatenate((warped_grid(), np.asarray(extra, dtype=np.float64))))
+    with np.errstate(all="ignore"):
+        y = distortion._h(u)
+    out = list(extra)
+    for sign in (1.0, -1.0):
+        z = sign * y
+        for k in np.flatnonzero((z[1:-1] >= z[:-2]) & (z[1:-1] >= z[2:]) & ((z[1:-1] > z[:-2]) | (z[1:-1] > z[2:]))) + 1:
+
+            def descent(x: float, s: float = sign) -> float:
+                return -s * float(distortion(x))
+
+            found = minimize_scalar(descent, bounds=(u[k - 1], u[k + 1]), method="bounded", options={"xatol": 1e-14})
+            out += [float(u[k]), float(_polish(distortion, float(found.x), u[k - 1], u[k + 1]))]
+    return sorted(set(out))
+
+
+def _polish(distortion: Distortion, x: float, lo: float, hi: float) -> float:
+    """A root of h' beside x where h' changes sign: values alone give a maximiser to 1e-8 only."""
+    from scipy.optimize import brentq
+
+    for width in (1e-7, 1e-5, 1e-3):
+        a, b = max(lo, x - width), min(hi, x + width)
+        fa, fb = distortion.derivative(a), distortion.derivative(b)
+        if np.isfinite(fa) and np.isfinite(fb) and fa * fb < 0:
+            return float(brentq(distortion.derivative, a, b, xtol=1e-15))
+    return x
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Combination(Distortion):
+    """Σ coefficient · distortion, as made by ``+``, ``-`` and ``*``."""
+
+    parts: tuple[tuple[float, Distortion], ...]
+
+    name: ClassVar[str] = "sum"
+    formula: ClassVar[str] = "Σ cᵢ·hᵢ(u)"
+    meaning: ClassVar[str] = "a weighted sum of other preferences"
+    use: ClassVar[str] = "to trade one preference against another"
+
+    @property
+    def terms(self) -> tuple[tuple[float, Distortion], ...]:
+        return self.parts
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"terms": [{"weight": c, "metric": d.to_dict()} for c, d in self.parts]}
+
+    def _sum(self, method: str, u: FloatArray) -> FloatArray:
+        total = np.zeros_like(u)
+        for c, d in self.parts:
+            total += c * getattr(d, method)(u)
+        return total
+
+    def _h(self, u: FloatArray) -> FloatArray:
+        return self._sum("_h", u)
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        return self._sum("_co", v)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return self._sum("_dh", u)
+
+    def _dco(self, v: FloatArray) -> FloatArray:
+        return self._sum("_dco", v)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return self._sum("_d2h", u)
+
+    def _d2co(self, v: FloatArray) -> FloatArray:
+        return self._sum("_d2co", v)
+
+    @cached_property
+    def _numeric(self) -> tuple[Shape, Monotonicity]:
+        return numeric_shape(self._h)
+
+    @cached_property
+    def shape(self) -> Shape:  # type: ignore[override]
+        flipped = {"concave": "convex", "convex": "concave"}
+        kinds = {d.shape if c > 0 else flipped.get(d.shape, d.shape) for c, d in self.parts} - {"linear"}
+        if not kinds:
+            return "linear"
+        if kinds == {"concave"}:
+            return "concave"
+        return "convex" if kinds == {"convex"} else self._numeric[0]
+
+    @cached_property
+    def monotonicity(self) -> Monotonicity:  # type: ignore[override]
+        return self._numeric[1]
+
+    @cached_property
+    def _critical_points(self) -> list[float]:
+        if len(self.parts) == 1:
+            return list(self.parts[0][1]._critical())
+        marks = [u for u, _ in self.kinks]
+        marks += [side for u, _ in self.jumps for side in (u, u + 2 * JUMP_TOLERANCE)]
+        return numeric_critical(self, marks)
+
+    def _critical(self) -> Sequence[float]:
+        return self._critical_points
+
+    def _modulus(self) -> tuple[float, float] | str:
+        exponents, constants = [], []
+        for c, d in self.parts:
+            modulus = d._modulus()
+            if isinstance(modulus, str):
+                return f"of its term {d!r}: {modulus}"
+            exponents.append(modulus[0])
+            constants.append(abs(c) * modulus[1])
+        # |u − v| ≤ 1, so every term also has the smallest exponent.
+        return (min(exponents, default=1.0), sum(constants))
+
+    def _merged(self, which: str) -> list[tuple[float, float]]:
+        found: dict[float, float] = {}
+        for c, d in self.parts:
+            for place, size in getattr(d, which):
+                key = next((p for p in found if abs(p - place) <= JUMP_TOLERANCE), place)
+                found[key] = found.get(key, 0.0) + c * size
+        return sorted((p, s) for p, s in found.items() if abs(s) > JUMP_TOLERANCE)
+
+    @property
+    def kinks(self) -> Sequence[tuple[float, float]]:
+        return self._merged("kinks")
+
+    @property
+    def jumps(self) -> Sequence[tuple[float, float]]:
+        return self._merged("jumps")
+
+    def _key(self) -> Any:
+        return tuple((c, d._key()) for c, d in self.parts)
+
+    def __repr__(self) -> str:
+        text = ""
+        for k, (c, d) in enumerate(self.parts):
+            sign = ("-" if c < 0 else "") if k == 0 else (" - " if c < 0 else " + ")
+            text += sign + (f"{d!r}" if abs(c) == 1.0 else f"{abs(c):g}*{d!r}")
+        return text or "0*Mean()"
+
+
+def simplify(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
+    """A sum with equal terms merged and zero terms gone; a single term of weight 1 is that distortion itself."""
+    merged: dict[Distortion, float] = {}
+    for c, d in terms:
+        merged[d] = merged.get(d, 0.0) + c
+    parts = tuple((c, d) for d, c in merged.items() if c != 0.0)
+    return parts[0][1] if len(parts) == 1 and parts[0][0] == 1.0 else Combination(parts)
+
+
+def _combine(left: Distortion, right: object, sign: float) -> Distortion:
+    if not isinstance(right, Distortion):
+        if isinstance(right, (int, float)) and right == 0:  # sum([...]) starts from 0
+            return left
+        raise TypeError(f"a distortion adds to a distortion, got {right!r}; a constant c would break h(0) = 0.")
+    return simplify([*left.terms, *((sign * c, d) for c, d in right.terms)])

@@ -1,0 +1,191 @@
+"""What a distribution must answer to be integrated: finite atoms, lattices without end, continuous laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+
+# Probabilities of the quantiles between which integration starts; beyond the last the panels double.
+_QUANTILES = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-13, 1e-16])
+_LARGEST_LATTICE = 2**21
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """A distribution on finitely many points, sorted and distinct, with positive probabilities."""
+
+    x: FloatArray
+    p: FloatArray
+
+    @property
+    def lo(self) -> float:
+        return float(self.x[0])
+
+    @property
+    def hi(self) -> float:
+        return float(self.x[-1])
+
+    @property
+    def median(self) -> float:
+        return float(self.x[min(int(np.searchsorted(np.cumsum(self.p), 0.5)), self.x.size - 1)])
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        below = np.concatenate(([0.0], np.cumsum(self.p)))
+        return np.minimum(below[np.searchsorted(self.x, x, side="right")], 1.0)
+
+    def sf(self, x: FloatArray) -> FloatArray:
+        above = np.concatenate((np.cumsum(self.p[::-1])[::-1], [0.0]))
+        return np.minimum(above[np.searchsorted(self.x, x, side="right")], 1.0)
+
+    def breaks(self) -> FloatArray:
+        return self.x
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        if self.x.size == 2:  # the common Bernoulli arm: one comparison
+            return np.where(rng.random(size) < self.p[1], self.x[1], self.x[0])
+        place = np.searchsorted(np.cumsum(self.p), rng.random(size), side="right")
+        return self.x[np.minimum(place, self.x.size - 1)]
+
+    def describe(self) -> str:
+        if self.x.size == 2 and self.lo == 0.0 and self.hi == 1.0:
+            return f"bernoulli({self.p[1]:g})"
+        return f"{self.x.size} atoms in [{self.lo:g}, {self.hi:g}]"
+
+
+@dataclass(frozen=True)
+class Scipy:
+    """A frozen ``scipy.stats`` distribution: continuous, or discrete on a lattice without end."""
+
+    frozen: Any
+    lo: float
+    hi: float
+    lattice: bool
+
+    @property
+    def median(self) -> float:
+        return float(self.frozen.ppf(0.5))
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self.frozen.cdf(x), dtype=np.float64)
+
+    def sf(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self.frozen.sf(x), dtype=np.float64)
+
+    def breaks(self) -> FloatArray:
+        with np.errstate(all="ignore"):
+            points = np.concatenate((self.frozen.ppf(_QUANTILES), self.frozen.isf(_QUANTILES), [self.lo, self.hi]))
+        return np.unique(points[np.isfinite(points)])
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(self.frozen.rvs(size=size, random_state=rng), dtype=np.float64)
+
+    def describe(self) -> str:
+        arguments = [f"{a:g}" for a in self.frozen.args]
+        arguments += [f"{k}={v:g}" for k, v in self.frozen.kwds.items()]
+        return f"{self.frozen.dist.name}({', '.join(arguments)})"
+
+    def truncated(self, negligible: Callable[[FloatArray, bool], FloatArray]) -> Atoms:
+        """The lattice law on so many points that what is left out is below rounding for the caller's metric.
+
+        ``negligible`` maps tail probabilities (and whether they are the lower tail) to what they contribute.
+        """
+        ends = []
+        middle = np.floor(self.median - self._offset) + self._offset
+        for lower in (True, False):
+            bound = self.lo if lower else self.hi
+            reach, total = 64, 0.0
+            while True:
+                steps = np.arange(reach // 2 if reach > 64 else 0, reach, dtype=np.float64)
+                k = middle - 1.0 - steps if lower else middle + steps
+                block = np.abs(negligible(self.lattice_tail(k, lower), lower)).sum()
+                total += float(block)
+                end = middle - reach if lower else middle + reach
+                if (end <= bound if lower else end >= bound) or block <= 1e-17 * total:
+                    ends.append(max(end, bound) if lower else min(end, bound))
+                    break
+                reach *= 2
+                if reach > _LARGEST_LATTICE:
+                    raise ValueError(
+                        f"the {'lower' if lower else 'upper'} tail of {self.describe()} is too heavy for this metric "
+                        "in a mixture; truncate the distribution first."
+                    )
+        x = np.arange(ends[0], ends[1] + 0.5)
+        mass = np.asarray(self.frozen.pmf(x), dtype=np.float64)
+        mass[0] += float(self.cdf(x[:1])[0]) - mass[0]  # the rest of each tail sits on its last point
+        mass[-1] += float(self.sf(x[-1:])[0])
+        keep = mass > 0.0
+        return Atoms(x[keep], mass[keep] / mass.sum())
+
+    def lattice_tail(self, k: FloatArray, lower: bool) -> FloatArray:
+        """P(X ≤ k) or P(X > k) for consecutive k that run outwards.
+
+        One call of scipy's cdf or sf at the far end and sums of the pmf from there inwards: small tails keep
+        their digits, and laws whose sf scipy sums point by point (zipf) stay affordable.
+        """
+        far = float((self.cdf if lower else self.sf)(k[-1:])[0])
+        mass = np.asarray(self.frozen.pmf(k[:-1] if lower else k[1:]), dtype=np.float64)
+        return np.append(far + np.cumsum(mass[::-1])[::-1], far)
+
+    @property
+    def _offset(self) -> float:
+        anchor = self.lo if np.isfinite(self.lo) else (self.hi if np.isfinite(self.hi) else 0.0)
+        return anchor - np.floor(anchor)
+
+
+Law = Atoms | Scipy
+
+
+def from_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "the sample") -> Atoms:
+    """The empirical law of a sample; equal points are one atom."""
+    points = _check.numbers(name, x)
+    if weights is None:
+        atoms, counts = np.unique(points, return_counts=True)
+        return Atoms(atoms, counts / points.size)
+    mass = _check.weights(weights, points.size, of="points")
+    atoms, place = np.unique(points, return_inverse=True)
+    total = np.bincount(place, weights=mass, minlength=atoms.size)
+    return Atoms(atoms[total > 0.0], total[total > 0.0])
+
+
+def bernoulli(mean: float) -> Atoms:
+    """0 or 1, with the given probability of 1; both points are kept so that all such arms look alike."""
+    return Atoms(np.array([0.0, 1.0]), np.array([1.0 - mean, mean]))
+
+
+def is_distribution(x: Any) -> bool:
+    """Whether x looks like a frozen scipy.stats distribution (or one of scipy's discrete laws given by values)."""
+    return callable(getattr(x, "sf", None)) and callable(getattr(x, "cdf", None))
+
+
+def as_law(x: Any, *, name: str = "the distribution") -> Law:
+    """Any frozen scipy.stats distribution as a law; the finite discrete ones become atoms."""
+    if isinstance(x, (Atoms, Scipy)):
+        return x
+    if hasattr(x, "xk") and hasattr(x, "pk"):  # rv_discrete(values=...) is usable as it is
+        return from_sample(np.asarray(x.xk, dtype=np.float64), x.pk, name=name)
+    dist = getattr(x, "dist", None)
+    if dist is None or not is_distribution(x):
+        raise TypeError(
+            f"{name} must be a frozen scipy.stats distribution such as scipy.stats.norm(0, 1), got {_check._short(x)}."
+        )
+    if hasattr(dist, "xk") and hasattr(dist, "pk"):
+        loc = x.kwds.get("loc", x.args[0] if x.args else 0.0)
+        return from_sample(np.asarray(dist.xk, dtype=np.float64) + loc, dist.pk, name=name)
+    lo, hi = (float(end) for end in x.support())
+    if np.isnan(lo) or np.isnan(hi) or np.isnan(float(x.cdf(0.0))):
+        raise ValueError(f"{name} has invalid parameters: {Scipy(x, lo, hi, False).describe()}.")
+    lattice = hasattr(x, "pmf")
+    if lattice and hi - lo < _LARGEST_LATTICE:
+        k = np.arange(lo, hi + 0.5)
+        mass = np.asarray(x.pmf(k), dtype=np.float64)
+        if k.size == 2:
+            return Atoms(k, mass)
+        return Atoms(k[mass > 0.0], mass[mass > 0.0] / mass.sum())
+    return Scipy(x, lo, hi, lattice)

@@ -1,0 +1,126 @@
+"""Metrics by name: for the command line, TOML and JSON."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pmbandits import _check
+from pmbandits.metrics import families
+from pmbandits.metrics.distortion import Distortion, simplify
+
+FAMILIES: tuple[type[Distortion], ...] = (
+    families.Mean,
+    families.DualPower,
+    families.Quadratic,
+    families.CVaR,
+    families.PHT,
+    families.MeanMedianDeviation,
+    families.InterESRange,
+    families.WangRightTail,
+    families.GiniDeviation,
+    families.VaR,
+    families.LowerCVaR,
+    families.GiniShortfall,
+    families.InterQuantileRange,
+    families.InvertedS,
+    families.TsallisPastEntropy,
+    families.WangTransform,
+    families.TverskyKahneman,
+)
+BY_NAME = {cls.name: cls for cls in FAMILIES}
+ALIASES = {"gini": "gini_deviation", "expected_shortfall": "cvar", "es": "cvar", "iqr": "inter_quantile_range"}
+
+_TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
+
+
+def metric(name: str, /, **parameters: Any) -> Distortion:
+    """A metric by name and parameters, or a sum of them written as text.
+
+    Parameters
+    ----------
+    name : a snake-case name (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    parameters : the metric's parameters, by name.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> pmb.metric("cvar", c=0.9)
+    CVaR(c=0.9)
+    >>> pmb.metric("mean - 0.5*gini")
+    Mean() - 0.5*GiniDeviation()
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a metric's name must be text, got {name!r}.")
+    if not parameters and re.search(r"[^\w\s]", name):
+        return _parse(name)
+    return _build(name, (), parameters)
+
+
+def from_dict(data: Mapping[str, Any]) -> Distortion:
+    """See :meth:`Distortion.from_dict`."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
+        raise ValueError(f"a metric is described by a table with a 'name', got {_check._short(data)}.")
+    parameters = {str(k): v for k, v in data.items() if k != "name"}
+    if data["name"] != "sum":
+        return _build(data["name"], (), parameters)
+    terms = parameters.pop("terms", None)
+    if parameters or not isinstance(terms, (list, tuple)):
+        raise ValueError("a 'sum' metric has one entry 'terms': a list of tables with 'weight' and 'metric'.")
+    parts = []
+    for k, term in enumerate(terms):
+        if not isinstance(term, Mapping) or set(term) != {"weight", "metric"}:
+            raise ValueError(f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got {term!r}.")
+        weight = _check.number(f"weight of term {k}", term["weight"])
+        parts += [(weight * c, d) for c, d in from_dict(term["metric"]).terms]
+    return simplify(parts)
+
+
+def _build(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Distortion:
+    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    key = ALIASES.get(key, key)
+    if key not in BY_NAME:
+        _check.choice("metric", key, [*BY_NAME, *ALIASES], kind="metric")
+    cls = BY_NAME[key]
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(*positional, **parameters)
+    except TypeError as error:
+        allowed = ", ".join(str(p) for p in signature.parameters.values()) or "none"
+        raise ValueError(f"metric {key!r}: {error}; its parameters are: {allowed}.") from None
+    return cls(*positional, **parameters)
+
+
+def _parse(text: str) -> Distortion:
+    """``[±][number*]name[(arguments)]`` repeated: a fixed little grammar, nothing is evaluated."""
+    parts: list[tuple[float, Distortion]] = []
+    position = 0
+    while position < len(text.rstrip()):
+        found = _TERM.match(text, position)
+        if found is None or (position > 0 and found[1] is None):
+            raise ValueError(
+                f"cannot read the metric {text!r} from {text[position:].strip()!r} on; "
+                "write it like '0.7*mean + 0.3*cvar(0.9)'."
+            )
+        sign, factor, name, arguments = found.groups()
+        weight = (-1.0 if sign == "-" else 1.0) * _as_number(factor or "1", text)
+        positional, named = [], {}
+        for piece in filter(None, (a.strip() for a in (arguments or "").split(","))):
+            key, equals, value = piece.partition("=")
+            if equals:
+                named[key.strip()] = _as_number(value, text)
+            else:
+                positional.append(_as_number(piece, text))
+        built = _build(name, tuple(positional), named)
+        parts += [(weight * c, d) for c, d in built.terms]
+        position = found.end()
+    return simplify(parts)
+
+
+def _as_number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text.strip()!r} in the metric {whole!r} is not a number.") from None

@@ -1,0 +1,184 @@
+"""Supports: where rewards can lie. A support is a promise, and decides which confidence sets are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+
+
+class Support:
+    """Base of the four supports; ``lo``, ``hi`` and ``width`` bound the rewards."""
+
+    lo: float
+    hi: float
+
+    @property
+    def width(self) -> float:
+        """hi − lo."""
+        return self.hi - self.lo
+
+    def contains(self, rewards: ArrayLike) -> Any:
+        """Whether each reward may occur."""
+        x = np.asarray(rewards, dtype=np.float64)
+        return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
+
+    def check(self, rewards: ArrayLike) -> FloatArray:
+        """The rewards as an array, or an error that names the first one outside.
+
+        >>> Interval(0, 1).check([0.5, 1.5])
+        Traceback (most recent call last):
+            ...
+        ValueError: reward 1.5 lies outside the declared support Interval(lo=0.0, hi=1.0); ...
+        """
+        x = _check.numbers("rewards", rewards)
+        inside = self.contains(x)
+        if not inside.all():
+            bad = float(x[int(np.argmin(inside))])
+            raise ValueError(
+                f"reward {bad:g} lies outside the declared support {self!r}; "
+                "declare a wider support, or rescale the rewards."
+            )
+        return x
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON- and TOML-ready description."""
+        raise NotImplementedError
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Support:
+        """The support that :meth:`to_dict` described.
+
+        >>> Support.from_dict({"kind": "interval", "lo": 0, "hi": 2})
+        Interval(lo=0.0, hi=2.0)
+        """
+        kinds = {"binary": Binary, "finite": Finite, "interval": Interval, "real": Real}
+        rest = {k: v for k, v in data.items() if k != "kind"}
+        kind = _check.choice("support", data.get("kind"), kinds)
+        try:
+            return kinds[kind](**rest)  # type: ignore[no-any-return]
+        except TypeError as error:
+            raise ValueError(f"support {kind!r}: {error}.") from None
+
+
+@dataclass(frozen=True)
+class Binary(Support):
+    """Rewards are 0 or 1.
+
+    >>> Binary().width
+    1.0
+    """
+
+    @property
+    def lo(self) -> float:  # type: ignore[override]
+        return 0.0
+
+    @property
+    def hi(self) -> float:  # type: ignore[override]
+        return 1.0
+
+    @property
+    def atoms(self) -> FloatArray:
+        """The two possible rewards."""
+        return np.array([0.0, 1.0])
+
+    def contains(self, rewards: ArrayLike) -> Any:
+        x = np.asarray(rewards, dtype=np.float64)
+        return (x == 0.0) | (x == 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "binary"}
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Finite(Support):
+    """Rewards are among finitely many known numbers.
+
+    >>> Finite([0, 0.5, 2]).width
+    2.0
+    """
+
+    atoms: FloatArray
+
+    def __init__(self, atoms: ArrayLike) -> None:
+        points = np.unique(_check.numbers("atoms of a Finite support", atoms, minimum=2))
+        if points.size < 2:
+            raise ValueError("a Finite support needs at least two different atoms.")
+        object.__setattr__(self, "atoms", points)
+
+    @property
+    def lo(self) -> float:  # type: ignore[override]
+        return float(self.atoms[0])
+
+    @property
+    def hi(self) -> float:  # type: ignore[override]
+        return float(self.atoms[-1])
+
+    def contains(self, rewards: ArrayLike) -> Any:
+        return np.isin(np.asarray(rewards, dtype=np.float64), self.atoms)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "finite", "atoms": self.atoms.tolist()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Finite) and np.array_equal(self.atoms, other.atoms)
+
+    def __hash__(self) -> int:
+        return hash(self.atoms.tobytes())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a:g}" for a in self.atoms[:6])
+        return f"Finite([{shown}{', …' if self.atoms.size > 6 else ''}])"
+
+
+@dataclass(frozen=True)
+class Interval(Support):
+    """Rewards lie between two known numbers.
+
+    >>> Interval(0, 1).contains([0.5, 2.0])
+    array([ True, False])
+    """
+
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        lo, hi = _check.number("lo", self.lo), _check.number("hi", self.hi)
+        if lo >= hi:
+            raise ValueError(f"Interval needs lo < hi, got lo={lo:g} and hi={hi:g}.")
+        object.__setattr__(self, "lo", lo)
+        object.__setattr__(self, "hi", hi)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "interval", "lo": self.lo, "hi": self.hi}
+
+
+@dataclass(frozen=True)
+class Real(Support):
+    """Rewards can be any number; each arm is σ-sub-Gaussian around its own mean.
+
+    >>> Real(sigma=2).width
+    inf
+    """
+
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", _check.within("sigma", self.sigma, 0.0, open_lo=True))
+
+    @property
+    def lo(self) -> float:  # type: ignore[override]
+        return -np.inf
+
+    @property
+    def hi(self) -> float:  # type: ignore[override]
+        return np.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "real", "sigma": self.sigma}
