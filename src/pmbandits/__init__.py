@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pmbandits.arms import Bandit, utility, wasserstein_constant
+    from pmbandits.best import Best, Gaps, gaps, oracle
     from pmbandits.metrics import (
         PHT,
         CVaR,
@@ -34,8 +35,19 @@ if TYPE_CHECKING:
         WangTransform,
         metric,
     )
-    from pmbandits.oracle import Best, Gaps, gaps, oracle
     from pmbandits.plots import plot_mixture
+    from pmbandits.policies import (
+        CEUCB,
+        CIRT,
+        PMETC,
+        PMUCB,
+        UCB1,
+        FixedGrid,
+        Policy,
+        SolitaryArm,
+        Uniform,
+        load,
+    )
     from pmbandits.simplex import etc_grid, grid_size, ucb_grid
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
@@ -66,15 +78,32 @@ _ROOMS = {
         "WangTransform",
         "metric",
     ),
-    "pmbandits.oracle": ("Best", "Gaps", "gaps", "oracle"),
+    "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
     "pmbandits.plots": ("plot_mixture",),
+    "pmbandits.policies": (
+        "CEUCB",
+        "CIRT",
+        "FixedGrid",
+        "PMETC",
+        "PMUCB",
+        "Policy",
+        "SolitaryArm",
+        "UCB1",
+        "Uniform",
+        "load",
+    ),
     "pmbandits.simplex": ("etc_grid", "grid_size", "ucb_grid"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
+    "CEUCB",
+    "CIRT",
     "PHT",
+    "PMETC",
+    "PMUCB",
+    "UCB1",
     "Bandit",
     "Best",
     "Binary",
@@ -83,6 +112,7 @@ __all__ = [  # noqa: PLE0604
     "DualPower",
     "ExpectedShortfall",
     "Finite",
+    "FixedGrid",
     "Gaps",
     "GiniDeviation",
     "GiniShortfall",
@@ -94,17 +124,21 @@ __all__ = [  # noqa: PLE0604
     "LowerCVaR",
     "Mean",
     "MeanMedianDeviation",
+    "Policy",
     "Quadratic",
     "Real",
+    "SolitaryArm",
     "Support",
     "TsallisPastEntropy",
     "TverskyKahneman",
+    "Uniform",
     "VaR",
     "WangRightTail",
     "WangTransform",
     "etc_grid",
     "gaps",
     "grid_size",
+    "load",
     "metric",
     "oracle",
     "plot_mixture",

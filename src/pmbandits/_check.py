@@ -1,4 +1,4 @@
-"""Validation of what users give, in one place: each failure is one sentence that names the parameter and the way out."""
+"""Validation of what users give, in one place: each failure is one sentence that names the way out."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 PACKAGE = Path(__file__).parent
 _MARK = b"@kernel"
@@ -50,10 +50,11 @@ def kernel(function: F) -> F:
     """
     import numba
 
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+    settings: Any = numba.config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(cache_folder())
     try:
-        compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before
-    return compiled
+        settings.CACHE_DIR = before
+    return cast(F, compiled)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.pool import Pool
+from pmbandits.metrics.pool import Curve, Pool
 
 _ALL_ARMS = 50_000  # arms × cells up to which every step looks at all arms
 _FEW = 6  # arms that join at a time where there are too many to look at all
@@ -37,7 +37,7 @@ def maximise(
     span = float(laid.omega.sum())
     size = max(abs(laid.value(metric, weights)), scale, 1e-15 * span, 1e-300)
     goal = accuracy * size
-    bends = sum(-jump for _, jump in metric.kinks)
+    bends = sum(-jump for _, jump in metric.kinks) if span > 0.0 else 0.0
     last = goal / (4.0 * bends * span) if bends > 0.0 else 0.0
     rounding = max(0.1, last) if bends > 0.0 else 0.0
     best, best_gap = weights, np.inf
@@ -63,49 +63,54 @@ def maximise(
 class _Problem:
     def __init__(self, metric: Distortion, laid: Pool) -> None:
         self.metric, self.laid = metric, laid
-        left = np.arange(laid.omega.size) < laid.split
-        self.corners = [(np.where(left, 1.0 - u, u), -jump) for u, jump in metric.kinks]
+        self.kinks = [(u, -jump) for u, jump in metric.kinks]
         self.base = laid.anchor * float(metric(1.0))
-        self.cache: dict[int, FloatArray] = {}
+        self.cache: dict[int, tuple[FloatArray, FloatArray]] = {}
         self.every = laid.n_arms * laid.omega.size <= _ALL_ARMS
 
-    def rows(self, arms: list[int]) -> FloatArray:
+    def rows(self, arms: list[int], curve: Curve) -> FloatArray:
+        """The arms' curves, on the side that the mixture's curve uses in each cell."""
         missing = [i for i in arms if i not in self.cache]
         if missing:
-            self.cache.update(zip(missing, self.laid.rows(missing), strict=True))
-        return np.stack([self.cache[i] for i in arms])
+            self.cache.update(zip(missing, zip(*self.laid.rows(missing), strict=True), strict=True))
+        return np.stack([np.where(curve.lower, *self.cache[i]) for i in arms])
+
+    def corners(self, curve: Curve) -> list[tuple[FloatArray, float]]:
+        """Where each cell has its corners, and how sharp they are."""
+        return [(np.where(curve.lower, 1.0 - u, u), bend) for u, bend in self.kinks]
 
     # φ_μ = smooth part of φ − Σ c·(z + √(z² + 4μ²))/2 + c·μ, with z the distance from a corner: the positive part
     # of z rounded from below, so φ_μ lies between φ and φ + Σ c·μ.
-    def value(self, curve: FloatArray, mu: float) -> float:
+    def value(self, curve: Curve, mu: float) -> float:
         cells = self.laid.integrand(self.metric, curve)
-        for place, bend in self.corners:
-            z = curve - place
+        for place, bend in self.corners(curve):
+            z = curve.p - place
             cells = cells + bend * (np.maximum(z, 0.0) - 0.5 * (z + np.hypot(z, 2.0 * mu)) + mu)
         return self.base + float(self.laid.omega @ cells)
 
-    def slope(self, curve: FloatArray, mu: float) -> FloatArray:
-        aside = curve
-        for place, _ in self.corners:  # a hair off every corner, where one-sided slopes cannot be confused
+    def gradient(self, curve: Curve, mu: float) -> FloatArray:
+        corners = self.corners(curve)
+        aside = curve.p
+        for place, _ in corners:  # a hair off every corner, where one-sided slopes cannot be confused
             aside = np.where(np.abs(aside - place) < 1e-12, place - 2e-12, aside)
-        cells = self.laid.slope(self.metric, aside)
-        for place, bend in self.corners:
-            z = curve - place
+        cells = self.laid.slope(self.metric, Curve(aside, curve.lower))
+        for place, bend in corners:
+            z = curve.p - place
             cells = cells + bend * ((aside > place) - 0.5 * (1.0 + z / np.hypot(z, 2.0 * mu)))
-        return cells
+        with np.errstate(all="ignore"):
+            return self.laid.adjoint(self.laid.omega * cells, curve.lower)
 
-    def bend(self, curve: FloatArray, mu: float) -> FloatArray:
+    def bend(self, curve: Curve, mu: float) -> FloatArray:
         cells = self.laid.bend(self.metric, curve)
-        for place, bend in self.corners:
-            z = curve - place
+        for place, bend in self.corners(curve):
+            z = curve.p - place
             cells = cells - bend * 2.0 * mu * mu / np.hypot(z, 2.0 * mu) ** 3
-        return np.where(curve > 0.0, np.minimum(np.nan_to_num(cells, nan=0.0, neginf=-1e300), 0.0), 0.0)
+        return np.where(curve.p > 0.0, np.minimum(np.nan_to_num(cells, nan=0.0, neginf=-1e300), 0.0), 0.0)
 
     def bound(self, weights: FloatArray, mu: float) -> float:
         """What no mixture's value exceeds, by the tangent plane here."""
         curve = self.laid.curve(weights)
-        with np.errstate(all="ignore"):
-            gradient = self.laid.adjoint(self.laid.omega * self.slope(curve, mu))
+        gradient = self.gradient(curve, mu)
         upper = self.value(curve, mu) + float(gradient.max()) - float(gradient @ weights)
         return upper if np.isfinite(upper) else np.inf
 
@@ -117,8 +122,7 @@ class _Problem:
         upper = np.inf
         stalled = 0
         for _ in range(_MOST_STEPS):
-            with np.errstate(all="ignore"):
-                gradient = laid.adjoint(laid.omega * self.slope(curve, mu))
+            gradient = self.gradient(curve, mu)
             steep = np.flatnonzero(np.isinf(gradient) & (gradient > 0.0))
             if steep.size:  # an arm that reaches where no other does, and h is vertical there: it takes part
                 weights = self._insert(weights, int(steep[0]), value, mu)
@@ -131,7 +135,7 @@ class _Problem:
             if gap <= goal:
                 break
             arms = self._working_set(weights, gradient)
-            rows = self.rows(arms)
+            rows = self.rows(arms, curve)
             with np.errstate(all="ignore"):
                 hessian = (rows * (laid.omega * self.bend(curve, mu))) @ rows.T
             hessian = np.nan_to_num(hessian, nan=0.0, posinf=0.0, neginf=-1e300)
@@ -169,8 +173,7 @@ class _Problem:
 
     def shortlist(self, weights: FloatArray) -> FloatArray:
         """An even mixture of the few steepest arms: with many arms most of them take no part."""
-        with np.errstate(all="ignore"):
-            gradient = self.laid.adjoint(self.laid.omega * self.slope(self.laid.curve(weights), 0.1))
+        gradient = self.gradient(self.laid.curve(weights), 0.1)
         out = np.zeros_like(weights)
         out[np.argsort(-gradient, kind="stable")[:_FEW]] = 1.0 / _FEW
         return out
@@ -179,7 +182,7 @@ class _Problem:
         target = np.zeros_like(weights)
         target[arm] = 1.0
         shares = np.exp2(-np.arange(1.0, 48.0))
-        trials = [(1.0 - s) * weights + s * target for s in shares]
+        trials: list[FloatArray] = [(1.0 - s) * weights + s * target for s in shares]
         values = [self.value(self.laid.curve(t), mu) for t in trials]
         return trials[int(np.argmax(values))]
 
@@ -189,7 +192,8 @@ def _quadratic_step(start: FloatArray, gradient: FloatArray, hessian: FloatArray
     n = start.size
     total = float(start.sum())
     q = -hessian
-    q = q + (1e-11 * float(np.abs(np.diag(q)).max()) + 1e-14 * float(np.abs(gradient).max()) + 1e-300) * np.eye(n)
+    # Each arm is damped by its own curvature: one that is very steep must not hold back the others.
+    q = q + np.diag(1e-11 * np.abs(np.diag(q)) + 1e-14 * float(np.abs(gradient).max()) + 1e-300)
     c = gradient + q @ start
     x = start.copy()
     free = x > 0.0
@@ -241,8 +245,7 @@ def _cutting_planes(problem: _Problem, weights: FloatArray, goal: float) -> tupl
         value = problem.value(curve, 0.0)
         if value > best_value:
             best, best_value = point, value
-        with np.errstate(all="ignore"):
-            gradient = laid.adjoint(laid.omega * problem.slope(curve, 1e-15))
+        gradient = problem.gradient(curve, 1e-15)
         if not np.isfinite(gradient).all():
             point = 0.5 * point + 0.5 / count
             continue
@@ -259,9 +262,9 @@ def _cutting_planes(problem: _Problem, weights: FloatArray, goal: float) -> tupl
         )
         if not found.success:
             break
-        upper = min(upper, -float(found.fun))
+        upper = min(upper, -float(found.fun or 0.0))
         if upper - best_value <= goal:
             break
-        point = np.maximum(found.x[:-1], 0.0)
+        point = np.maximum(np.asarray(found.x)[:-1], 0.0)
         point = point / point.sum()
     return best, upper - best_value

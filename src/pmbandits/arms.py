@@ -12,7 +12,7 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.metrics import laws as _laws
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms, Law
+from pmbandits.metrics.laws import Atoms, Law, Scipy
 from pmbandits.metrics.pool import wasserstein_pairs
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
@@ -191,11 +191,9 @@ def _infer(laws: Sequence[Law]) -> Support | None:
         return Interval(lo, hi)
     sigma = 0.0
     for law in laws:
-        if isinstance(law, Atoms):
+        if np.isfinite(law.hi - law.lo):
             sigma = max(sigma, 0.5 * (law.hi - law.lo))  # Hoeffding's lemma
-        elif np.isfinite(law.hi - law.lo):
-            sigma = max(sigma, 0.5 * (law.hi - law.lo))
-        elif law.frozen.dist.name == "norm":
+        elif isinstance(law, Scipy) and law.frozen.dist.name == "norm":
             sigma = max(sigma, float(law.frozen.std()))
         else:
             return None  # not known to be sub-Gaussian: the user must say

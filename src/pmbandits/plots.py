@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
+from pmbandits.best import Best, oracle, utilities
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.oracle import Best, oracle, utilities
 from pmbandits.simplex import etc_grid
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette; the order also falls from dark to light, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,

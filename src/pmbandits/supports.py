@@ -62,7 +62,7 @@ class Support:
         rest = {k: v for k, v in data.items() if k != "kind"}
         kind = _check.choice("support", data.get("kind"), kinds)
         try:
-            return kinds[kind](**rest)  # type: ignore[no-any-return]
+            return kinds[kind](**rest)
         except TypeError as error:
             raise ValueError(f"support {kind!r}: {error}.") from None
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
@@ -29,11 +30,17 @@ def run() -> None:
     try:
         app()
     except (ValueError, TypeError, IndexError) as error:
-        err.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
     except KeyboardInterrupt:
         err.print("interrupted")
         sys.exit(130)
+
+
+def _fail(sentence: str) -> None:
+    err.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 def _version(show: bool) -> None:
@@ -60,17 +67,23 @@ def metrics(
 
     if json_output:
         rows = [
-            {"name": c.name, "parameters": describe_parameters(c), "h": c.formula, "meaning": c.meaning, "use": c.use}
+            {
+                "name": c.name,
+                "parameters": describe_parameters(c),
+                "h": c.formula,
+                "meaning": c.meaning,
+                "use": c.use,
+            }
             for c in FAMILIES
         ]
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return
     table = Table(title="Preference metrics", caption="Use: pmbandits oracle --metric NAME, or NAME(parameters)")
-    for head in ("name", "parameters", "h(u)", "best is", "meaning", "use it"):
-        table.add_column(head, overflow="fold")
+    for head in ("name", "with", "h(u)", "best is", "meaning, and when to use it"):
+        table.add_column(head, overflow="fold", no_wrap=head == "name")
     for cls in FAMILIES:
         table.add_row(
-            cls.name, describe_parameters(cls), cls.formula, _mixture_or_arm(cls), cls.meaning, cls.use
+            cls.name, describe_parameters(cls), cls.formula, _mixture_or_arm(cls), f"{cls.meaning}; use it {cls.use}"
         )
     out.print(table)
     out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
@@ -105,7 +118,8 @@ def _mixture_or_arm(cls: type) -> str:
 @app.command()
 def oracle(
     metric_text: Annotated[
-        str, typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', '0.7*mean+0.3*cvar(0.9)'.")
+        str,
+        typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', '0.7*mean+0.3*cvar(0.9)'."),
     ],
     arms: Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")],
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -114,15 +128,16 @@ def oracle(
     """The best mixture of known arms, and what it gains over the best single arm."""
     import numpy as np
 
+    from pmbandits.best import oracle as solve
+    from pmbandits.best import utilities
     from pmbandits.metrics import metric
-    from pmbandits.oracle import oracle as solve
-    from pmbandits.oracle import utilities
 
     preference = metric(metric_text)
     bandit = parse_arms(arms)
     best = solve(preference, bandit)
     singles = utilities(preference, bandit, np.eye(bandit.n_arms))
     if plot is not None:
+        plot = plot if plot.suffix else plot.with_suffix(".png")
         _save_mixture(preference, bandit, plot)
     if json_output:
         answer = {
@@ -142,23 +157,24 @@ def oracle(
         }
         print(json.dumps(answer, ensure_ascii=False, indent=1))
         return
-    table = Table(title=f"{preference!r}: the best mixture")
+    shown = [escape(name) for name in bandit.names]
+    table = Table(title=f"{escape(repr(preference))}: the best mixture")
     for head in ("arm", "utility alone", "weight"):
         table.add_column(head, justify="left" if head == "arm" else "right")
-    for k, name in enumerate(bandit.names):
+    for k, name in enumerate(shown):
         table.add_row(name, f"{singles[k]:.6g}", f"{best.weights[k]:.4f}" if best.weights[k] > 0.0 else "–")
     table.add_section()
     table.add_row("[bold]best mixture[/]", f"[bold]{best.value:.6g}[/]", "")
     out.print(table)
     proof = f"no mixture is better by more than {best.gap:.1g}" if best.certified else "not certified: a search"
     if best.is_mixture:
-        out.print(f"The mixture gains {best.gain:.4g} over {bandit.names[best.best_arm]} alone ({proof}).")
+        out.print(f"The mixture gains {best.gain:.4g} over {shown[best.best_arm]} alone ({proof}).")
     else:
-        out.print(f"One arm is best: {bandit.names[best.best_arm]} ({proof}).")
+        out.print(f"One arm is best: {shown[best.best_arm]} ({proof}).")
     if best.unique is False:
         out.print("Other mixtures are as good.")
     if plot is not None:
-        out.print(f"Picture: {plot}")
+        out.print(f"Picture: {escape(str(plot))}")
 
 
 @app.command()
@@ -180,4 +196,4 @@ def _save_mixture(preference: object, bandit: object, path: Path) -> None:
 
     axes = plot_mixture(preference, bandit)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)
-    axes.figure.savefig(path)
+    axes.get_figure(root=True).savefig(path)  # type: ignore[union-attr]

@@ -23,7 +23,8 @@ def parse_arms(text: str) -> Bandit:
         return Bandit.bernoulli([_number(piece, text) for piece in rest.split(",")])
     if colon and kind.strip() == "samples":
         return read_samples(Path(rest.strip()))
-    arms, names = [], []
+    arms: list[object] = []
+    names: list[str] = []
     for piece in filter(None, (p.strip() for p in text.split(";"))):
         arms.append(_distribution(piece, text))
         names.append(piece if piece not in names else f"{piece} #{len(names)}")
@@ -60,6 +61,13 @@ def read_samples(path: Path) -> Bandit:
     """Logged rewards from a CSV file with the columns ``arm`` and ``reward``."""
     if not path.is_file():
         raise ValueError(f"there is no file {str(path)!r}; give a CSV file with the columns arm,reward.")
+    try:
+        return _read_rows(path)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+
+
+def _read_rows(path: Path) -> Bandit:
     rewards: dict[str, list[float]] = {}
     with path.open(newline="", encoding="utf-8-sig") as handle:
         reader = csv.DictReader(handle)

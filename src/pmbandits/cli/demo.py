@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
 from pmbandits.arms import Bandit
+from pmbandits.best import Best, oracle
 from pmbandits.metrics import CVaR, Distortion, GiniDeviation, Mean, WangRightTail
-from pmbandits.oracle import Best, oracle
 from pmbandits.plots import STYLE, plot_mixture
 
 
@@ -50,7 +51,7 @@ def show(out: Console, path: Path, rounds: int) -> None:
         drawn.append((title, metric, bandit))
     out.print(table)
     _picture(drawn, path)
-    out.print(f"Picture: [bold]{path}[/]")
+    out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
         "\n[bold]Your own data[/] (a CSV file with the columns arm,reward):\n"
         "  pmbandits oracle --metric gini --arms samples:rewards.csv --plot mixture.png\n"

@@ -59,7 +59,7 @@ class Custom(Distortion):
         probe = np.array([0.25, 0.75])
         try:
             with np.errstate(all="ignore"):
-                return np.shape(self.function(probe)) == (2,)
+                return bool(np.shape(self.function(probe)) == (2,))
         except Exception:
             return False
 

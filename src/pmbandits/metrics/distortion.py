@@ -346,12 +346,18 @@ class Distortion(ABC):
         return Extremum(at=float(places[best]), value=float(values[best]))
 
 
-def numeric_shape(h: Callable[[FloatArray], FloatArray]) -> tuple[Shape, Monotonicity]:
-    """Shape and direction from values of h alone, at every scale from the grid's spacing to its width."""
-    u = warped_grid()
+def numeric_shape(
+    h: Callable[[FloatArray], FloatArray], marks: Sequence[float] = (), size: float | None = None
+) -> tuple[Shape, Monotonicity]:
+    """Shape and direction from values of h alone, at every scale from the grid's spacing to its width.
+
+    ``marks`` are places to look at closely; ``size`` is what the tolerance is relative to, if not max|h|.
+    """
+    close = [m + d for m in marks for d in (-1e-9, 0.0, 1e-9)]
+    u = np.unique(np.clip(np.concatenate((warped_grid(), close)), 0.0, 1.0))
     with np.errstate(all="ignore"):
         y = h(u)
-    tolerance = SHAPE_TOLERANCE * max(float(np.abs(y).max()), 1e-300)
+    tolerance = SHAPE_TOLERANCE * max(float(np.abs(y).max()) if size is None else size, 1e-300)
     above = below = False  # h above its chord somewhere: not convex; below: not concave
     stride = 1
     while 2 * stride < u.size:
@@ -381,7 +387,9 @@ def numeric_critical(distortion: Distortion, extra: Sequence[float] = ()) -> lis
     out = list(extra)
     for sign in (1.0, -1.0):
         z = sign * y
-        for k in np.flatnonzero((z[1:-1] >= z[:-2]) & (z[1:-1] >= z[2:]) & ((z[1:-1] > z[:-2]) | (z[1:-1] > z[2:]))) + 1:
+        for k in (
+            np.flatnonzero((z[1:-1] >= z[:-2]) & (z[1:-1] >= z[2:]) & ((z[1:-1] > z[:-2]) | (z[1:-1] > z[2:]))) + 1
+        ):
 
             def descent(x: float, s: float = sign) -> float:
                 return -s * float(distortion(x))
@@ -448,10 +456,15 @@ class Combination(Distortion):
 
     @cached_property
     def _numeric(self) -> tuple[Shape, Monotonicity]:
-        return numeric_shape(self._h)
+        grid = warped_grid()
+        with np.errstate(all="ignore"):
+            size = sum(abs(c) * float(np.abs(d._h(grid)).max()) for c, d in self.parts)
+        return numeric_shape(self._h, [u for u, _ in (*self.kinks, *self.jumps)], size)
 
     @cached_property
-    def shape(self) -> Shape:  # type: ignore[override]
+    def shape(self) -> Shape:
+        if self.jumps:
+            return "neither"
         flipped = {"concave": "convex", "convex": "concave"}
         kinds = {d.shape if c > 0 else flipped.get(d.shape, d.shape) for c, d in self.parts} - {"linear"}
         if not kinds:
@@ -461,7 +474,7 @@ class Combination(Distortion):
         return "convex" if kinds == {"convex"} else self._numeric[0]
 
     @cached_property
-    def monotonicity(self) -> Monotonicity:  # type: ignore[override]
+    def monotonicity(self) -> Monotonicity:
         return self._numeric[1]
 
     @cached_property

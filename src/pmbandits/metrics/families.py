@@ -17,14 +17,12 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, Monotonicity, Shape
 
-family = dataclass(frozen=True, eq=False, repr=False)
-
 
 def _set(instance: Distortion, name: str, value: float) -> None:
     object.__setattr__(instance, name, value)  # the dataclass is frozen once it is validated
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class Mean(Distortion):
     """The expected reward: h(u) = u.
 
@@ -39,8 +37,8 @@ class Mean(Distortion):
     formula: ClassVar[str] = "u"
     meaning: ClassVar[str] = "the average reward"
     use: ClassVar[str] = "as the yardstick, or as a term beside tail or spread"
-    shape: ClassVar[Shape] = "linear"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "linear"
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def _h(self, u: FloatArray) -> FloatArray:
         return u + 0.0
@@ -58,7 +56,7 @@ class Mean(Distortion):
         return (1.0, 1.0)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class DualPower(Distortion):
     """Dual power: h(u) = 1 − (1 − u)^s, s ≥ 1 (the paper takes s ≥ 2; its pair (1, s) holds from 1 on).
 
@@ -75,7 +73,7 @@ class DualPower(Distortion):
     formula: ClassVar[str] = "1 − (1−u)^s"
     meaning: ClassVar[str] = "the expected best of s independent rewards"
     use: ClassVar[str] = "when you get several tries and keep the best"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "s", _check.within("DualPower s", self.s, 1.0))
@@ -108,7 +106,7 @@ class DualPower(Distortion):
         return (1.0, self.s)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class Quadratic(Distortion):
     """Quadratic: h(u) = (1 + s)u − su², 0 ≤ s ≤ 1; the mean plus s Gini deviations.
 
@@ -125,7 +123,7 @@ class Quadratic(Distortion):
     formula: ClassVar[str] = "(1+s)u − su²"
     meaning: ClassVar[str] = "the average with a premium of s for spread"
     use: ClassVar[str] = "when variety is worth something, but not more than reward"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "s", _check.within("Quadratic s", self.s, 0.0, 1.0))
@@ -150,7 +148,7 @@ class Quadratic(Distortion):
         return (1.0, 1.0 + self.s)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class CVaR(Distortion):
     """Upper conditional value at risk, also called expected shortfall: h(u) = min(u / (1 − c), 1).
 
@@ -167,7 +165,7 @@ class CVaR(Distortion):
     formula: ClassVar[str] = "min(u/(1−c), 1)"
     meaning: ClassVar[str] = "the average of the best 1−c share of rewards"
     use: ClassVar[str] = "when the top end pays, or for losses written as positive numbers"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "c", _check.within("CVaR c", self.c, 0.0, 1.0, open_hi=True))
@@ -192,11 +190,14 @@ class CVaR(Distortion):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return np.zeros_like(u)
 
+    def _critical(self) -> Sequence[float]:
+        return () if self.c == 0.0 else (1.0 - self.c,)  # where the flat part begins
+
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0 / (1.0 - self.c))
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class PHT(Distortion):
     """Proportional hazard transform: h(u) = u^s, 0 < s ≤ 1.
 
@@ -213,7 +214,7 @@ class PHT(Distortion):
     formula: ClassVar[str] = "u^s"
     meaning: ClassVar[str] = "the average with the tail of rare large rewards made fatter"
     use: ClassVar[str] = "when rare large gains matter more than their probability says"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "s", _check.within("PHT s", self.s, 0.0, 1.0, open_lo=True))
@@ -240,7 +241,7 @@ class PHT(Distortion):
         return (self.s, 1.0)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class MeanMedianDeviation(Distortion):
     """Mean–median deviation: h(u) = min(u, 1 − u); the mean distance from the median.
 
@@ -255,9 +256,9 @@ class MeanMedianDeviation(Distortion):
     formula: ClassVar[str] = "min(u, 1−u)"
     meaning: ClassVar[str] = "how far a reward typically lies from the median"
     use: ClassVar[str] = "to reward spread without letting outliers dominate"
-    shape: ClassVar[Shape] = "concave"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "neither"  # type: ignore[misc]
-    kinks: ClassVar[Sequence[tuple[float, float]]] = ((0.5, -2.0),)  # type: ignore[misc]
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
+    kinks: ClassVar[Sequence[tuple[float, float]]] = ((0.5, -2.0),)
 
     def _h(self, u: FloatArray) -> FloatArray:
         return np.minimum(u, 1.0 - u)
@@ -278,7 +279,7 @@ class MeanMedianDeviation(Distortion):
         return (1.0, 1.0)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class InterESRange(Distortion):
     """Inter-expected-shortfall range: h(u) = min(u/(1−c), 1) − max(0, (u−c)/(1−c)), 0 < c < 1.
 
@@ -294,8 +295,8 @@ class InterESRange(Distortion):
     formula: ClassVar[str] = "min(u/(1−c), 1) − max(0, (u−c)/(1−c))"
     meaning: ClassVar[str] = "average of the best 1−c share minus average of the worst"
     use: ClassVar[str] = "to reward a wide gap between good and bad outcomes"
-    shape: ClassVar[Shape] = "concave"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "neither"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
 
     def __post_init__(self) -> None:
         _set(self, "c", _check.within("InterESRange c", self.c, 0.0, 1.0, open_lo=True, open_hi=True))
@@ -325,7 +326,7 @@ class InterESRange(Distortion):
         return (1.0, 1.0 / (1.0 - self.c))
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class WangRightTail(Distortion):
     """Wang's right-tail deviation: h(u) = √u − u.
 
@@ -341,8 +342,8 @@ class WangRightTail(Distortion):
     formula: ClassVar[str] = "√u − u"
     meaning: ClassVar[str] = "how much the rare large rewards stick out"
     use: ClassVar[str] = "to look for upside surprises"
-    shape: ClassVar[Shape] = "concave"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "neither"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
 
     def _h(self, u: FloatArray) -> FloatArray:
         root = np.sqrt(u)
@@ -364,7 +365,7 @@ class WangRightTail(Distortion):
         return (0.5, 1.0)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class GiniDeviation(Distortion):
     """Gini deviation: h(u) = u(1 − u); half the mean distance of two independent rewards.
 
@@ -380,8 +381,8 @@ class GiniDeviation(Distortion):
     formula: ClassVar[str] = "u(1−u)"
     meaning: ClassVar[str] = "half the average distance between two rewards"
     use: ClassVar[str] = "for variety and unpredictability: patrols, audits, portfolios"
-    shape: ClassVar[Shape] = "concave"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "neither"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
 
     def _h(self, u: FloatArray) -> FloatArray:
         return u * (1.0 - u)
@@ -402,7 +403,7 @@ class GiniDeviation(Distortion):
         return (1.0, 1.0)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class VaR(Distortion):
     """Value at risk, the c-quantile: h(u) = 1 if u > 1 − c else 0, 0 < c < 1.
 
@@ -419,8 +420,8 @@ class VaR(Distortion):
     formula: ClassVar[str] = "1{u > 1−c}"
     meaning: ClassVar[str] = "the c-quantile of the rewards"
     use: ClassVar[str] = "for service levels; it ignores the size of the tail beyond"
-    shape: ClassVar[Shape] = "neither"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "neither"
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "c", _check.within("VaR c", self.c, 0.0, 1.0, open_lo=True, open_hi=True))
@@ -445,7 +446,7 @@ class VaR(Distortion):
         return "its distortion jumps, so two distributions however close can differ by the whole jump"
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class LowerCVaR(Distortion):
     """Lower-tail conditional value at risk: h(u) = max(0, (u − 1 + α)/α), 0 < α ≤ 1.
 
@@ -461,7 +462,7 @@ class LowerCVaR(Distortion):
     formula: ClassVar[str] = "max(0, (u−1+α)/α)"
     meaning: ClassVar[str] = "the average of the worst α share of rewards"
     use: ClassVar[str] = "to be safe against bad outcomes; one arm is always best"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "alpha", _check.within("LowerCVaR alpha", self.alpha, 0.0, 1.0, open_lo=True))
@@ -492,7 +493,7 @@ class LowerCVaR(Distortion):
         return (1.0, 1.0 / self.alpha)
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class GiniShortfall(Distortion):
     """Gini shortfall: h(u) = w + 2·loading·w(1 − w) with w = min(u/(1−p), 1), 0 ≤ p < 1, loading ≥ 0.
 
@@ -535,7 +536,7 @@ class GiniShortfall(Distortion):
 
     def _co(self, v: FloatArray) -> FloatArray:
         z = np.maximum(v - self.p, 0.0) / (1.0 - self.p)
-        return z * (2.0 * self.loading * (1.0 - z) - 1.0)
+        return z * ((2.0 * self.loading - 1.0) - 2.0 * self.loading * z)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         w = u / (1.0 - self.p)
@@ -547,7 +548,7 @@ class GiniShortfall(Distortion):
 
     def _critical(self) -> Sequence[float]:
         if self.loading <= 0.5:
-            return ()
+            return () if self.p == 0.0 else (1.0 - self.p,)
         peak = (1.0 - self.p) * (0.5 + 0.25 / self.loading)
         return (peak,) if self.p == 0.0 else (peak, 1.0 - self.p)
 
@@ -555,7 +556,7 @@ class GiniShortfall(Distortion):
         return (1.0, (1.0 + 2.0 * self.loading) / (1.0 - self.p))
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class InterQuantileRange(Distortion):
     """Inter-quantile range: h(u) = 1 if 1 − upper < u ≤ 1 − lower else 0.
 
@@ -572,8 +573,8 @@ class InterQuantileRange(Distortion):
     formula: ClassVar[str] = "1{1−upper < u ≤ 1−lower}"
     meaning: ClassVar[str] = "the distance between two quantiles"
     use: ClassVar[str] = "for a spread that no outlier can move"
-    shape: ClassVar[Shape] = "neither"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "neither"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "neither"
+    monotonicity: ClassVar[Monotonicity] = "neither"
 
     def __post_init__(self) -> None:
         lower = _check.within("InterQuantileRange lower", self.lower, 0.0, 1.0, open_lo=True, open_hi=True)
@@ -608,7 +609,7 @@ class InterQuantileRange(Distortion):
         return "its distortion jumps, so two distributions however close can differ by the whole jump"
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class InvertedS(Distortion):
     """Inverted-S (Prelec): h(u) = exp(−(−ln u)^β), β > 0.
 
@@ -625,7 +626,7 @@ class InvertedS(Distortion):
     formula: ClassVar[str] = "exp(−(−ln u)^β)"
     meaning: ClassVar[str] = "rare events overweighted (β<1) or underweighted (β>1)"
     use: ClassVar[str] = "to model human attention to rare delays, losses or wins"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "beta", _check.within("InvertedS beta", self.beta, 0.0, open_lo=True))
@@ -666,7 +667,7 @@ class InvertedS(Distortion):
             return (1.0, float(np.nanmax(self._slope(depth))) * (1.0 + 1e-7))
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class TsallisPastEntropy(Distortion):
     """Cumulative Tsallis past entropy: h(u) = ((1−u) − (1−u)^α)/(α − 1), α > 0; −(1−u)·ln(1−u) at α = 1.
 
@@ -682,8 +683,8 @@ class TsallisPastEntropy(Distortion):
     formula: ClassVar[str] = "((1−u) − (1−u)^α)/(α−1)"
     meaning: ClassVar[str] = "unpredictability counted along the CDF, in units of reward"
     use: ClassVar[str] = "as an entropy of rewards; a smaller α looks more at the low end"
-    shape: ClassVar[Shape] = "concave"  # type: ignore[misc]
-    monotonicity: ClassVar[Monotonicity] = "neither"  # type: ignore[misc]
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
 
     def __post_init__(self) -> None:
         _set(self, "alpha", _check.within("TsallisPastEntropy alpha", self.alpha, 0.0, open_lo=True))
@@ -709,7 +710,7 @@ class TsallisPastEntropy(Distortion):
     def _dco(self, v: FloatArray) -> FloatArray:
         if self.alpha == 1.0:
             return -np.log(v) - 1.0
-        return (1.0 - self.alpha * np.power(v, self.alpha - 1.0)) / (self.alpha - 1.0)
+        return -np.expm1(np.log(self.alpha) + (self.alpha - 1.0) * np.log(v)) / (self.alpha - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
         return self._d2co(1.0 - u)
@@ -730,7 +731,7 @@ class TsallisPastEntropy(Distortion):
         return (self.alpha, 1.0 / (1.0 - self.alpha))
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class WangTransform(Distortion):
     """Wang transform: h(u) = Φ(Φ⁻¹(u) + shift).
 
@@ -748,7 +749,7 @@ class WangTransform(Distortion):
     formula: ClassVar[str] = "Φ(Φ⁻¹(u) + shift)"
     meaning: ClassVar[str] = "the average after shifting probabilities by normal units"
     use: ClassVar[str] = "as insurers do: shift > 0 is optimistic about gains, < 0 cautious"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "shift", _check.number("WangTransform shift", self.shift))
@@ -787,7 +788,7 @@ class WangTransform(Distortion):
         return (0.5, float(ratio.max()) * (1.0 + 1e-6))
 
 
-@family
+@dataclass(frozen=True, eq=False, repr=False)
 class TverskyKahneman(Distortion):
     """Tversky–Kahneman weighting: h(u) = u^γ / (u^γ + (1−u)^γ)^(1/γ), 0.28 ≤ γ ≤ 1 (monotone there).
 
@@ -803,7 +804,7 @@ class TverskyKahneman(Distortion):
     formula: ClassVar[str] = "u^γ / (u^γ + (1−u)^γ)^(1/γ)"
     meaning: ClassVar[str] = "the probability weighting of prospect theory"
     use: ClassVar[str] = "to play for people who overweight rare wins and failures"
-    monotonicity: ClassVar[Monotonicity] = "increasing"  # type: ignore[misc]
+    monotonicity: ClassVar[Monotonicity] = "increasing"
 
     def __post_init__(self) -> None:
         _set(self, "gamma", _check.within("TverskyKahneman gamma", self.gamma, 0.28, 1.0))

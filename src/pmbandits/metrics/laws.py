@@ -91,10 +91,11 @@ class Scipy:
         arguments += [f"{k}={v:g}" for k, v in self.frozen.kwds.items()]
         return f"{self.frozen.dist.name}({', '.join(arguments)})"
 
-    def truncated(self, negligible: Callable[[FloatArray, bool], FloatArray]) -> Atoms:
+    def truncated(self, negligible: Callable[[FloatArray, bool], FloatArray], small: float) -> Atoms:
         """The lattice law on so many points that what is left out is below rounding for the caller's metric.
 
-        ``negligible`` maps tail probabilities (and whether they are the lower tail) to what they contribute.
+        ``negligible`` maps tail probabilities (and whether they are the lower tail) to what they contribute; tails
+        above ``small`` are never left out.
         """
         ends = []
         middle = np.floor(self.median - self._offset) + self._offset
@@ -104,10 +105,12 @@ class Scipy:
             while True:
                 steps = np.arange(reach // 2 if reach > 64 else 0, reach, dtype=np.float64)
                 k = middle - 1.0 - steps if lower else middle + steps
-                block = np.abs(negligible(self.lattice_tail(k, lower), lower)).sum()
+                tail = self.lattice_tail(k, lower)
+                with np.errstate(all="ignore"):
+                    block = np.abs(negligible(tail, lower)).sum()
                 total += float(block)
                 end = middle - reach if lower else middle + reach
-                if (end <= bound if lower else end >= bound) or block <= 1e-17 * total:
+                if (end <= bound if lower else end >= bound) or (tail[-1] < small and block <= 1e-17 * total):
                     ends.append(max(end, bound) if lower else min(end, bound))
                     break
                 reach *= 2
@@ -130,6 +133,11 @@ class Scipy:
         their digits, and laws whose sf scipy sums point by point (zipf) stay affordable.
         """
         far = float((self.cdf if lower else self.sf)(k[-1:])[0])
+        if not lower and self.frozen.dist.name == "zipf":  # scipy's 1 − cdf has no digits left out there
+            from scipy.special import zeta
+
+            a, loc = float(self.frozen.args[0]) if self.frozen.args else float(self.frozen.kwds["a"]), self.lo - 1.0
+            far = float(zeta(a, k[-1] - loc + 1.0) / zeta(a))
         mass = np.asarray(self.frozen.pmf(k[:-1] if lower else k[1:]), dtype=np.float64)
         return np.append(far + np.cumsum(mass[::-1])[::-1], far)
 
@@ -139,7 +147,43 @@ class Scipy:
         return anchor - np.floor(anchor)
 
 
-Law = Atoms | Scipy
+@dataclass(frozen=True)
+class Polyline:
+    """A distribution whose CDF rises along straight lines from 0 to 1 between grid points."""
+
+    x: FloatArray
+    level: FloatArray
+    lattice: bool = False
+
+    @property
+    def lo(self) -> float:
+        return float(self.x[0])
+
+    @property
+    def hi(self) -> float:
+        return float(self.x[-1])
+
+    @property
+    def median(self) -> float:
+        return float(np.interp(0.5, self.level, self.x))
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        return np.interp(x, self.x, self.level)
+
+    def sf(self, x: FloatArray) -> FloatArray:
+        return np.interp(x, self.x, 1.0 - self.level)
+
+    def breaks(self) -> FloatArray:
+        return self.x
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        return np.interp(rng.random(size), self.level, self.x)
+
+    def describe(self) -> str:
+        return f"a CDF on {self.x.size} points of [{self.lo:g}, {self.hi:g}]"
+
+
+Law = Atoms | Scipy | Polyline
 
 
 def from_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "the sample") -> Atoms:
@@ -150,7 +194,7 @@ def from_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "
         return Atoms(atoms, counts / points.size)
     mass = _check.weights(weights, points.size, of="points")
     atoms, place = np.unique(points, return_inverse=True)
-    total = np.bincount(place, weights=mass, minlength=atoms.size)
+    total = np.asarray(np.bincount(place, weights=mass, minlength=atoms.size), dtype=np.float64)
     return Atoms(atoms[total > 0.0], total[total > 0.0])
 
 

@@ -4,21 +4,23 @@ For any anchor x0 (an equivalent form of ``eq:wang_def`` that loses no digits in
 
     U_h(a) = x0·h(1) + Σ_left ω·co(F_a) + Σ_right ω·h(S_a),     co(v) = h(1 − v) − h(1),
 
-where left of x0 the curve of arm i is its CDF F_i and right of it its survival S_i, and the mixture's curve is the
-weighted sum. With finite atoms the cells lie between atoms and the sum is exact; continuous laws are put on
-Gauss–Legendre panels that are split until the integrals of the metric agree.
+where left of x0 F_a is the mixture's CDF and right of it S_a its survival. Cell by cell the smaller of F_a and S_a is
+used, so that no tail loses its digits. With finite atoms the cells lie between atoms and the sum is exact;
+continuous laws are put on Gauss–Legendre panels that are split until the integrals of the metric agree.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms, Law
+from pmbandits.metrics.laws import Atoms, Law, Scipy
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
@@ -27,6 +29,20 @@ _MOST_PANELS = 60_000
 _DEEPEST = 70
 # A tail whose contributions shrink by less than this when the panel doubles is taken to diverge.
 _DIVERGES = 0.999
+_Function = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A mixture on the cells: p is F_a where ``lower`` and S_a elsewhere, whichever is smaller."""
+
+    p: FloatArray
+    lower: NDArray[np.bool_]
+
+    @staticmethod
+    def of(below: FloatArray, above: FloatArray) -> Curve:
+        lower = below < above
+        return Curve(np.minimum(np.where(lower, below, above), 1.0), lower)
 
 
 class Pool(ABC):
@@ -40,36 +56,55 @@ class Pool(ABC):
     remainder: FloatArray | None = None  # what lies beyond the last panels, for the mixes it was built for
 
     @abstractmethod
-    def curve(self, weights: FloatArray) -> FloatArray:
-        """F_a on the left cells, S_a on the right ones."""
+    def curve(self, weights: FloatArray) -> Curve:
+        """The mixture's curve."""
 
     @abstractmethod
-    def adjoint(self, cells: FloatArray) -> FloatArray:
-        """Σ over cells of ``cells`` times each arm's curve: one number an arm."""
+    def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
+        """Σ over cells of ``cells`` times each arm's CDF (where ``lower``) or survival: one number an arm."""
 
     @abstractmethod
-    def rows(self, arms: Sequence[int]) -> FloatArray:
-        """The curves of some arms, one row each."""
+    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """CDFs and survivals of some arms, one row each."""
 
-    def integrand(self, metric: Distortion, curve: FloatArray) -> FloatArray:
-        """co or h of a curve."""
-        with np.errstate(all="ignore"):
-            return np.concatenate((metric._co(curve[: self.split]), metric._h(curve[self.split :])))
+    def integrand(self, metric: Distortion, curve: Curve) -> FloatArray:
+        """h(S) right of the anchor and h(S) − h(1) left of it, from the accurate side."""
+        out = self._each(metric._co, metric._h, curve)
+        top = float(metric(1.0))
+        if top != 0.0:
+            left = np.arange(out.size) < self.split
+            out += top * (curve.lower.astype(np.float64) - left)
+        return out
 
     def value(self, metric: Distortion, weights: FloatArray) -> float:
         """U_h of the mixture."""
         total = float(self.omega @ self.integrand(metric, self.curve(weights)))
         return self.anchor * float(metric(1.0)) + total
 
-    def slope(self, metric: Distortion, curve: FloatArray) -> FloatArray:
-        """Derivative of the integrand in the curve; infinite where h is vertical."""
-        with np.errstate(all="ignore"):
-            return np.concatenate((metric._dco(curve[: self.split]), metric._dh(curve[self.split :])))
+    def slope(self, metric: Distortion, curve: Curve) -> FloatArray:
+        """Derivative of the integrand in p; infinite where h is vertical."""
+        return self._each(metric._dco, metric._dh, curve)
 
-    def bend(self, metric: Distortion, curve: FloatArray) -> FloatArray:
-        """Second derivative of the integrand in the curve."""
+    def bend(self, metric: Distortion, curve: Curve) -> FloatArray:
+        """Second derivative of the integrand in p."""
+        return self._each(metric._d2co, metric._d2h, curve)
+
+    def gradient(self, metric: Distortion, curve: Curve) -> FloatArray:
+        """Derivative of the utility in each arm's weight, up to a constant that the simplex does not feel."""
         with np.errstate(all="ignore"):
-            return np.concatenate((metric._d2co(curve[: self.split]), metric._d2h(curve[self.split :])))
+            return self.adjoint(self.omega * self.slope(metric, curve), curve.lower)
+
+    @staticmethod
+    def _each(low: _Function, high: _Function, c: Curve) -> FloatArray:
+        out = np.empty(c.p.size)
+        with np.errstate(all="ignore"):
+            out[c.lower] = low(c.p[c.lower])
+            out[~c.lower] = high(c.p[~c.lower])
+        return out
+
+
+def _sum_by(group: NDArray[np.intp], numbers: FloatArray, count: int) -> FloatArray:
+    return np.asarray(np.bincount(group, weights=numbers, minlength=count), dtype=np.float64)
 
 
 class AtomPool(Pool):
@@ -89,72 +124,82 @@ class AtomPool(Pool):
         self.split = self.omega.size // 2
         self.anchor = float(self.points[self.split])
 
-    def _curve_of_mass(self, mass: FloatArray) -> FloatArray:
-        # Each side is summed from its own end, so that small tail probabilities keep their digits.
-        out = np.empty(self.omega.size)
-        np.cumsum(mass[: self.split], out=out[: self.split])
-        np.cumsum(mass[: self.split : -1], out=out[self.split :][::-1])
-        return np.minimum(out, 1.0, out=out)
+    def _curves_of_mass(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # Each is summed from its own end, so that small tail probabilities keep their digits.
+        below = np.cumsum(mass[:-1])
+        above = np.cumsum(mass[:0:-1])[::-1]
+        return below, above
 
-    def curve(self, weights: FloatArray) -> FloatArray:
+    def curve(self, weights: FloatArray) -> Curve:
         mass = self.mass * weights[self.arm]
         if not self.distinct:
-            mass = np.bincount(self.place, weights=mass, minlength=self.points.size)
-        return self._curve_of_mass(mass)
+            mass = _sum_by(self.place, mass, self.points.size)
+        return Curve.of(*self._curves_of_mass(mass))
 
-    def adjoint(self, cells: FloatArray) -> FloatArray:
+    def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
         # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
         total = np.zeros(self.points.size)
-        np.cumsum(cells[: self.split][::-1], out=total[: self.split][::-1])
-        np.cumsum(cells[self.split :], out=total[self.split + 1 :])
+        total[:-1] = np.cumsum(np.where(lower, cells, 0.0)[::-1])[::-1]
+        total[1:] += np.cumsum(np.where(lower, 0.0, cells))
         if not self.distinct:
             total = total[self.place]
         total = np.where(self.used, total, 0.0) * self.mass
-        return np.bincount(self.arm, weights=total, minlength=self.n_arms)
+        return _sum_by(self.arm, total, self.n_arms)
 
-    def rows(self, arms: Sequence[int]) -> FloatArray:
-        out = np.empty((len(arms), self.omega.size))
+    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        below, above = np.empty((len(arms), self.omega.size)), np.empty((len(arms), self.omega.size))
         for row, arm in enumerate(arms):
             mine = np.flatnonzero(self.arm == arm)
-            mass = np.bincount(self.place[mine], weights=self.mass[mine], minlength=self.points.size)
-            out[row] = self._curve_of_mass(mass)
-        return out
+            mass = _sum_by(self.place[mine], self.mass[mine], self.points.size)
+            below[row], above[row] = self._curves_of_mass(mass)
+        return np.minimum(below, 1.0), np.minimum(above, 1.0)
 
 
 class PanelPool(Pool):
     """Arms of any kind on quadrature panels."""
 
-    def __init__(self, anchor: float, omega: FloatArray, split: int, matrix: FloatArray, error: float) -> None:
-        self.n_arms = matrix.shape[0]
-        self.anchor, self.omega, self.split, self.matrix, self.error = anchor, omega, split, matrix, error
+    def __init__(
+        self, anchor: float, omega: FloatArray, split: int, below: FloatArray, above: FloatArray, error: float
+    ) -> None:
+        self.n_arms = below.shape[0]
+        self.anchor, self.omega, self.split, self.error = anchor, omega, split, error
+        self.below, self.above = below, above
 
-    def curve(self, weights: FloatArray) -> FloatArray:
-        return np.clip(weights @ self.matrix, 0.0, 1.0)
+    def curve(self, weights: FloatArray) -> Curve:
+        return Curve.of(weights @ self.below, weights @ self.above)
 
-    def adjoint(self, cells: FloatArray) -> FloatArray:
+    def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
         steep = ~np.isfinite(cells)
-        if not steep.any():
-            return self.matrix @ cells
-        out: FloatArray = self.matrix[:, ~steep] @ cells[~steep]
-        out[(self.matrix[:, steep] > 0.0).any(axis=1)] = np.inf
+        out = np.zeros(self.n_arms)
+        for side, matrix in ((lower, self.below), (~lower, self.above)):
+            out += matrix @ np.where(side & ~steep, cells, 0.0)
+            if (side & steep).any():
+                out[(matrix[:, side & steep] > 0.0).any(axis=1)] = np.inf
         return out
 
-    def rows(self, arms: Sequence[int]) -> FloatArray:
-        return self.matrix[list(arms)]
+    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        return self.below[list(arms)], self.above[list(arms)]
 
 
 def pool(metric: Distortion, laws: Sequence[Law], mixes: FloatArray) -> Pool:
     """Lay the laws side by side, accurately for the given mixtures (rows) and what lies near them."""
-    finite: list[Law] = []
-    for law in laws:
-        if not isinstance(law, Atoms) and law.lattice:
-            finite.append(law.truncated(lambda p, lower: metric._co(p) if lower else metric._h(p)))
-        else:
-            finite.append(law)
+    small = settled_tail(metric)
+    finite: list[Law] = [
+        law.truncated(lambda p, lower: metric._co(p) if lower else metric._h(p), small)
+        if isinstance(law, Scipy) and law.lattice
+        else law
+        for law in laws
+    ]
     atoms = [law for law in finite if isinstance(law, Atoms)]
     if len(atoms) == len(finite):
         return AtomPool(atoms)
     return _panels(metric, finite, mixes)
+
+
+def settled_tail(metric: Distortion) -> float:
+    """A tail probability beyond which no kink or jump of h is still to come."""
+    places = [u for u, _ in (*metric.kinks, *metric.jumps)]
+    return min([1e-3, *(0.5 * u for u in places if u > 0.0), *(0.5 * (1.0 - u) for u in places if u < 1.0)])
 
 
 def wasserstein_pairs(laws: Sequence[Law]) -> FloatArray:
@@ -162,16 +207,14 @@ def wasserstein_pairs(laws: Sequence[Law]) -> FloatArray:
     count = len(laws)
     out = np.zeros((count, count))
     # Lattices are truncated where their mean no longer notices.
-    finite = [
-        law if isinstance(law, Atoms) or not law.lattice else law.truncated(lambda p, _: p) for law in laws
-    ]
+    finite = [law.truncated(lambda p, _: p, 1e-3) if isinstance(law, Scipy) and law.lattice else law for law in laws]
     for i in range(count):
         for j in range(i):
             pair = [finite[i], finite[j]]
             atoms = [law for law in pair if isinstance(law, Atoms)]
             if len(atoms) == 2:
                 laid = AtomPool(atoms)
-                out[i, j] = out[j, i] = float(np.abs(np.diff(laid.rows([0, 1]), axis=0)[0]) @ laid.omega)
+                out[i, j] = out[j, i] = float(np.abs(np.diff(laid.rows([0, 1])[0], axis=0)[0]) @ laid.omega)
             else:
                 out[i, j] = out[j, i] = _distance(pair)
     return out
@@ -182,8 +225,8 @@ def _distance(pair: Sequence[Law]) -> float:
 
     total = 0.0
     for side in _sides(Mean(), pair, np.array([[1.0, -1.0]]), _DifferenceSide):
-        widths, curves = side.refine(max(side.first_look(), 1e-300))
-        total += float(widths @ np.abs(curves[0] - curves[1]))
+        widths, below, _ = side.refine(max(side.first_look(), 1e-300))
+        total += float(widths @ np.abs(below[0] - below[1]))
         total += float(side.remainder[0])
     return total
 
@@ -194,9 +237,10 @@ def _panels(metric: Distortion, laws: Sequence[Law], mixes: FloatArray) -> Panel
     parts = [side.refine(scale) for side in sides]
     out = PanelPool(
         sides[0].anchor,
-        np.concatenate([omega for omega, _ in parts]),
+        np.concatenate([part[0] for part in parts]),
         parts[0][0].size,
-        np.concatenate([matrix for _, matrix in parts], axis=1),
+        np.concatenate([part[1] for part in parts], axis=1),
+        np.concatenate([part[2] for part in parts], axis=1),
         sum(side.error for side in sides),
     )
     out.remainder = sides[0].remainder + sides[1].remainder
@@ -241,14 +285,17 @@ class _Side:
         if not places or self.edges.size < 2:
             return np.zeros(0)
         target = 1.0 - np.array(places) if self.lower else np.array(places)
-        lo = np.zeros((self.mixes.shape[0], target.size))
-        hi = np.full_like(lo, self.edges[-1])
-        for _ in range(80):  # bisection on decreasing curves, all crossings at once
+        at_edges = self.mixes @ self.curves(self.edges)  # decreasing along the edges
+        first = (at_edges[:, :, None] <= target).argmax(axis=1)
+        none = ~(at_edges[:, -1:] <= target)
+        lo, hi = self.edges[np.maximum(first - 1, 0)], self.edges[first]
+        for _ in range(60):  # bisection, all crossings at once
             middle = 0.5 * (lo + hi)
             curves = self.curves(middle.ravel()).reshape(len(self.laws), *middle.shape)
             beyond = np.einsum("mk,kmj->mj", self.mixes, curves) <= target
             hi = np.where(beyond, middle, hi)
             lo = np.where(beyond, lo, middle)
+        hi = np.where(none, 0.0, hi)
         return np.asarray(hi[(hi > 0.0) & (hi < self.edges[-1])])
 
     def curves(self, y: FloatArray) -> FloatArray:
@@ -273,29 +320,30 @@ class _Side:
         step = start if start > 0.0 else 1.0
         doublings = int(np.log2(1e300) - np.log2(max(step, 1e-300)))
         edges = start + step * (np.exp2(np.arange(0, min(doublings, 1000))) - 1.0)
-        parts = np.abs(self.integrals(edges[:-1], edges[1:]))
+        parts = self.integrals(edges[:-1], edges[1:])
         inner = np.abs(self.integrals(self.edges[:-1], self.edges[1:])).sum(axis=1) if self.edges.size > 1 else 0.0
-        total = inner + parts.sum(axis=1)
+        total = inner + np.abs(parts).sum(axis=1)
+        # Probabilities near the smallest numbers have lost their digits: what lies there is extrapolated.
+        usable = self.mixes @ self.curves(edges[1:]) > 1e-290
         reach = 1
         for row in range(parts.shape[0]):
-            used = np.flatnonzero(parts[row] > 1e-18 * total[row])
-            if used.size == 0:
-                continue
-            last = int(used[-1])
+            good = int(np.flatnonzero(usable[row])[-1]) if usable[row].any() else -1
+            used = np.flatnonzero(np.abs(parts[row, : good + 1]) > 1e-18 * total[row])
+            last = int(used[-1]) if used.size else -1
             reach = max(reach, last + 1)
-            alive = np.flatnonzero(parts[row] > 0.0)
-            # Negligible long before probabilities underflow: nothing more to ask.
-            if last < alive[-1] - 3 or last < 8:
-                continue
-            # Measured away from the underflow of the probabilities, over panels that double.
-            tail = parts[row, max(0, last - 12) : max(2, last - 2)]
-            ratio = float((tail[-1] / tail[0]) ** (1.0 / (tail.size - 1))) if tail[0] > 0.0 else 0.0
-            if ratio > _DIVERGES:
-                self._diverges(row)
-            if ratio > 0.5:
-                sign = np.sign(self.integrals(edges[last : last + 1], edges[last + 1 : last + 2])[row, 0])
-                self.remainder[row] = sign * parts[row, last] * ratio / (1.0 - ratio)
+            if last == good and last >= 8:  # still worth something where the digits end
+                self._extrapolate(row, parts[row, : last + 1])
         self.edges = np.concatenate((self.edges, edges[1 : reach + 1]))
+
+    def _extrapolate(self, row: int, parts: FloatArray) -> None:
+        """Sum what lies beyond: the logarithm of a doubling panel's part goes on as a parabola (or a line)."""
+        logs = np.log(np.abs(parts[-12:]))
+        ratio, change = logs[-1] - logs[-2], (logs[-1] - logs[-2]) - (logs[-6] - logs[-7])
+        if ratio > np.log(_DIVERGES) and change > -1e-3:
+            self._diverges(row)
+        change = min(change / 5.0, 0.0) if abs(change) > 1e-9 else 0.0
+        steps = np.arange(1, 200_000, dtype=np.float64)
+        self.remainder[row] = float(parts[-1] * np.exp(ratio * steps + 0.5 * change * steps * (steps + 1.0)).sum())
 
     def _diverges(self, row: int) -> None:
         arms = np.flatnonzero(self.mixes[row] > 0.0)
@@ -311,10 +359,11 @@ class _Side:
             return 0.0
         return float(np.abs(self.integrals(self.edges[:-1], self.edges[1:])).sum(axis=1).max())
 
-    def refine(self, scale: float) -> tuple[FloatArray, FloatArray]:
-        """Split panels until halves agree with the whole; returns widths and the arms' curves at the nodes."""
+    def refine(self, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Split panels until halves agree with the whole; returns widths, and the arms' CDFs and survivals."""
         a, b = self.edges[:-1], self.edges[1:]
-        done_a, done_b = [], []
+        done_a: list[FloatArray] = []
+        done_b: list[FloatArray] = []
         whole = self.integrals(a, b) if a.size else np.zeros((self.mixes.shape[0], 0))
         limit = max(_TOLERANCE * scale, 1e-300)
         for depth in range(_DEEPEST):
@@ -324,7 +373,7 @@ class _Side:
             left, right = self.integrals(a, middle), self.integrals(middle, b)
             miss = np.abs(left + right - whole).max(axis=0)
             bad = (miss > limit) & (middle > a) & (middle < b)
-            if depth == _DEEPEST - 1 or sum(map(len, done_a)) + a.size > _MOST_PANELS:
+            if depth == _DEEPEST - 1 or sum(d.size for d in done_a) + a.size > _MOST_PANELS:
                 self.error += float(miss[bad].sum())
                 bad[:] = False
             done_a.append(a[~bad])
@@ -332,12 +381,16 @@ class _Side:
             whole = np.concatenate((left[:, bad], right[:, bad]), axis=1)
             a, b = np.concatenate((a[bad], middle[bad])), np.concatenate((middle[bad], b[bad]))
         if not done_a:
-            return np.zeros(0), np.zeros((len(self.laws), 0))
+            return np.zeros(0), np.zeros((len(self.laws), 0)), np.zeros((len(self.laws), 0))
         a, b = np.concatenate(done_a), np.concatenate(done_b)
         order = np.argsort(a)
         a, b = a[order], b[order]
         y = (a[:, None] + (b - a)[:, None] * _NODES).ravel()
-        return ((b - a)[:, None] * _WEIGHTS).ravel(), np.clip(self.curves(y), 0.0, 1.0)
+        x = self.anchor - y if self.lower else self.anchor + y
+        with np.errstate(all="ignore"):
+            below = np.clip(np.stack([law.cdf(x) for law in self.laws]), 0.0, 1.0)
+            above = np.clip(np.stack([law.sf(x) for law in self.laws]), 0.0, 1.0)
+        return ((b - a)[:, None] * _WEIGHTS).ravel(), below, above
 
 
 class _DifferenceSide(_Side):

@@ -31,7 +31,12 @@ FAMILIES: tuple[type[Distortion], ...] = (
     families.TverskyKahneman,
 )
 BY_NAME = {cls.name: cls for cls in FAMILIES}
-ALIASES = {"gini": "gini_deviation", "expected_shortfall": "cvar", "es": "cvar", "iqr": "inter_quantile_range"}
+ALIASES = {
+    "gini": "gini_deviation",
+    "expected_shortfall": "cvar",
+    "es": "cvar",
+    "iqr": "inter_quantile_range",
+}
 
 _TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
 
@@ -54,9 +59,15 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     """
     if not isinstance(name, str):
         raise TypeError(f"a metric's name must be text, got {name!r}.")
-    if not parameters and re.search(r"[^\w\s]", name):
+    known = _key(name) in BY_NAME
+    if not parameters and not known and re.search(r"[^\w\s]", name):
         return _parse(name)
     return _build(name, (), parameters)
+
+
+def _key(name: str) -> str:
+    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    return ALIASES.get(key, key)
 
 
 def from_dict(data: Mapping[str, Any]) -> Distortion:
@@ -79,8 +90,7 @@ def from_dict(data: Mapping[str, Any]) -> Distortion:
 
 
 def _build(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Distortion:
-    key = name.strip().lower().replace("-", "_").replace(" ", "_")
-    key = ALIASES.get(key, key)
+    key = _key(name)
     if key not in BY_NAME:
         _check.choice("metric", key, [*BY_NAME, *ALIASES], kind="metric")
     cls = BY_NAME[key]

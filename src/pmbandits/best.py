@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +12,7 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._solver import maximise
 from pmbandits.arms import Bandit
+from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.metrics.pool import AtomPool, Pool, pool
@@ -33,7 +34,8 @@ class Best:
     weights : the mixing weights (the sparsest found, where several mixtures are best).
     value : their utility.
     gap : no mixture is better than ``value`` by more than this; 0 when exact, NaN when nothing is certified.
-    certified : whether ``gap`` is a proof.
+    certified : whether ``gap`` is a proof. For a metric made from a function without its derivative it is an
+        estimate only.
     best_arm, best_arm_value : the best single arm and its utility.
     unique : whether no other mixture is as good; ``None`` when that was not decided.
     alternative : another mixture that is as good, if there is one.
@@ -132,8 +134,8 @@ def gaps(metric: Distortion, bandit: Bandit, epsilon: float, kind: Literal["etc"
     >>> round(g.d01, 12), round(g.d12, 6)
     (0.0, 0.0025)
     """
-    grid = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
     _check.choice("grid kind", kind, ["etc", "ucb"])
+    grid = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
     if grid.shape[0] < 3:
         raise ValueError(f"the grid has {grid.shape[0]} points; the gaps need three: take a smaller epsilon.")
     values = utilities(metric, bandit, grid)
@@ -145,8 +147,21 @@ def gaps(metric: Distortion, bandit: Bandit, epsilon: float, kind: Literal["etc"
 
 def utilities(metric: Distortion, bandit: Bandit, grid: FloatArray) -> FloatArray:
     """V of many mixtures, one row of weights each."""
-    laid = _lay(metric, list(bandit.laws), [])
-    return _values(metric, laid, grid)
+    return _utilities(metric, list(bandit.laws), grid)
+
+
+def _utilities(metric: Distortion, laws: list[Law], grid: FloatArray) -> FloatArray:
+    if not _has_corners(metric, laws):
+        return _values(metric, _lay(metric, laws, []), grid)
+    # Corners of h lie elsewhere for every mixture: the panels are made for each few of them.
+    blocks = [grid[start : start + 128] for start in range(0, grid.shape[0], 128)]
+    return np.concatenate([_values(metric, _lay(metric, laws, list(block)), block) for block in blocks])
+
+
+def _has_corners(metric: Distortion, laws: list[Law]) -> bool:
+    """Whether fixed panels would miss kinks or jumps of h."""
+    smooth = not metric.kinks and not metric.jumps
+    return not smooth and not all(isinstance(law, Atoms) or law.lattice for law in laws)
 
 
 # ---- the cases of the oracle ----------------------------------------------------------------------------
@@ -207,7 +222,7 @@ def _reachable_mean(context: _Context, low: float, high: float, p: FloatArray) -
     metric = context.metric
     lo, hi = float(p.min()), float(p.max())
     top = metric.maximum(lo, hi)
-    single = np.flatnonzero(np.abs(p - top.at) <= 1e-12)
+    single = np.flatnonzero(np.asarray(metric(p)) >= top.value - 1e-15 * max(1.0, abs(top.value)))
     below, above = int(np.argmin(p)), int(np.argmax(p))
     weights = np.zeros(p.size)
     if single.size:
@@ -216,18 +231,16 @@ def _reachable_mean(context: _Context, low: float, high: float, p: FloatArray) -
         share = (top.at - lo) / (hi - lo)
         weights[below], weights[above] = 1.0 - share, share
     value = low * float(metric(1.0)) + (high - low) * top.value
-    other = _another_mean(metric, p, weights, top.at, top.value)
+    other = _another_mean(metric, p, weights, float(weights @ p), top.value)
     return context.best(weights, value, 0.0, "reachable mean", unique=other is None, alternative=other)
 
 
 def _another_mean(metric: Distortion, p: FloatArray, weights: FloatArray, at: float, top: float) -> FloatArray | None:
     """A different mixture with the same utility: the same mean otherwise mixed, or another best mean."""
     lo, hi = float(p.min()), float(p.max())
-    means = [at]
-    for mean in (*metric._critical(), at - 1e-3, at + 1e-3, lo, hi):
-        if lo <= mean <= hi and abs(mean - at) > 1e-12 and top - metric(mean) <= 1e-13 * max(1.0, abs(top)):
-            means.append(mean)
-    for mean in means:
+    slack = 1e-13 * max(1.0, abs(top))
+    places = [m for m in (*metric._critical(), at - 1e-3, at + 1e-3, lo, hi) if lo <= m <= hi]
+    for mean in [at, *(m for m in places if abs(m - at) > 1e-12 and top - metric(m) <= slack)]:
         for i in range(p.size):
             for j in range(p.size):
                 if p[i] <= mean <= p[j] and (p[i] < p[j] or i == j):
@@ -276,12 +289,13 @@ def _concave(context: _Context) -> Best:
     weights, other = _sparsest(context, laid, weights, value)
     exact = value_of_mixture(metric, laws, weights)
     gap = max(gap + off + max(value - exact, 0.0), 0.0)
-    return context.best(weights, exact, gap, "active-set Newton", unique=other is None, alternative=other)
+    proven = not any(isinstance(d, Custom) and d._slope is None for _, d in metric.terms)
+    return context.best(
+        weights, exact, gap, "active-set Newton", certified=proven, unique=other is None, alternative=other
+    )
 
 
-def _sparsest(
-    context: _Context, laid: Pool, weights: FloatArray, value: float
-) -> tuple[FloatArray, FloatArray | None]:
+def _sparsest(context: _Context, laid: Pool, weights: FloatArray, value: float) -> tuple[FloatArray, FloatArray | None]:
     """The sparsest of the best mixtures that we find, and another best one if there is any.
 
     Two mixtures are equally good when their curves agree wherever h bends. Among the arms that could take part
@@ -292,18 +306,16 @@ def _sparsest(
     metric = context.metric
     tolerance = TIE * max(abs(value), context.scale, 1e-300)
     curve = laid.curve(weights)
-    with np.errstate(all="ignore"):
-        gradient = laid.adjoint(laid.omega * laid.slope(metric, curve))
+    gradient = laid.gradient(metric, curve)
     arms = np.flatnonzero((weights > 0.0) | (gradient >= float(np.max(gradient)) - 1e-6 * context.scale))
     if arms.size < 2 or arms.size > 60:
         return weights, None
-    rows = laid.rows([int(i) for i in arms])
+    rows = np.where(curve.lower, *laid.rows([int(i) for i in arms]))
     bend = np.nan_to_num(laid.bend(metric, curve), nan=0.0, posinf=0.0, neginf=-1e6)
     places = np.array([u for u, jump in metric.kinks])
     curved = np.abs(bend) > 1e-9
     for place in places:
-        target = np.where(np.arange(curve.size) < laid.split, 1.0 - place, place)
-        curved |= np.abs(curve - target) <= 1e-6
+        curved |= np.abs(curve.p - np.where(curve.lower, 1.0 - place, place)) <= 1e-6
     # Orthonormal directions in which the curve must not move.
     gram = (rows[:, curved] * laid.omega[curved]) @ rows[:, curved].T
     size, vectors = np.linalg.eigh(gram)
@@ -319,7 +331,8 @@ def _sparsest(
         if not found.success:
             continue
         candidate = np.zeros(weights.size)
-        candidate[arms] = np.where(found.x > 1e-9, found.x, 0.0)
+        solution = np.asarray(found.x)
+        candidate[arms] = np.where(solution > 1e-9, solution, 0.0)
         candidate /= candidate.sum()
         if np.abs(candidate - weights).max() <= 1e-5 or laid.value(metric, candidate) < value - tolerance:
             continue
@@ -335,16 +348,22 @@ def _search(context: _Context) -> Best:
     metric, laws = context.metric, context.laws
     count = len(laws)
     laid = _lay(metric, laws, [])
-    matrix = laid.rows(list(range(count)))
+    matrix = np.concatenate(laid.rows(list(range(count))), axis=1)
     starts = _starts(count)
     values = _values_of_matrix(metric, laid, matrix, starts)
     chosen = _spread_out(starts, values, 10)
-    climbed = [_climb(metric, laid, matrix, start) for start in chosen]
+    climbed = [
+        _climb(lambda rows: _values_of_matrix(metric, laid, matrix, rows), start, 0.05, 1e-11) for start in chosen
+    ]
     weights = max(climbed, key=lambda pair: pair[1])[0]
+    if _has_corners(metric, laws):
+        weights, _ = _climb(lambda rows: _utilities(metric, laws, rows), weights, 0.02, 1e-6)
     weights = np.where(weights < 1e-9, 0.0, weights)
     weights /= weights.sum()
     exact = value_of_mixture(metric, laws, weights)
-    tied = [w for w, v in climbed if v >= exact - TIE * context.scale and np.abs(w - weights).max() > 1e-3]
+    enough = exact - TIE * context.scale
+    tied = [w for w, v in climbed if v >= exact - 1e-3 * context.scale and np.abs(w - weights).max() > 1e-3]
+    tied = [w for w in tied if value_of_mixture(metric, laws, w) >= enough]
     return context.best(
         weights,
         exact,
@@ -378,17 +397,17 @@ def _spread_out(points: FloatArray, values: FloatArray, count: int) -> list[Floa
     return chosen
 
 
-def _climb(metric: Distortion, laid: Pool, matrix: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
+def _climb(
+    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, step: float, finest: float
+) -> tuple[FloatArray, float]:
     """Move weight between pairs of arms while that helps, in steps that shrink: needs no derivative."""
     count = start.size
     i, j = np.nonzero(~np.eye(count, dtype=bool))
     moves = np.eye(count)[i] - np.eye(count)[j]
-    best, value = start, float(_values_of_matrix(metric, laid, matrix, start[None])[0])
-    step = 0.05
-    while step > 1e-11:
-        room = best[j]
-        trial = best + np.minimum(step, room)[:, None] * moves
-        values = _values_of_matrix(metric, laid, matrix, trial)
+    best, value = start, float(value_of(start[None])[0])
+    while step > finest:
+        trial = best + np.minimum(step, best[j])[:, None] * moves
+        values = value_of(trial)
         k = int(np.argmax(values))
         if values[k] > value + 1e-15 * abs(value):
             best, value = np.maximum(trial[k], 0.0), float(values[k])
@@ -410,17 +429,22 @@ def _lay(metric: Distortion, laws: list[Law], mixes: Sequence[FloatArray]) -> Po
 
 
 def _values(metric: Distortion, laid: Pool, grid: FloatArray) -> FloatArray:
-    return _values_of_matrix(metric, laid, laid.rows(list(range(laid.n_arms))), grid)
+    return _values_of_matrix(metric, laid, np.concatenate(laid.rows(list(range(laid.n_arms))), axis=1), grid)
 
 
 def _values_of_matrix(metric: Distortion, laid: Pool, matrix: FloatArray, grid: FloatArray) -> FloatArray:
+    """V of many mixtures; ``matrix`` holds the arms' CDFs and, behind them, their survivals."""
     out = np.empty(grid.shape[0])
-    base = laid.anchor * float(metric(1.0))
+    base, top, cells = laid.anchor * float(metric(1.0)), float(metric(1.0)), laid.omega.size
+    left = np.arange(cells) < laid.split
     block = max(1, 4_000_000 // max(matrix.shape[1], 1))
     for start in range(0, grid.shape[0], block):
-        curves = np.clip(grid[start : start + block] @ matrix, 0.0, 1.0)
+        both = np.minimum(grid[start : start + block] @ matrix, 1.0)
+        below, above = both[:, :cells], both[:, cells:]
+        lower = below < above
+        f = np.empty_like(below)
         with np.errstate(all="ignore"):
-            left = metric._co(curves[:, : laid.split]) @ laid.omega[: laid.split]
-            right = metric._h(curves[:, laid.split :]) @ laid.omega[laid.split :]
-        out[start : start + block] = base + left + right
+            f[lower] = metric._co(below[lower])
+            f[~lower] = metric._h(above[~lower])
+        out[start : start + block] = base + (f + top * (lower.astype(np.float64) - left)) @ laid.omega
     return out

@@ -1,0 +1,225 @@
+"""Confidence sets as a plug-in: how far an arm's law may be from its n rewards.
+
+Every set is a radius for each number n of rewards, of one of three kinds:
+
+=============  ==========================================================  ==========================
+kind           the arm's law is within                                     for
+=============  ==========================================================  ==========================
+``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
+``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
+``ball``       W1(F̂, F) ≤ radius(n)                                        every support
+=============  ==========================================================  ==========================
+
+A policy looks at its set at random times, so a radius must hold for all n at once. *Fixed horizon*: a union over
+n ≤ T with T⁻² each, as the paper does. *Anytime*: for all n without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import e, exp, isfinite, log, sqrt
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.supports import Binary, Real, Support
+
+NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
+KINDS = ("interval", "band", "ball")
+Confidence = str
+"""``"auto"``, ``"paper"``, ``"dkw"``, ``"wasserstein"`` or ``"kl"``."""
+
+
+@runtime_checkable
+class CustomSet(Protocol):
+    """A confidence set of your own: a kind and a radius for each number of rewards."""
+
+    kind: str
+
+    def radius(self, n: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class ConfidenceSet:
+    """A valid confidence set for one arm.
+
+    Attributes
+    ----------
+    name, kind : see the table of :mod:`pmbandits.confidence.sets`.
+    meaning : what is guaranteed, in one sentence.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    rule: Callable[[FloatArray], FloatArray] = field(repr=False)
+
+    def radius(self, n: ArrayLike) -> Any:
+        """The radius after n rewards; infinite for n = 0.
+
+        >>> import pmbandits as pmb
+        >>> from pmbandits.confidence import confidence_set
+        >>> chosen = confidence_set("dkw", pmb.Interval(0, 1), n_arms=2, horizon=10_000)
+        >>> round(chosen.radius(1), 2)
+        3.09
+        """
+        count = np.atleast_1d(np.asarray(n, dtype=np.float64))
+        out = np.full(count.shape, np.inf)
+        seen = count > 0
+        out[seen] = self.rule(count[seen])
+        return float(out[0]) if np.ndim(n) == 0 else out
+
+
+def confidence_set(
+    name: str | CustomSet,
+    support: Support,
+    n_arms: int,
+    *,
+    horizon: int | None = None,
+    delta: float | None = None,
+) -> ConfidenceSet:
+    """The confidence set of each arm.
+
+    Parameters
+    ----------
+    name : ``"auto"`` takes the tightest that is valid: ``kl`` for Binary, ``dkw`` for other bounded supports,
+        ``wasserstein`` for Real. ``"paper"`` takes the paper's constants to the letter. Or an object with ``kind``
+        and ``radius(n)``.
+    support : where rewards lie; it decides what is valid.
+    n_arms : over how many arms ``delta`` is shared.
+    horizon : valid for all n up to it; ``None`` for all n without end.
+    delta : probability of failure: with a horizon of each arm (default 1/horizon), else of all arms together
+        (default 0.05). Smaller is safer and explores longer.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> confidence_set("auto", pmb.Binary(), 2, horizon=1000).name
+    'kl'
+    """
+    if not isinstance(name, str):
+        return _own(name)
+    _check.choice("confidence", name, NAMES)
+    if horizon is not None:
+        horizon = _check.whole("horizon", horizon, 1)
+        each = _check.within("delta", 1.0 / horizon if delta is None else delta, 0.0, 1.0, open_lo=True)
+    else:
+        total = _check.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
+        each = total / n_arms
+    if name == "auto":
+        name = "kl" if isinstance(support, Binary) else "wasserstein" if isinstance(support, Real) else "dkw"
+    if name == "paper":
+        return _paper(n_arms, horizon, 0.05 if delta is None else delta)
+    when = f"all n ≤ {horizon:,}" if horizon is not None else "all n, without end"
+    meaning = f"with probability ≥ {1 - each:.6g} an arm's law is inside for {when}"
+    # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
+    if horizon is not None:
+        size = log(horizon / each)
+
+        def depth(n: FloatArray) -> FloatArray:
+            return np.full_like(n, size)
+    else:
+
+        def depth(n: FloatArray) -> FloatArray:
+            return np.log(n * (n + 1.0) / each)
+
+    if name == "kl":
+        return _kl(support, meaning, horizon, each, depth)
+    if name == "dkw":
+        return _dkw(support, meaning, horizon, each, depth)
+    return _wasserstein(support, meaning, depth)
+
+
+def _kl(support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]) -> ConfidenceSet:
+    if not isinstance(support, Binary):
+        raise ValueError(f"confidence 'kl' is for Binary rewards, but the support is {support!r}; take 'auto'.")
+    if horizon is not None:
+        return ConfidenceSet("kl", "interval", meaning, lambda n: (depth(n) + log(2.0)) / n)
+    return ConfidenceSet("kl", "interval", meaning, lambda n: np.log((n + 1.0) / each) / n)
+
+
+def _dkw(
+    support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
+) -> ConfidenceSet:
+    if not isfinite(support.width):
+        raise ValueError("confidence 'dkw' needs a bounded support, because beyond a band lies no bound on values; "
+                         "take 'wasserstein' or declare Interval(lo, hi).")  # fmt: skip
+    if horizon is not None:
+        return ConfidenceSet("dkw", "band", meaning, lambda n: np.sqrt((depth(n) + log(2.0)) / (2.0 * n)))
+    constant = anytime_constant(each)
+    return ConfidenceSet(
+        "dkw",
+        "band",
+        meaning,
+        lambda n: 0.85 * np.sqrt((np.log1p(np.log(np.maximum(n, 1.0))) + constant) / n),
+    )
+
+
+def _wasserstein(support: Support, meaning: str, depth: Callable[[Any], Any]) -> ConfidenceSet:
+    if isinstance(support, Real):
+        sigma = support.sigma
+        return ConfidenceSet(
+            "wasserstein",
+            "ball",
+            f"{meaning}, if each arm is {sigma:g}-sub-Gaussian",
+            lambda n: sigma * (2.5125 + 2.0 * np.sqrt(depth(n))) / np.sqrt(n),
+        )
+    width = support.width
+    return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * (0.5 + np.sqrt(depth(n) / 2.0)) / np.sqrt(n))
+
+
+def _paper(n_arms: int, horizon: int | None, delta: float) -> ConfidenceSet:
+    """The constants to the letter: ``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``."""
+    if horizon is not None:
+        constant = 16.0 * (sqrt(2.0 * e * log(horizon)) + 32.0)
+        meaning = "the paper's horizon-dependent radius, for 1-sub-Gaussian arms"
+    else:
+        share = (1.0 + delta) ** (1.0 / n_arms) - 1.0
+        constant = 16.0 * (sqrt(e * log(2.0 / share)) + 32.0)
+        meaning = "the paper's CIRT radius, for 1-sub-Gaussian arms; valid for a fixed n only"
+    return ConfidenceSet("paper", "ball", meaning, lambda n: constant / np.sqrt(n))
+
+
+def _own(given: CustomSet) -> ConfidenceSet:
+    if not isinstance(given, CustomSet):
+        raise TypeError(f"confidence must be one of {', '.join(NAMES)} or an object with kind and radius(n), "
+                        f"got {given!r}.")  # fmt: skip
+    _check.choice("confidence kind", given.kind, KINDS)
+    return ConfidenceSet(type(given).__name__, given.kind, "as its author says", given.radius)
+
+
+@lru_cache(maxsize=256)
+def anytime_constant(delta: float) -> float:
+    """C of Howard and Ramdas's band 0.85·√((ln(1 + ln n) + C)/n), valid for all n ≥ 1 with probability 1 − δ.
+
+    The smallest C with inf_η 4·exp(−γ²C)·(1 + 1/((γ² − 1)·ln η)) ≤ δ, γ = √(2/η)·(0.85 − √(2(η − 1)/C)).
+
+    >>> round(anytime_constant(0.05), 3)
+    8.123
+    """
+    lo, hi = 1.0, 800.0
+    for _ in range(100):
+        middle = 0.5 * (lo + hi)
+        lo, hi = (lo, middle) if _crossing(middle) <= delta else (middle, hi)
+    return hi
+
+
+def _crossing(constant: float, slope: float = 0.85) -> float:
+    """The bound on the probability of ever leaving the band, at the best η."""
+
+    def bound(eta: float) -> float:
+        gamma2 = 2.0 / eta * max(slope - sqrt(2.0 * (eta - 1.0) / constant), 0.0) ** 2
+        if gamma2 <= 1.0:
+            return np.inf
+        return 4.0 * exp(-gamma2 * constant) * (1.0 + 1.0 / ((gamma2 - 1.0) * log(eta)))
+
+    etas = 1.0 + np.logspace(-6, np.log10(2.0 * slope**2 - 1.0), 4000)
+    values = [bound(float(x)) for x in etas]
+    k = int(np.argmin(values))
+    fine = np.linspace(etas[max(k - 1, 0)], etas[min(k + 1, etas.size - 1)], 400)
+    return min(bound(float(x)) for x in fine)

@@ -1,0 +1,59 @@
+"""What is known of one arm, for people to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits._check import FloatArray
+
+
+@dataclass(frozen=True)
+class ArmEstimate:
+    """The empirical distribution of an arm with its confidence band.
+
+    Attributes
+    ----------
+    name : the arm.
+    n : how many rewards were told.
+    x, p : the distinct rewards, sorted, and their shares.
+    radius : the radius of the arm's confidence set.
+    low, high : for a Bernoulli arm, the interval of its mean.
+    kind : what the radius means: ``"interval"``, ``"band"`` or ``"ball"`` (see :mod:`pmbandits.confidence.sets`).
+    """
+
+    name: str
+    n: int
+    x: FloatArray = field(repr=False)
+    p: FloatArray = field(repr=False)
+    radius: float
+    kind: str
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @property
+    def mean(self) -> float:
+        """The average reward (NaN before the first)."""
+        return float(self.x @ self.p) if self.n else float("nan")
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """The empirical CDF.
+
+        >>> import numpy as np
+        >>> ArmEstimate("a", 4, np.array([0.0, 1.0]), np.array([0.25, 0.75]), 0.1, "band").cdf([-1, 0, 2])
+        array([0.  , 0.25, 1.  ])
+        """
+        below = np.concatenate(([0.0], np.cumsum(self.p)))
+        return np.asarray(np.minimum(below[np.searchsorted(self.x, np.asarray(x, dtype=float), side="right")], 1.0))
+
+    def band(self, x: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper limits of the CDF; for a Wasserstein ball, which limits no point alone, 0 and 1."""
+        middle = self.cdf(x)
+        if self.kind == "ball" or not np.isfinite(self.radius):
+            return np.zeros_like(middle), np.ones_like(middle)
+        if self.kind == "interval":
+            inside = (np.asarray(x) >= 0.0) & (np.asarray(x) < 1.0)
+            return np.where(inside, 1.0 - self.high, middle), np.where(inside, 1.0 - self.low, middle)
+        return np.maximum(middle - self.radius, 0.0), np.minimum(middle + self.radius, 1.0)

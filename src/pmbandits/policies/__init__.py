@@ -1,0 +1,12 @@
+"""Policies: one file an algorithm."""
+
+from pmbandits.policies.base import Policy
+from pmbandits.policies.ce_ucb import CEUCB
+from pmbandits.policies.cirt import CIRT
+from pmbandits.policies.etc import PMETC
+from pmbandits.policies.fixed_grid import FixedGrid
+from pmbandits.policies.simple import UCB1, SolitaryArm, Uniform
+from pmbandits.policies.store import load
+from pmbandits.policies.ucb import PMUCB
+
+__all__ = ["CEUCB", "CIRT", "PMETC", "PMUCB", "UCB1", "FixedGrid", "Policy", "SolitaryArm", "Uniform", "load"]

@@ -1,0 +1,527 @@
+"""The whole state of a policy as two flat arrays, and what every algorithm does with it, compiled.
+
+Two arrays cross from Python to compiled code at the price of one call; inside, :func:`unpack` gives the parts their
+names back. They are also what is saved: nothing a policy knows lives anywhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray
+from pmbandits._compile import kernel
+from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
+from pmbandits.metrics._kernels import h_max, h_min, h_value
+
+# sizes: constants of the layout
+ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED = range(11)
+# clock: what moves on
+ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM = range(9)
+# knobs: hyperparameters and constants of the metric and the support
+(
+    LOW,
+    HIGH,
+    LIPSCHITZ,
+    HOLDER_Q,
+    HOLDER_C,
+    HORIZON,
+    EXPLORE,
+    XI,
+    BRANCHING,
+    PHASES,
+    TOLERANCE,
+    LITERAL,
+    SIGMA,
+    ARM,
+    SEED,
+) = range(15)
+HEAD = 16
+KNOBS = 24
+HISTORY = 64
+
+BINARY, FINITE, SAMPLES = range(3)  # mode: how rewards are kept
+INTERVAL, BAND, BALL = range(3)  # kind of the confidence set
+EMPIRICAL, OPTIMISTIC, PESSIMISTIC = range(3)
+
+TIE = 1e-12  # indices closer than this (relative above 1) are tied
+GROW = -1  # a kernel's answer when the table of radii is too short
+
+# name, whether it holds numbers (floats) or counts (ints), and its shape in terms of the sizes
+FIELDS: tuple[tuple[str, str, str], ...] = (
+    ("size", "i", "HEAD"),
+    ("clock", "i", "HEAD"),
+    ("pulls", "i", "K"),
+    ("pending", "i", "K"),
+    ("told", "i", "K"),
+    ("seen", "i", "K"),
+    ("above", "i", "K"),
+    ("kept", "i", "K"),
+    ("ends", "i", "HISTORY"),
+    ("steps", "i", "G*K"),
+    ("counts", "i", "K*M"),
+    ("owner", "i", "N"),
+    ("knobs", "f", "KNOBS"),
+    ("h", "f", "H"),
+    ("points", "f", "M"),
+    ("radii", "f", "R"),
+    ("table", "f", "E"),
+    ("envelope", "f", "E"),
+    ("sums", "f", "K"),
+    ("lower", "f", "K"),
+    ("upper", "f", "K"),
+    ("radius", "f", "K"),
+    ("mix", "f", "K"),
+    ("grid", "f", "G*K"),
+    ("index", "f", "G"),
+    ("value", "f", "G"),
+    ("x", "f", "N"),
+    ("curve", "f", "N+M+2"),
+    ("width", "f", "N+M+2"),
+)
+State = namedtuple("State", [name for name, _, _ in FIELDS])  # type: ignore[misc]
+# Made anew from the configuration when a state is loaded.
+DERIVED = ("radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above")
+
+IntArray = NDArray[np.int64]
+
+
+def lengths(size: IntArray) -> dict[str, int]:
+    """The length of every field for the given sizes."""
+    k, m, g, n = int(size[ARMS]), int(size[ATOMS]), int(size[GRID]), int(size[ROOM])
+    known = {
+        "HEAD": HEAD,
+        "K": k,
+        "HISTORY": HISTORY,
+        "G*K": g * k,
+        "K*M": k * m,
+        "N": n,
+        "KNOBS": KNOBS,
+        "H": int(size[PACKED]),
+        "M": m,
+        "R": int(size[RADII]),
+        "E": int(size[TABLE]),
+        "G": g,
+        "N+M+2": n + m + 2,
+    }
+    return {name: known[text] for name, _, text in FIELDS}
+
+
+def views(ints: IntArray, floats: FloatArray) -> dict[str, NDArray[Any]]:
+    """The fields by name, as Python sees them (flat views, not copies)."""
+    out: dict[str, NDArray[Any]] = {}
+    at = {"i": 0, "f": 0}
+    for name, kind, _ in FIELDS:
+        length = lengths(ints[:HEAD])[name]
+        source: NDArray[Any] = ints if kind == "i" else floats
+        out[name] = source[at[kind] : at[kind] + length]
+        at[kind] += length
+    return out
+
+
+def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
+    """Two arrays for the given sizes, all zero but the sizes themselves."""
+    total = {"i": 0, "f": 0}
+    for name, kind, _ in FIELDS:
+        total[kind] += lengths(size)[name]
+    ints = np.zeros(total["i"], dtype=np.int64)
+    ints[:HEAD] = size
+    return ints, np.zeros(total["f"])
+
+
+@kernel
+def unpack(ints, floats):
+    """The parts of the state, by name. The order is that of FIELDS."""
+    k, m, g, n = ints[0], ints[1], ints[2], ints[3]
+    r, p, e = ints[4], ints[5], ints[6]
+    i0 = 2 * HEAD
+    i1 = i0 + 6 * k
+    i2 = i1 + HISTORY
+    i3 = i2 + g * k
+    i4 = i3 + k * m
+    f0 = KNOBS
+    f1 = f0 + p
+    f2 = f1 + m
+    f3 = f2 + r
+    f4 = f3 + 2 * e
+    f5 = f4 + 5 * k
+    f6 = f5 + g * k
+    f7 = f6 + 2 * g
+    f8 = f7 + n
+    f9 = f8 + n + m + 2
+    return State(
+        ints[:HEAD],
+        ints[HEAD:i0],
+        ints[i0 : i0 + k],
+        ints[i0 + k : i0 + 2 * k],
+        ints[i0 + 2 * k : i0 + 3 * k],
+        ints[i0 + 3 * k : i0 + 4 * k],
+        ints[i0 + 4 * k : i0 + 5 * k],
+        ints[i0 + 5 * k : i1],
+        ints[i1:i2],
+        ints[i2:i3].reshape(g, k),
+        ints[i3:i4].reshape(k, m),
+        ints[i4 : i4 + n],
+        floats[:f0],
+        floats[f0:f1],
+        floats[f1:f2],
+        floats[f2:f3],
+        floats[f3 : f3 + e],
+        floats[f3 + e : f4],
+        floats[f4 : f4 + k],
+        floats[f4 + k : f4 + 2 * k],
+        floats[f4 + 2 * k : f4 + 3 * k],
+        floats[f4 + 3 * k : f4 + 4 * k],
+        floats[f4 + 4 * k : f5],
+        floats[f5:f6].reshape(g, k),
+        floats[f6 : f6 + g],
+        floats[f6 + g : f7],
+        floats[f7:f8],
+        floats[f8:f9],
+        floats[f9 : f9 + n + m + 2],
+    )
+
+
+# ---- reward → estimate ----------------------------------------------------------------------------------
+
+OK, BAD_ARM, BAD_REWARD, OUTSIDE, FULL = range(5)
+
+
+@kernel
+def observe(ints, floats, arm, reward):
+    """Take one reward in, or answer why not and leave everything as it was."""
+    s = unpack(ints, floats)
+    if arm < 0 or arm >= s.size[ARMS]:
+        return BAD_ARM
+    if not (reward > -np.inf and reward < np.inf):
+        return BAD_REWARD
+    mode = s.size[MODE]
+    if mode == SAMPLES:
+        if s.size[BOUNDED] == 1 and (reward < s.knobs[LOW] or reward > s.knobs[HIGH]):
+            return OUTSIDE
+        count = s.clock[REWARDS]
+        if count >= s.size[ROOM]:
+            return FULL
+        lo, hi = 0, count
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if s.x[middle] <= reward:
+                lo = middle + 1
+            else:
+                hi = middle
+        for k in range(count, lo, -1):
+            s.x[k] = s.x[k - 1]
+            s.owner[k] = s.owner[k - 1]
+        s.x[lo] = reward
+        s.owner[lo] = arm
+    else:
+        lo, hi = 0, s.size[ATOMS] - 1
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if s.points[middle] < reward:
+                lo = middle + 1
+            else:
+                hi = middle
+        if s.points[lo] != reward:
+            return OUTSIDE
+        s.counts[arm, lo] += 1
+    s.told[arm] += 1
+    s.sums[arm] += reward
+    if s.pending[arm] > 0:
+        s.pending[arm] -= 1
+    s.clock[REWARDS] += 1
+    s.clock[DIRTY] = 1
+    return OK
+
+
+# ---- estimate → confidence ------------------------------------------------------------------------------
+
+
+@kernel
+def short_table(s):
+    """Whether some arm has more rewards than the table of radii is long."""
+    most = 0
+    for i in range(s.size[ARMS]):
+        most = max(most, s.told[i])
+    return most >= s.size[RADII]
+
+
+@kernel
+def share_of_ones(s, i):
+    return s.counts[i, 1] / s.told[i] if s.told[i] > 0 else 0.0
+
+
+@kernel
+def refresh(s):
+    """Bring the arms' confidence sets up to date; only arms with new rewards cost anything."""
+    for i in range(s.size[ARMS]):
+        if s.told[i] == s.seen[i] and s.seen[i] > 0:
+            continue
+        s.seen[i] = s.told[i]
+        r = s.radii[s.told[i]]
+        s.radius[i] = r
+        if s.size[MODE] == BINARY:
+            if s.told[i] == 0:
+                s.lower[i], s.upper[i] = 0.0, 1.0
+                continue
+            p = share_of_ones(s, i)
+            if s.size[KIND] == INTERVAL:
+                s.lower[i], s.upper[i] = kl_lower(p, r), kl_upper(p, r)
+            else:
+                s.lower[i], s.upper[i] = max(p - r, 0.0), min(p + r, 1.0)
+
+
+@kernel
+def survival(s, a):
+    """The mixture's survival where ``above`` rewards of each arm lie above; exact at 0 and at 1."""
+    high, low = 0.0, 0.0
+    for i in range(s.size[ARMS]):
+        if s.told[i] > 0:
+            high += a[i] * (s.above[i] / s.told[i])
+            low += a[i] * ((s.told[i] - s.above[i]) / s.told[i])
+        else:
+            low += a[i]
+    return high if high < low else 1.0 - low
+
+
+@kernel
+def sweep(s, a, what):
+    """U_h of the mixture of empirical laws, or its largest or smallest value in the bands: one pass over the cells.
+
+    An arm without rewards counts as sure to pay the least; its band is everything.
+    """
+    k, bounded = s.size[ARMS], s.size[BOUNDED] == 1
+    finite = s.size[MODE] == FINITE
+    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    if cells == 0 and not bounded:
+        return 0.0
+    for i in range(k):
+        s.above[i] = s.told[i]
+    start = s.knobs[LOW] if bounded else s.x[0]
+    total = start * h_value(s.h, 1.0)
+    before = start
+    for cell in range(cells + 1):
+        if cell < cells:
+            here = s.points[cell] if finite else s.x[cell]
+        elif bounded:
+            here = s.knobs[HIGH]
+        else:
+            break
+        width = here - before
+        if width > 0.0:
+            if what == EMPIRICAL:
+                total += width * h_value(s.h, survival(s, a))
+            else:
+                low, high, room = 0.0, 0.0, 0.0
+                for i in range(k):
+                    if s.told[i] > 0:
+                        share = s.above[i] / s.told[i]
+                        low += a[i] * max(share - s.radius[i], 0.0)
+                        high += a[i] * min(share + s.radius[i], 1.0)
+                        room += a[i] * max((s.told[i] - s.above[i]) / s.told[i] - s.radius[i], 0.0)
+                    else:
+                        high += a[i]
+                high = high if high < 0.5 else 1.0 - room
+                total += width * (h_max(s.h, low, high) if what == OPTIMISTIC else h_min(s.h, low, high))
+            before = here
+        if cell < cells:
+            if finite:
+                for i in range(k):
+                    s.above[i] -= s.counts[i, cell]
+            else:
+                s.above[s.owner[cell]] -= 1
+    return total
+
+
+@kernel
+def utility(s, a):
+    """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
+    if s.size[MODE] == BINARY:
+        for i in range(s.size[ARMS]):
+            s.above[i] = s.counts[i, 1]
+        return h_value(s.h, survival(s, a))
+    return sweep(s, a, EMPIRICAL)
+
+
+@kernel
+def lay(s, a):
+    """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
+    k = s.size[ARMS]
+    finite = s.size[MODE] == FINITE
+    points = s.size[ATOMS] if finite else s.clock[REWARDS]
+    for i in range(k):
+        s.above[i] = s.told[i]
+    before = s.knobs[LOW]
+    cells = 0
+    for cell in range(points + 1):
+        here = s.knobs[HIGH]
+        if cell < points:
+            here = s.points[cell] if finite else s.x[cell]
+        if here > before:
+            s.curve[cells] = survival(s, a)
+            s.width[cells] = here - before
+            cells += 1
+            before = here
+        if cell < points:
+            if finite:
+                for i in range(k):
+                    s.above[i] -= s.counts[i, cell]
+            else:
+                s.above[s.owner[cell]] -= 1
+    return cells
+
+
+@kernel
+def bound(s, a, what):
+    """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set."""
+    k = s.size[ARMS]
+    if s.size[MODE] == BINARY:
+        low, high, room = 0.0, 0.0, 0.0
+        for i in range(k):
+            low += a[i] * s.lower[i]
+            high += a[i] * s.upper[i]
+            room += a[i] * (1.0 - s.upper[i])
+        high = high if high < 0.5 else 1.0 - room
+        return h_max(s.h, low, high) if what == OPTIMISTIC else h_min(s.h, low, high)
+    if s.size[KIND] == BAND:
+        return sweep(s, a, what)
+    pooled = 0.0
+    for i in range(k):
+        if a[i] > 0.0:
+            pooled += a[i] * s.radius[i]
+    sign = 1.0 if what == OPTIMISTIC else -1.0
+    if s.size[BOUNDED] == 0:
+        return sweep(s, a, EMPIRICAL) + sign * s.knobs[LIPSCHITZ] * pooled
+    cells = lay(s, a)
+    inside = ball_value(s.h, sign, s.size[SHAPE], s.curve, s.width, cells, pooled, s.table, s.envelope)
+    return s.knobs[LOW] * h_value(s.h, 1.0) + sign * inside
+
+
+@kernel
+def bounds(ints, floats, a):
+    """Pessimistic, empirical and optimistic value of a mixture."""
+    s = unpack(ints, floats)
+    refresh(s)
+    return bound(s, a, PESSIMISTIC), utility(s, a), bound(s, a, OPTIMISTIC)
+
+
+@kernel
+def wasserstein_radius(s, i):
+    """How far, in W1, arm i's law may be from its rewards."""
+    if s.size[MODE] == BINARY:
+        p = share_of_ones(s, i)
+        return max(s.upper[i] - p, p - s.lower[i])
+    width = s.knobs[HIGH] - s.knobs[LOW]
+    if s.told[i] == 0:
+        return width
+    return width * min(s.radius[i], 1.0) if s.size[KIND] == BAND else s.radius[i]
+
+
+# ---- confidence → mixture -------------------------------------------------------------------------------
+
+
+@kernel
+def settle(s, used):
+    """Which grid point to take: the largest index; tied, the previous one; else the highest utility; else the first."""
+    top = s.index[0]
+    for g in range(1, used):
+        if s.index[g] > top:
+            top = s.index[g]
+    slack = TIE * max(1.0, abs(top))
+    before = s.clock[CURRENT]
+    if before >= 0 and s.index[before] >= top - slack:
+        return before
+    chosen, best = -1, -np.inf
+    for g in range(used):
+        if s.index[g] >= top - slack:
+            value = utility(s, s.grid[g])
+            if chosen < 0 or value > best + TIE * max(1.0, abs(best)):
+                chosen, best = g, value
+    return chosen
+
+
+@kernel
+def take(s, g):
+    """Make grid point g the current mixture."""
+    s.clock[CURRENT] = g
+    for i in range(s.size[ARMS]):
+        s.mix[i] = s.grid[g, i]
+    s.clock[DIRTY] = 0
+
+
+@kernel
+def ready(s):
+    """Whether every arm has paid at least once; before that no mixture is better than another."""
+    least = s.told[0]
+    for i in range(1, s.size[ARMS]):
+        least = min(least, s.told[i])
+    return least > 0
+
+
+@kernel
+def optimistic_mixture(s):
+    """``eq:UCB_alpha``: the mixture whose best possible utility is the largest."""
+    if not ready(s):
+        return
+    refresh(s)
+    used = s.clock[GRID_USED]
+    for g in range(used):
+        s.index[g] = bound(s, s.grid[g], OPTIMISTIC)
+    take(s, settle(s, used))
+
+
+@kernel
+def empirical_mixture(s):
+    """``eq:ETC_alpha``: the mixture with the largest empirical utility (the first of equals)."""
+    chosen, best = 0, -np.inf
+    for g in range(s.clock[GRID_USED]):
+        value = utility(s, s.grid[g])
+        if g == 0 or value > best + TIE * max(1.0, abs(best)):
+            chosen, best = g, value
+    take(s, chosen)
+
+
+# ---- mixture → arm --------------------------------------------------------------------------------------
+
+
+@kernel
+def fewest(s):
+    """The arm with the fewest pulls (the first of equals)."""
+    arm = 0
+    for i in range(1, s.size[ARMS]):
+        if s.pulls[i] < s.pulls[arm]:
+            arm = i
+    return arm
+
+
+@kernel
+def most_behind(s):
+    """``eq:UCB_sampling_rule``: the most under-sampled arm, argmax t·a(i) − τ(i)."""
+    t = s.clock[ASKED]
+    arm, lag = 0, t * s.mix[0] - s.pulls[0]
+    for i in range(1, s.size[ARMS]):
+        behind = t * s.mix[i] - s.pulls[i]
+        if behind > lag + 1e-9:
+            arm, lag = i, behind
+    return arm
+
+
+@kernel
+def explore_or_track(s):
+    """``eq:any_sampling_rule``: an under-explored arm (the set E_t) if there is one, else the most behind."""
+    arm = fewest(s)
+    enough = math.ceil((s.clock[ASKED] / s.size[ARMS]) ** (1.0 / (1.0 + s.knobs[XI])))
+    return arm if s.pulls[arm] <= enough else most_behind(s)
+
+
+@kernel
+def pull(s, arm):
+    """Count the pull now, whether or not its reward ever comes."""
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    s.clock[ASKED] += 1
+    return arm

@@ -1,0 +1,332 @@
+"""CIRT: refine intervals of the simplex, then track. Anytime."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits._compile import kernel
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _state as st
+from pmbandits.policies._state import (
+    ASKED,
+    BRANCHING,
+    CURRENT,
+    DIRTY,
+    GRID_USED,
+    GROW,
+    LITERAL,
+    OPTIMISTIC,
+    PESSIMISTIC,
+    PHASE,
+    PHASES,
+    TIE,
+    TOLERANCE,
+    TRACKING,
+    XI,
+)
+from pmbandits.policies.base import Policy, Setup
+from pmbandits.supports import Real, Support
+
+LARGEST_PHASE_GRID = 200_000
+
+
+@kernel
+def _levels(branching: int, phase: int) -> int:
+    """1/spacing of a phase: A^ℓ / 2^(ℓ−1), a whole number because A is even."""
+    out = branching
+    for _ in range(phase - 1):
+        out *= branching // 2
+    return out
+
+
+@kernel
+def phase_grid(s: Any) -> None:
+    """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
+    k, half = s.size[0], int(s.knobs[BRANCHING]) // 2
+    phase = s.clock[PHASE]
+    whole = _levels(int(s.knobs[BRANCHING]), phase)
+    step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    for i in range(k):
+        low[i], high[i] = 0, whole
+        if phase > 1:
+            low[i] = max(0, s.kept[i] * half - half)
+            high[i] = min(whole, s.kept[i] * half + half)
+        step[i] = low[i]
+    used = 0
+    while True:
+        last = whole
+        for i in range(k - 1):
+            last -= step[i]
+        if low[k - 1] <= last <= high[k - 1]:
+            step[k - 1] = last
+            for i in range(k):
+                s.steps[used, i] = step[i]
+                s.grid[used, i] = step[i] / whole
+            used += 1
+        i = k - 2  # the next vector in lexicographic order
+        while i >= 0 and step[i] >= high[i]:
+            step[i] = low[i]
+            i -= 1
+        if i < 0:
+            break
+        step[i] += 1
+    s.clock[GRID_USED] = used
+    s.clock[CURRENT] = -1
+
+
+@kernel
+def tracking_grid(s: Any) -> None:
+    """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
+
+    For odd K half-steps cannot add up to 1: the last weight takes the difference.
+    """
+    k, half = s.size[0], int(s.knobs[BRANCHING]) // 2
+    phases = int(s.knobs[PHASES])
+    box = _levels(int(s.knobs[BRANCHING]), phases)
+    whole = _levels(int(s.knobs[BRANCHING]), phases + 1)
+    step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    for i in range(k):
+        low[i] = max(0, s.kept[i] * half - half)
+        high[i] = max(low[i], min(whole, s.kept[i] * half + half) - 1)
+        step[i] = low[i]
+    used = 0
+    while True:
+        last = 1.0
+        for i in range(k - 1):
+            last -= (step[i] + 0.5) / whole
+        reach = 1.0 / box + 0.5 / whole + 1e-12
+        if last > 1e-12 and abs(last - s.kept[k - 1] / box) <= reach:
+            for i in range(k - 1):
+                s.grid[used, i] = (step[i] + 0.5) / whole
+            s.grid[used, k - 1] = last
+            used += 1
+        i = k - 2
+        while i >= 0 and step[i] >= high[i]:
+            step[i] = low[i]
+            i -= 1
+        if i < 0:
+            break
+        step[i] += 1
+    if used == 0:  # beside a vertex, with many arms: the nearest point with every weight positive
+        rest, top = 1.0, 0
+        for i in range(k):
+            s.grid[0, i] = max(s.kept[i] / box, 0.5 / whole)
+            rest -= s.grid[0, i]
+            top = i if s.kept[i] > s.kept[top] else top
+        s.grid[0, top] += rest
+        used = 1
+    s.clock[GRID_USED] = used
+    s.clock[CURRENT] = -1
+
+
+@kernel
+def lead(s: Any) -> None:
+    """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
+    used, before = s.clock[GRID_USED], s.clock[CURRENT]
+    top = -np.inf
+    for g in range(used):
+        s.value[g] = st.utility(s, s.grid[g])
+        top = max(top, s.value[g])
+    slack = TIE * max(1.0, abs(top))
+    chosen = before
+    if before < 0 or s.value[before] < top - slack:
+        chosen = 0
+        while s.value[chosen] < top - slack:
+            chosen += 1
+    st.take(s, chosen)
+
+
+@kernel
+def phase_is_over(s: Any) -> bool:
+    """``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept.
+
+    A candidate outside the box is also let go when it cannot be better than the leader by more than the tolerance.
+    """
+    leader, k = s.clock[CURRENT], s.size[0]
+    safe = st.bound(s, s.grid[leader], PESSIMISTIC)
+    literal = s.knobs[LITERAL] == 1.0
+    for g in range(s.clock[GRID_USED]):
+        if g == leader:
+            continue
+        if not literal:
+            near = True
+            for i in range(k):
+                if abs(s.steps[g, i] - s.steps[leader, i]) > 1:
+                    near = False
+            if near:
+                continue
+        best = st.bound(s, s.grid[g], OPTIMISTIC)
+        if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
+            return False
+    return True
+
+
+@kernel
+def refine(s: Any) -> None:
+    """One look at the data: lead, and end the phase if the rule says so."""
+    if not st.ready(s):
+        return
+    st.refresh(s)
+    lead(s)
+    if not phase_is_over(s):
+        return
+    leader, phase = s.clock[CURRENT], s.clock[PHASE]
+    s.ends[phase - 1] = s.clock[ASKED]
+    for i in range(s.size[0]):
+        s.kept[i] = s.steps[leader, i]
+    if phase < int(s.knobs[PHASES]):
+        s.clock[PHASE] = phase + 1
+        phase_grid(s)
+        lead(s)
+    else:  # the tracking process: one mixture from now on
+        s.clock[TRACKING] = 1
+        tracking_grid(s)
+        st.empirical_mixture(s)
+
+
+@kernel
+def choose(ints: st.IntArray, floats: FloatArray) -> int:
+    """Algorithm 4 (``algorithm:anytime``)."""
+    s = st.unpack(ints, floats)
+    if st.short_table(s):
+        return GROW
+    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1:
+        refine(s)
+    return st.pull(s, st.explore_or_track(s))
+
+
+@kernel
+def update(ints: st.IntArray, floats: FloatArray) -> None:
+    s = st.unpack(ints, floats)
+    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1:
+        refine(s)
+
+
+@kernel
+def begin(ints: st.IntArray, floats: FloatArray) -> None:
+    s = st.unpack(ints, floats)
+    s.clock[PHASE] = 1
+    phase_grid(s)
+
+
+class CIRT(Policy):
+    """CIRT (Algorithm 4): zoom in on the best mixture phase by phase, then keep its proportions. Anytime.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed : see :class:`Policy`.
+    epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
+        halving of ε takes roughly four times as many rounds.
+    branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
+        with (A+1)^(K−1) mixtures to look at each round.
+    delta : probability that some arm's confidence set ever fails.
+    exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Near 0 exploration is nearly linear
+        and costs regret; the default 1 is the square root.
+    confidence : as for :class:`PMUCB`, in its anytime form.
+    stopping : ``"box"`` also ends a phase when all that may still be best lies in the box to be kept, or differs by
+        less than ``tolerance``: needed where mixtures tie (symmetric arms, three Bernoulli arms). ``"literal"`` is
+        the paper's rule.
+    tolerance : utility that the box rule gives away at most in a phase. Default ½ε² of the metric's range on the
+        support (of 4σ on ``Real``): what the final resolution could not see anyway.
+
+    The paper's guarantee is for Bernoulli arms; on others refinement is a sound heuristic for concave metrics.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.CIRT(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> arm = policy.ask()
+    >>> policy.tell(arm, reward=1.0)
+    >>> policy.phase, policy.phase_ends
+    (1, ())
+    """
+
+    name: ClassVar[str] = "cirt"
+    _choose = staticmethod(choose)
+    _update = staticmethod(update)
+
+    def __init__(
+        self,
+        metric: Distortion | None = None,
+        *,
+        n_arms: int | None = None,
+        support: Support | None = None,
+        epsilon: float = 0.06,
+        branching: int = 4,
+        delta: float = 0.05,
+        exploration: float = 1.0,
+        confidence: Any = "auto",
+        stopping: str = "box",
+        tolerance: float | None = None,
+        names: Any = None,
+        seed: int = 0,
+    ) -> None:
+        branching = _check.whole("branching", branching, 4)
+        if branching % 2:
+            raise ValueError(f"branching must be even, so that a kept mixture lies on the next grid; got {branching}.")
+        if tolerance is not None:
+            tolerance = _check.within("tolerance", tolerance, 0.0)
+        self._start(
+            metric,
+            n_arms,
+            support,
+            names,
+            seed,
+            epsilon=_check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True),
+            branching=branching,
+            delta=delta,
+            exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
+            confidence=confidence,
+            stopping=_check.choice("stopping", stopping, ["box", "literal"]),
+            tolerance=tolerance,
+        )
+
+    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        o = self.options
+        room = (o["branching"] + 1) ** (n_arms - 1)
+        if room > LARGEST_PHASE_GRID:
+            raise ValueError(
+                f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {room:,} mixtures a round, "
+                f"more than {LARGEST_PHASE_GRID:,}; take fewer arms, or branching=4."
+            )
+        phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
+        tolerance = o["tolerance"]
+        if tolerance is None:
+            span = 4.0 * support.sigma if isinstance(support, Real) else support.width
+            reach = metric.maximum().value - metric.minimum().value
+            tolerance = 0.5 * o["epsilon"] ** 2 * reach * span
+        return Setup(
+            grid=np.zeros((room, n_arms)),
+            epsilon=o["epsilon"],
+            knobs={
+                XI: o["exploration"],
+                BRANCHING: o["branching"],
+                PHASES: max(1, phases),
+                TOLERANCE: tolerance,
+                LITERAL: float(o["stopping"] == "literal"),
+            },
+            confidence=self._confidence_set(support, n_arms),
+            begin=begin,
+        )
+
+    @property
+    def phase(self) -> int | str:
+        """The phase of refinement, counted from 1, or ``"track"``."""
+        clock = self._view("clock")
+        return "track" if clock[TRACKING] else int(clock[PHASE])
+
+    @property
+    def phases(self) -> int:
+        """How many phases of refinement there are in all."""
+        return int(self._view("knobs")[PHASES])
+
+    @property
+    def phase_ends(self) -> tuple[int, ...]:
+        """After how many rounds each phase so far ended."""
+        ends = self._view("ends")
+        return tuple(int(t) for t in ends[ends > 0])

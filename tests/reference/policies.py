@@ -1,0 +1,273 @@
+"""Slow references of the policies: every round recomputes all from the rewards, close to the pseudocode.
+
+A reference is made with ``(metric, n_arms, support, **options)``; then ``i = p.ask(); p.tell(i, reward)``.
+Attributes: ``mixture`` (weights or None), ``choice`` (grid index or None), ``grid``, ``pulls``, ``t``; CIRT:
+``phase`` (from 1; one more than ``phases`` while tracking), ``phase_ends`` (the t of each end), ``integers``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from pmbandits.simplex import etc_grid, ucb_grid
+from pmbandits.supports import Real
+from tests.reference.confidence import Confidence, bounds, laws, utilities, w1_radii
+
+
+def tied(values: np.ndarray) -> np.ndarray:
+    """Which values are largest, up to rounding."""
+    top = float(np.max(values))
+    return values == top if math.isinf(top) else values >= top - 1e-12 * max(1.0, abs(top))
+
+
+class Reference:
+    phase = 1
+
+    def __init__(self, metric: Any, n_arms: int, support: Any) -> None:
+        self.metric, self.n_arms, self.support = metric, n_arms, support
+        self.rewards: list[list[float]] = [[] for _ in range(n_arms)]
+        self.pulls = [0] * n_arms
+        self.phase_ends: list[int] = []
+        self.grid = np.zeros((0, n_arms))
+        self.choice: int | None = None
+        self.mixture: np.ndarray | None = None
+
+    @property
+    def t(self) -> int:
+        return sum(self.pulls)
+
+    def ask(self) -> int:
+        arm = self.select()
+        self.pulls[arm] += 1
+        return arm
+
+    def tell(self, arm: int, reward: float) -> None:
+        self.rewards[arm].append(float(reward))
+
+    def select(self) -> int:
+        raise NotImplementedError
+
+    # ---- shared rules ----
+    def empirical(self, grid: np.ndarray) -> np.ndarray:
+        return utilities(self.metric, *laws(self.support, self.rewards), grid)
+
+    def fewest(self) -> int:
+        return self.pulls.index(min(self.pulls))
+
+    def tracking(self) -> int:
+        behind = [self.t * a - n for a, n in zip(self.mixture, self.pulls, strict=True)]
+        return next(i for i in range(self.n_arms) if behind[i] >= max(behind) - 1e-9)
+
+    def under_explored(self, xi: float) -> bool:
+        return min(self.pulls) <= math.ceil((self.t / self.n_arms) ** (1 / (1 + xi)))
+
+    def take(self, k: int) -> None:
+        self.choice, self.mixture = k, self.grid[k]
+
+    def choose(self, index: np.ndarray) -> None:
+        """The previous mixture if it is among the best, else the best of them by empirical utility."""
+        best = tied(index)
+        if self.choice is None or not best[self.choice]:
+            candidates = np.flatnonzero(best)
+            self.take(int(candidates[np.flatnonzero(tied(self.empirical(self.grid[candidates])))[0]]))
+
+
+class PMETC(Reference):
+    def __init__(
+        self,
+        metric: Any,
+        n_arms: int,
+        support: Any,
+        *,
+        horizon: int,
+        epsilon: float,
+        n_explore: float | None = None,
+    ) -> None:
+        super().__init__(metric, n_arms, support)
+        self.horizon = horizon
+        self.grid = etc_grid(n_arms, epsilon)
+        self.each = math.ceil((0.5 * n_arms * epsilon * horizon if n_explore is None else n_explore) / n_arms)
+
+    def select(self) -> int:
+        if min(self.pulls) < self.each:
+            return self.fewest()
+        if self.mixture is None:
+            self.take(int(np.flatnonzero(tied(self.empirical(self.grid)))[0]))
+        if self.t >= self.horizon:
+            return self.tracking()
+        for i in range(self.n_arms - 1):
+            if self.pulls[i] < math.floor(self.horizon * self.mixture[i] + 1e-9):
+                return i
+        return self.n_arms - 1
+
+
+class PMUCB(Reference):
+    def __init__(
+        self,
+        metric: Any,
+        n_arms: int,
+        support: Any,
+        *,
+        horizon: int,
+        epsilon: float,
+        rho: float = 1.0,
+        confidence: str | None = None,
+        delta: float | None = None,
+    ) -> None:
+        super().__init__(metric, n_arms, support)
+        self.confidence = Confidence(confidence, support, n_arms, delta, horizon)
+        self.grid = ucb_grid(n_arms, epsilon)
+        self.each = max(1, math.ceil(rho * horizon * epsilon / 4))
+
+    def index(self) -> np.ndarray:
+        return bounds(self.metric, self.confidence, self.rewards, self.grid, 1)
+
+    def select(self) -> int:
+        if min(self.pulls) < self.each:
+            return self.fewest()
+        self.choose(self.index())
+        return self.tracking()
+
+
+class CEUCB(PMUCB):
+    def index(self) -> np.ndarray:
+        pair = self.metric.holder(self.support)
+        radii = w1_radii(self.confidence, self.rewards)
+        return self.empirical(self.grid) + pair.constant * ((self.grid * radii) ** pair.q).sum(axis=1)
+
+
+class FixedGrid(Reference):
+    """``early``: choose a mixture also in the first rounds, while some arm has no reward yet."""
+
+    def __init__(
+        self,
+        metric: Any,
+        n_arms: int,
+        support: Any,
+        *,
+        epsilon: float,
+        branching: int = 4,
+        exploration: float = 1.0,
+        confidence: str | None = None,
+        delta: float = 0.05,
+        early: bool = False,
+    ) -> None:
+        super().__init__(metric, n_arms, support)
+        self.confidence = Confidence(confidence, support, n_arms, delta)
+        self.grid = ucb_grid(n_arms, epsilon / branching)
+        self.xi, self.early = exploration, early
+
+    def select(self) -> int:
+        if self.early or all(self.rewards):
+            self.choose(bounds(self.metric, self.confidence, self.rewards, self.grid, 1))
+        return self.fewest() if self.under_explored(self.xi) else self.tracking()
+
+
+class CIRT(Reference):
+    def __init__(
+        self,
+        metric: Any,
+        n_arms: int,
+        support: Any,
+        *,
+        epsilon: float,
+        branching: int = 4,
+        exploration: float = 1.0,
+        delta: float = 0.05,
+        stopping: str = "box",
+        confidence: str | None = None,
+    ) -> None:
+        super().__init__(metric, n_arms, support)
+        assert branching >= 4 and branching % 2 == 0 and stopping in ("box", "literal")
+        self.confidence = Confidence(confidence, support, n_arms, delta)
+        self.branching, self.half, self.xi, self.stopping = branching, branching // 2, exploration, stopping
+        self.phases = math.ceil(math.log(1 / epsilon) / math.log(self.half) - 1e-9)
+        width = 4 * support.sigma if isinstance(support, Real) else support.hi - support.lo
+        self.tolerance = 0.5 * epsilon**2 * (metric.maximum(0, 1).value - metric.minimum(0, 1).value) * width
+        self.start_phase(None)
+
+    def size(self, phase: int) -> int:
+        return self.branching * self.half ** (phase - 1)
+
+    def start_phase(self, kept: np.ndarray | None) -> None:
+        """All n ≥ 0 with Σn = N, in lexicographic order; after the first phase only those in the box kept."""
+        total = self.size(self.phase)
+        rows = []
+        for head in itertools.product(range(total + 1), repeat=self.n_arms - 1):
+            n = [*head, total - sum(head)]
+            away = (
+                [0] if kept is None else [abs(a - int(m) * self.half) for a, m in zip(n, kept, strict=True)]
+            )
+            if n[-1] >= 0 and max(away) <= self.half:
+                rows.append(n)
+        self.integers = np.array(rows)
+        self.grid = self.integers / total
+        self.choice = self.mixture = None
+
+    def start_tracking(self, kept: np.ndarray) -> None:
+        """Weights (n + ½)/N within the box; the last is what remains. Integers below count halves of 1/N."""
+        total = self.size(self.phases + 1)
+        rows = []
+        for head in itertools.product(
+            *(range(max(0, m * self.half - self.half), m * self.half + self.half) for m in kept[:-1].tolist())
+        ):
+            last = 2 * total - sum(2 * n + 1 for n in head)
+            if last > 0 and abs(last - 2 * int(kept[-1]) * self.half) <= 2 * self.half + 1:
+                weights = [(n + 0.5) / total for n in head]
+                rows.append([*weights, 1 - sum(weights)])
+        assert rows, "the tracking grid is empty"
+        self.grid = np.array(rows)
+        self.take(int(np.flatnonzero(tied(self.empirical(self.grid)))[0]))
+
+    def lead(self) -> None:
+        best = tied(self.empirical(self.grid))
+        if self.choice is None or not best[self.choice]:
+            self.take(int(np.flatnonzero(best)[0]))
+
+    def stops(self) -> bool:
+        leader = int(self.choice)
+        low = bounds(self.metric, self.confidence, self.rewards, self.grid[[leader]], -1)[0]
+        high = bounds(self.metric, self.confidence, self.rewards, self.grid, 1)
+        for k in range(len(self.grid)):
+            if k == leader or high[k] < low:
+                continue
+            if self.stopping == "literal":
+                return False
+            near = max(abs(self.integers[k] - self.integers[leader])) <= 1
+            if not near and high[k] - low > self.tolerance:
+                return False
+        return True
+
+    def tell(self, arm: int, reward: float) -> None:
+        super().tell(arm, reward)
+        if self.phase > self.phases or not all(self.rewards):
+            return
+        self.lead()
+        if self.stops():
+            self.phase_ends.append(self.t)
+            kept = self.integers[self.choice]
+            self.phase += 1
+            if self.phase <= self.phases:
+                self.start_phase(kept)
+                self.lead()
+            else:
+                self.start_tracking(kept)
+
+    def select(self) -> int:
+        return self.fewest() if self.under_explored(self.xi) else self.tracking()
+
+
+class UCB1(Reference):
+    def select(self) -> int:
+        if min(self.pulls) == 0:
+            return self.fewest()
+        scale = self.support.sigma if isinstance(self.support, Real) else self.support.width / 2
+        index = [
+            sum(r) / len(r) + scale * math.sqrt(8 * math.log(self.t) / n)
+            for r, n in zip(self.rewards, self.pulls, strict=True)
+        ]
+        return int(np.flatnonzero(tied(np.array(index)))[0])

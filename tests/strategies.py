@@ -1,0 +1,105 @@
+"""Shared by several test files: every metric with ordinary and edge parameters, and hypothesis strategies."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pmbandits.metrics import (
+    PHT,
+    CVaR,
+    Distortion,
+    DualPower,
+    GiniDeviation,
+    GiniShortfall,
+    InterESRange,
+    InterQuantileRange,
+    InvertedS,
+    LowerCVaR,
+    Mean,
+    MeanMedianDeviation,
+    Quadratic,
+    TsallisPastEntropy,
+    TverskyKahneman,
+    VaR,
+    WangRightTail,
+    WangTransform,
+)
+
+METRICS: list[Distortion] = [
+    Mean(),
+    *(DualPower(s) for s in (1, 1.3, 2, 3.5, 20)),
+    *(Quadratic(s) for s in (0, 0.4, 1)),
+    *(CVaR(c) for c in (0, 0.3, 0.9, 0.999)),
+    *(PHT(s) for s in (0.1, 0.5, 0.9, 1)),
+    MeanMedianDeviation(),
+    *(InterESRange(c) for c in (0.2, 0.5, 0.8)),
+    WangRightTail(),
+    GiniDeviation(),
+    *(VaR(c) for c in (0.05, 0.5, 0.9)),
+    *(LowerCVaR(a) for a in (0.05, 0.5, 1)),
+    *(GiniShortfall(p, loading) for p in (0, 0.6) for loading in (0, 0.3, 0.5, 0.8)),
+    *(InterQuantileRange(a, b) for a, b in ((0.25, 0.75), (0.05, 0.3), (0.9, 0.95))),
+    *(InvertedS(b) for b in (0.3, 0.7, 1, 1.5, 3)),
+    *(TsallisPastEntropy(a) for a in (0.4, 1, 1.5, 2, 4)),
+    *(WangTransform(s) for s in (-1.0, 0, 0.5, 2)),
+    *(TverskyKahneman(g) for g in (0.28, 0.61, 1)),
+]
+ONE_EACH: list[Distortion] = list({m.name: m for m in METRICS[::-1]}.values())[::-1]
+SMOOTH = [m for m in METRICS if not m.jumps]
+
+
+def label(metric: Distortion) -> str:
+    """A short test id."""
+    return repr(metric).replace(" ", "")
+
+
+def probability_grid(n: int = 4001) -> list[np.ndarray]:
+    """Equally spaced points on [0, 1] and, finer and finer, beside both ends."""
+    grids = [np.linspace(0.0, 1.0, n)]
+    for width in (1e-2, 1e-4, 1e-6):
+        grids += [np.linspace(0.0, width, 401), np.linspace(1.0 - width, 1.0, 401)]
+    return grids
+
+
+def brute_shape(h, tolerance: float = 1e-13) -> str:
+    """Shape of h by second differences on equally spaced points."""
+    scale = max(1.0, float(np.abs(h(np.linspace(0.0, 1.0, 4001))).max()))
+    up = down = False
+    for grid in probability_grid():
+        bend = np.diff(h(grid), 2)
+        up, down = (
+            up or bool((bend > tolerance * scale).any()),
+            down or bool((bend < -tolerance * scale).any()),
+        )
+    return "neither" if up and down else "convex" if up else "concave" if down else "linear"
+
+
+def brute_monotonicity(h, tolerance: float = 1e-13) -> str:
+    """Direction of h by first differences."""
+    up = down = False
+    for grid in probability_grid():
+        step = np.diff(h(grid))
+        up, down = up or bool((step > tolerance).any()), down or bool((step < -tolerance).any())
+    return "neither" if up and down else "increasing" if up else "decreasing" if down else "constant"
+
+
+any_metric = st.sampled_from(METRICS)
+smooth_metric = st.sampled_from(SMOOTH)
+rewards = st.floats(-100.0, 100.0, allow_subnormal=False).map(lambda x: round(x, 3))
+samples = st.lists(rewards, min_size=1, max_size=12)
+
+
+@st.composite
+def weights_of(draw, size: int) -> np.ndarray:
+    """Weights on the simplex; some may be 0, never all."""
+    raw = np.array(draw(st.lists(st.integers(0, 20), min_size=size, max_size=size)), dtype=float)
+    raw[draw(st.integers(0, size - 1))] += 1.0
+    return raw / raw.sum()
+
+
+@st.composite
+def weighted_samples(draw, max_size: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Points with weights; ties and zero weights occur."""
+    points = np.array(draw(st.lists(rewards, min_size=1, max_size=max_size)))
+    return points, draw(weights_of(points.size))
