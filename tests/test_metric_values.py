@@ -300,9 +300,7 @@ QUADRATURE += [InterQuantileRange(0.13, 0.71), InvertedS(1.4), TsallisPastEntrop
 QUADRATURE += [TverskyKahneman(0.61)]
 
 
-@pytest.mark.parametrize(
-    "part", [NORM, BETA, GAMMA, T8, LOGNORM], ids=["norm", "beta", "gamma", "t", "lognorm"]
-)
+@pytest.mark.parametrize("part", [NORM, BETA, GAMMA, T8, LOGNORM], ids=["norm", "beta", "gamma", "t", "lognorm"])
 @pytest.mark.parametrize("m", QUADRATURE, ids=label)
 def test_value_of_a_continuous_distribution_matches_quadrature_of_the_definition(m, part):
     assert m.value(part[0]) == pytest.approx(by_quadrature(m, [part], [1.0]), rel=1e-9, abs=1e-12)
@@ -414,9 +412,7 @@ def test_quantile_range_of_a_wide_lattice_is_the_difference_of_its_quantiles(law
     assert mixture == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "m", [PHT(0.5), WangRightTail(), TsallisPastEntropy(0.4), TverskyKahneman(0.4)], ids=label
-)
+@pytest.mark.parametrize("m", [PHT(0.5), WangRightTail(), TsallisPastEntropy(0.4), TverskyKahneman(0.4)], ids=label)
 @pytest.mark.parametrize("flip", [1.0, -1.0])
 def test_the_value_of_atoms_keeps_its_digits_when_the_mass_lies_on_few_of_them(m, flip):
     # 1 − 4e-14 on the first point, the rest spread over many far ones: the tail, not the middle atom, decides
@@ -535,9 +531,7 @@ def test_equal_weights_repeat_the_plain_sample(m):
     assert m.value(x, weights=np.full(7, 1 / 7)) == pytest.approx(m.value(x), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "m", [mean, gini, PHT(0.5), CVaR(0.99), VaR(0.999), TsallisPastEntropy(1)], ids=label
-)
+@pytest.mark.parametrize("m", [mean, gini, PHT(0.5), CVaR(0.99), VaR(0.999), TsallisPastEntropy(1)], ids=label)
 def test_a_long_sample_is_summed_over_all_its_blocks(m):
     x = np.random.default_rng(13).normal(size=50_001)
     ordered = np.sort(x)
@@ -679,9 +673,7 @@ def test_a_bad_cdf_is_refused(x, cdf, between, message):
 )
 def test_bad_samples_are_refused(x, error, message, weights):
     with pytest.raises(error, match=message):
-        gini.value(
-            x, weights=None if weights is None else np.full(max(np.size(x), 1), 1 / max(np.size(x), 1))
-        )
+        gini.value(x, weights=None if weights is None else np.full(max(np.size(x), 1), 1 / max(np.size(x), 1)))
 
 
 @pytest.mark.parametrize(
@@ -728,9 +720,7 @@ def test_a_list_of_a_distribution_and_something_else_is_refused():
         gini.value([st.norm(), "norm"], weights=[0.5, 0.5])
 
 
-@pytest.mark.parametrize(
-    "law", [st.norm(0, -1), st.beta(-1, 2), st.poisson(-3), st.binom(3, 1.5)], ids=name_of
-)
+@pytest.mark.parametrize("law", [st.norm(0, -1), st.beta(-1, 2), st.poisson(-3), st.binom(3, 1.5)], ids=name_of)
 def test_distributions_with_invalid_parameters_are_refused(law):
     with pytest.raises(ValueError, match="invalid parameters"):
         gini.value(law)

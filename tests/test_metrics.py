@@ -117,9 +117,7 @@ def test_derivatives_of_co_mirror_those_of_h(m):
         np.testing.assert_allclose(m._d2co(v), m._d2h(1.0 - v), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "m", [PHT(0.5), WangRightTail(), InvertedS(0.5), TverskyKahneman(0.6), WangTransform(1.0)]
-)
+@pytest.mark.parametrize("m", [PHT(0.5), WangRightTail(), InvertedS(0.5), TverskyKahneman(0.6), WangTransform(1.0)])
 def test_slope_is_infinite_where_h_is_vertical_at_zero(m):
     assert m.derivative(0.0) == np.inf
 
@@ -326,9 +324,7 @@ def test_holder_pair_holds_on_random_pairs_of_distributions(m):
             tiny = 10.0 ** -rng.integers(1, 12)
             x, y = np.array([-2.0, 3.0]), np.array([-2.0, 3.0])
             p, q = np.array([0.0, 1.0]), np.array([tiny, 1 - tiny])
-        distance = (
-            st.wasserstein_distance(x, y, p, q) + 5e-15
-        )  # scipy's own rounding: a few ulp times the width
+        distance = st.wasserstein_distance(x, y, p, q) + 5e-15  # scipy's own rounding: a few ulp times the width
         change = abs(m.value(x, weights=p) - m.value(y, weights=q))
         assert change <= pair.constant * distance**pair.q * (1 + 1e-9) + 1e-13
 

@@ -61,9 +61,7 @@ def test_contains_and_check_agree_on_what_may_occur(support, inside, outside):
 
 
 def test_check_names_the_first_reward_outside():
-    with pytest.raises(
-        ValueError, match=r"reward 1\.5 lies outside the declared support Interval\(lo=0\.0, hi=1\.0\)"
-    ):
+    with pytest.raises(ValueError, match=r"reward 1\.5 lies outside the declared support Interval\(lo=0\.0, hi=1\.0\)"):
         Interval(0, 1).check([0.5, 1.5, -7])
 
 
@@ -382,9 +380,7 @@ def test_w_of_known_arms(arms, distance):
 def test_w_of_normals_whose_curves_cross_is_half_the_mean_of_a_folded_normal(first, second):
     # W1 couples quantiles: |μ + σZ| with the differences of the means and of the deviations
     mu, sigma = second[0] - first[0], abs(second[1] - first[1])
-    folded = sigma * np.sqrt(2 / np.pi) * np.exp(-(mu**2) / (2 * sigma**2)) + mu * (
-        1 - 2 * st.norm.cdf(-mu / sigma)
-    )
+    folded = sigma * np.sqrt(2 / np.pi) * np.exp(-(mu**2) / (2 * sigma**2)) + mu * (1 - 2 * st.norm.cdf(-mu / sigma))
     got = wasserstein_constant(Bandit([st.norm(*first), st.norm(*second)]))
     assert got == pytest.approx(0.5 * folded, rel=1e-9)
 

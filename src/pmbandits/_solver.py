@@ -111,7 +111,8 @@ class _Problem:
         """What no mixture's value exceeds, by the tangent plane here."""
         curve = self.laid.curve(weights)
         gradient = self.gradient(curve, mu)
-        upper = self.value(curve, mu) + float(gradient.max()) - float(gradient @ weights)
+        used = weights > 0.0
+        upper = self.value(curve, mu) + float(gradient.max()) - float(gradient[used] @ weights[used])
         return upper if np.isfinite(upper) else np.inf
 
     def climb(self, weights: FloatArray, mu: float, goal: float) -> tuple[FloatArray, float]:
@@ -120,12 +121,12 @@ class _Problem:
         curve = laid.curve(weights)
         value = self.value(curve, mu)
         upper = np.inf
-        stalled = 0
+        stalled = rescues = 0
         for _ in range(_MOST_STEPS):
             gradient = self.gradient(curve, mu)
             steep = np.flatnonzero(np.isinf(gradient) & (gradient > 0.0))
             if steep.size:  # an arm that reaches where no other does, and h is vertical there: it takes part
-                weights = self._insert(weights, int(steep[0]), value, mu)
+                weights = self._insert(weights, int(steep[0]), mu)
                 curve = laid.curve(weights)
                 value = self.value(curve, mu)
                 continue
@@ -146,21 +147,30 @@ class _Problem:
             if promise <= 0.0:
                 break
             share = 1.0
+            # Near the end a step gains less than rounding: values cannot judge it any more, only the gap can.
+            blind = promise <= 1e-12 * abs(value)
             for _ in range(50):
                 trial = np.maximum(weights + share * direction, 0.0)
                 trial /= trial.sum()
                 trial_curve = laid.curve(trial)
                 trial_value = self.value(trial_curve, mu)
-                if trial_value >= value + 1e-4 * share * promise:
+                if blind or trial_value >= value + 1e-4 * share * promise:
                     break
                 share *= 0.5
             gained = trial_value - value
             if gained <= 0.0 and share < 1e-8:
-                break
+                unused = np.flatnonzero((weights == 0.0) & (gradient > mean + goal))
+                if unused.size == 0 or rescues == weights.size:
+                    break
+                rescues += 1
+                weights = self._insert(weights, int(unused[np.argmax(gradient[unused])]), mu)
+                curve = laid.curve(weights)
+                value = self.value(curve, mu)
+                continue
             stalled = stalled + 1 if gained <= 1e-3 * goal else 0
-            if trial_value >= value:
+            if blind or trial_value >= value:
                 weights, curve, value = trial, trial_curve, trial_value
-            if stalled >= 4:
+            if stalled >= 8:
                 break
         return weights, upper
 
@@ -178,13 +188,21 @@ class _Problem:
         out[np.argsort(-gradient, kind="stable")[:_FEW]] = 1.0 / _FEW
         return out
 
-    def _insert(self, weights: FloatArray, arm: int, value: float, mu: float) -> FloatArray:
+    def _insert(self, weights: FloatArray, arm: int, mu: float) -> FloatArray:
+        """Give an unused arm the largest share 2^-k at which more of it would still help.
+
+        Where h is vertical, or nearly, that share can be so small that no value shows it; the slope does.
+        """
         target = np.zeros_like(weights)
         target[arm] = 1.0
-        shares = np.exp2(-np.arange(1.0, 48.0))
-        trials: list[FloatArray] = [(1.0 - s) * weights + s * target for s in shares]
-        values = [self.value(self.laid.curve(t), mu) for t in trials]
-        return trials[int(np.argmax(values))]
+        trial = weights
+        for k in range(1, 61):
+            share = 2.0**-k
+            trial = (1.0 - share) * weights + share * target
+            gradient = self.gradient(self.laid.curve(trial), mu)
+            if gradient[arm] >= float(gradient[trial > 0.0] @ trial[trial > 0.0]):
+                break
+        return trial
 
 
 def _quadratic_step(start: FloatArray, gradient: FloatArray, hessian: FloatArray) -> FloatArray:

@@ -286,7 +286,8 @@ def _concave(context: _Context) -> Best:
             break
         mixes = [*mixes[-2:], weights]
     assert laid is not None
-    weights, other = _sparsest(context, laid, weights, value)
+    weights = np.where(weights < 1e-10, 0.0, weights)  # shares that only serve the certificate
+    weights, other = _sparsest(context, laid, weights / weights.sum(), value)
     exact = value_of_mixture(metric, laws, weights)
     gap = max(gap + off + max(value - exact, 0.0), 0.0)
     proven = not any(isinstance(d, Custom) and d._slope is None for _, d in metric.terms)

@@ -18,9 +18,7 @@ PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923
 DIGITS = 340  # so that 1 − v^20 keeps v = 1e-15
 
 
-def choquet_loop(
-    h: Callable[[float], float], xs: Sequence[float], weights: Sequence[float] | None = None
-) -> float:
+def choquet_loop(h: Callable[[float], float], xs: Sequence[float], weights: Sequence[float] | None = None) -> float:
     """Σ x·(h(P(X ≥ x)) − h(P(X > x))) over distinct values x with positive weight, one after the other."""
     n = len(xs)
     mass = [1.0 / n] * n if weights is None else list(weights)
@@ -56,9 +54,7 @@ def choquet_quad(
         shift = top if b <= 0.0 else 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            out = quad(
-                lambda x: h(float(sf(x)), float(cdf(x))) - shift, a, b, epsabs=0.0, epsrel=1e-12, limit=200
-            )
+            out = quad(lambda x: h(float(sf(x)), float(cdf(x))) - shift, a, b, epsabs=0.0, epsrel=1e-12, limit=200)
         return float(out[0])
 
     pieces = [part(a, b) for a, b in pairwise(points)]
@@ -117,9 +113,7 @@ def plain(name: str, p: dict[str, float]) -> Callable[[float, float], float]:
         "inverted_s": inverted_s,
         "tsallis_past_entropy": tsallis,
         "wang_transform": wang,
-        "tversky_kahneman": lambda u, v: (
-            u ** p["gamma"] / (u ** p["gamma"] + v ** p["gamma"]) ** (1.0 / p["gamma"])
-        ),
+        "tversky_kahneman": lambda u, v: u ** p["gamma"] / (u ** p["gamma"] + v ** p["gamma"]) ** (1.0 / p["gamma"]),
     }
     return table[name]
 

@@ -104,9 +104,7 @@ def howard_ramdas(delta: float) -> float:
         if not math.isfinite(values[k]):
             return 1e9
         bracket = (etas[max(k - 1, 0)], etas[min(k + 1, etas.size - 1)])
-        polished = minimize_scalar(
-            log_bound, args=(c,), bounds=bracket, method="bounded", options={"xatol": 1e-13}
-        )
+        polished = minimize_scalar(log_bound, args=(c,), bounds=bracket, method="bounded", options={"xatol": 1e-13})
         return float(min(values[k], polished.fun))
 
     return float(brentq(lambda c: infimum(c) - math.log(delta), 1.0, 1000.0, xtol=1e-12))
@@ -163,9 +161,7 @@ def utilities(metric: Any, points: np.ndarray, survival: np.ndarray, grid: np.nd
     return points[0] * metric(1.0) + metric(mix(grid, survival)) @ np.diff(points)
 
 
-def utility_loop(
-    metric: Any, support: Any, rewards: Sequence[Sequence[float]], weights: Sequence[float]
-) -> float:
+def utility_loop(metric: Any, support: Any, rewards: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
     """The same for one mixture, over the sorted pooled atoms one by one."""
     low = 0.0 if isinstance(support, Real) else support.lo
     atoms: dict[float, float] = {}

@@ -199,9 +199,7 @@ class CIRT(Reference):
         rows = []
         for head in itertools.product(range(total + 1), repeat=self.n_arms - 1):
             n = [*head, total - sum(head)]
-            away = (
-                [0] if kept is None else [abs(a - int(m) * self.half) for a, m in zip(n, kept, strict=True)]
-            )
+            away = [0] if kept is None else [abs(a - int(m) * self.half) for a, m in zip(n, kept, strict=True)]
             if n[-1] >= 0 and max(away) <= self.half:
                 rows.append(n)
         self.integers = np.array(rows)

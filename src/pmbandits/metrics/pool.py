@@ -225,8 +225,8 @@ def _distance(pair: Sequence[Law]) -> float:
 
     total = 0.0
     for side in _sides(Mean(), pair, np.array([[1.0, -1.0]]), _DifferenceSide):
-        widths, below, _ = side.refine(max(side.first_look(), 1e-300))
-        total += float(widths @ np.abs(below[0] - below[1]))
+        widths, below, above = side.refine(max(side.first_look(), 1e-300))
+        total += float(widths @ np.abs(np.diff(below if side.lower else above, axis=0)[0]))
         total += float(side.remainder[0])
     return total
 
