@@ -6,9 +6,9 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import foundation
+from benchmarks import foundation, policies, regret
 
-ROOMS = {"foundation": foundation.tables}
+ROOMS = {"foundation": foundation.tables, "policies": policies.tables, "regret": regret.tables}
 
 
 def main() -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pmbandits.simplex import etc_grid, ucb_grid
-from pmbandits.supports import Real
-from tests.reference.confidence import Confidence, bounds, laws, utilities, w1_radii
+from pmbandits.supports import Binary, Real
+from tests.reference import confidence as sets
+from tests.reference.confidence import Confidence, laws, utilities
 
 
 def tied(values: np.ndarray) -> np.ndarray:
@@ -24,12 +27,43 @@ def tied(values: np.ndarray) -> np.ndarray:
     return values == top if math.isinf(top) else values >= top - 1e-12 * max(1.0, abs(top))
 
 
+kl_interval = cache(sets.kl_interval)
+
+
+def mean_edges(confidence: Confidence, rewards: list[array[float]]) -> np.ndarray:
+    """Intervals of Bernoulli means: from kl, or mean ± radius of a band or ball, clipped to [0, 1] (notes, section 6)."""
+    out = []
+    for arm in rewards:
+        if not arm:
+            out.append((0.0, 1.0))
+            continue
+        mean, radius = sum(arm) / len(arm), confidence.radius(len(arm))
+        clipped = (max(mean - radius, 0.0), min(mean + radius, 1.0))
+        out.append(kl_interval(mean, radius) if confidence.shape == "interval" else clipped)
+    return np.array(out)
+
+
+def bounds(metric: Any, confidence: Confidence, rewards: list[array[float]], grid: np.ndarray, sign: int) -> np.ndarray:
+    if not isinstance(confidence.support, Binary):
+        return sets.bounds(metric, confidence, rewards, grid, sign)
+    low, high = sets.mix(grid, mean_edges(confidence, rewards)).T
+    return sets.extreme_over(metric, low, high, sign)
+
+
+def w1_radii(confidence: Confidence, rewards: list[array[float]]) -> np.ndarray:
+    """The radius of CE-UCB-M's bonus: W1 to the far end of a Bernoulli arm's interval; the paper's as it stands."""
+    if not isinstance(confidence.support, Binary) or confidence.kind == "paper":
+        return sets.w1_radii(confidence, rewards)
+    means = np.array([sum(arm) / len(arm) for arm in rewards])
+    return np.abs(mean_edges(confidence, rewards) - means[:, None]).max(axis=1)
+
+
 class Reference:
     phase = 1
 
     def __init__(self, metric: Any, n_arms: int, support: Any) -> None:
         self.metric, self.n_arms, self.support = metric, n_arms, support
-        self.rewards: list[list[float]] = [[] for _ in range(n_arms)]
+        self.rewards = [array("d") for _ in range(n_arms)]
         self.pulls = [0] * n_arms
         self.phase_ends: list[int] = []
         self.grid = np.zeros((0, n_arms))

@@ -17,7 +17,7 @@ from pmbandits.metrics.registry import FAMILIES
 
 TABLE = -1.0  # the code of a tabulated term
 CODES = {cls.name: float(k) for k, cls in enumerate(FAMILIES)}
-# Packed: [terms, extrema, table length], then 4 numbers a term, 2 an extremum, 2 a table point.
+# Packed: [terms, extrema, table length, whether one peak is all], then 4 numbers a term, 2 an extremum, 2 a table point.
 
 
 def pack(metric: Distortion) -> FloatArray:
@@ -40,7 +40,8 @@ def pack(metric: Distortion) -> FloatArray:
         terms.append([TABLE, 1.0, 0.0, 0.0])
     places = sorted(set(metric._critical()))
     extrema = [[u, float(metric(u))] for u in places]
-    head = [float(len(terms)), float(len(extrema)), float(table.shape[0])]
+    peak = float(metric.shape == "concave" and len(extrema) == 1)
+    head = [float(len(terms)), float(len(extrema)), float(table.shape[0]), peak]
     parts = [np.array(head), *(np.array(p, dtype=np.float64).ravel() for p in (terms, extrema, table))]
     return np.ascontiguousarray(np.concatenate(parts))
 
@@ -233,13 +234,13 @@ def _from_table(h, start, length, u):
 def h_value(h, u):
     """h(u) of a packed distortion."""
     u = min(max(u, 0.0), 1.0)
-    if h[0] == 1.0 and h[3] == 8.0:  # the Gini deviation alone: the common case, without the switch
-        return h[4] * (u * (1.0 - u))
+    if h[0] == 1.0 and h[4] == 8.0:  # the Gini deviation alone: the common case, without the switch
+        return h[5] * (u * (1.0 - u))
     total = 0.0
     for k in range(int(h[0])):
-        at = 3 + 4 * k
+        at = 4 + 4 * k
         if h[at] == -1.0:
-            start = 3 + 4 * int(h[0]) + 2 * int(h[1])
+            start = 4 + 4 * int(h[0]) + 2 * int(h[1])
             total += _from_table(h, start, int(h[2]), u)
         else:
             total += h[at + 1] * _one_term(int(h[at]), h[at + 2], h[at + 3], u)
@@ -251,8 +252,12 @@ def h_max(h, lo, hi):
     """Maximum of h over [lo, hi] ∩ [0, 1]: the ends and the local extrema between them."""
     lo = min(max(lo, 0.0), 1.0)
     hi = min(max(hi, lo), 1.0)
+    at = 4 + 4 * int(h[0])
+    if h[3] == 1.0:  # concave with one peak: it, or the end that is nearer to it
+        if hi <= h[at]:
+            return h_value(h, hi)
+        return h_value(h, lo) if lo >= h[at] else h[at + 1]
     best = max(h_value(h, lo), h_value(h, hi))
-    at = 3 + 4 * int(h[0])
     for k in range(int(h[1])):
         if lo < h[at + 2 * k] < hi and h[at + 2 * k + 1] > best:
             best = h[at + 2 * k + 1]
@@ -264,8 +269,10 @@ def h_min(h, lo, hi):
     """Minimum of h over [lo, hi] ∩ [0, 1]."""
     lo = min(max(lo, 0.0), 1.0)
     hi = min(max(hi, lo), 1.0)
+    at = 4 + 4 * int(h[0])
     best = min(h_value(h, lo), h_value(h, hi))
-    at = 3 + 4 * int(h[0])
+    if h[3] == 1.0:
+        return best
     for k in range(int(h[1])):
         if lo < h[at + 2 * k] < hi and h[at + 2 * k + 1] < best:
             best = h[at + 2 * k + 1]

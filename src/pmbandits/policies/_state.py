@@ -193,48 +193,57 @@ OK, BAD_ARM, BAD_REWARD, OUTSIDE, FULL = range(5)
 
 @kernel
 def observe(ints, floats, arm, reward):
-    """Take one reward in, or answer why not and leave everything as it was."""
-    s = unpack(ints, floats)
-    if arm < 0 or arm >= s.size[ARMS]:
+    """Take one reward in, or answer why not and leave everything as it was.
+
+    Reaches into the two arrays by itself (see FIELDS): naming all parts would take longer than the work.
+    """
+    k, m, g, n = ints[ARMS], ints[ATOMS], ints[GRID], ints[ROOM]
+    if arm < 0 or arm >= k:
         return BAD_ARM
     if not (reward > -np.inf and reward < np.inf):
         return BAD_REWARD
-    mode = s.size[MODE]
-    if mode == SAMPLES:
-        if s.size[BOUNDED] == 1 and (reward < s.knobs[LOW] or reward > s.knobs[HIGH]):
+    pulls = 2 * HEAD
+    pending, told = pulls + k, pulls + 2 * k
+    counts = pulls + 6 * k + HISTORY + g * k
+    points = KNOBS + ints[PACKED]
+    sums = points + m + ints[RADII] + 2 * ints[TABLE]
+    if ints[MODE] == SAMPLES:
+        if ints[BOUNDED] == 1 and (reward < floats[LOW] or reward > floats[HIGH]):
             return OUTSIDE
-        count = s.clock[REWARDS]
-        if count >= s.size[ROOM]:
+        count = ints[HEAD + REWARDS]
+        if count >= n:
             return FULL
+        owner = counts + k * m
+        x = sums + 5 * k + g * k + 2 * g
         lo, hi = 0, count
         while lo < hi:
             middle = (lo + hi) // 2
-            if s.x[middle] <= reward:
+            if floats[x + middle] <= reward:
                 lo = middle + 1
             else:
                 hi = middle
-        for k in range(count, lo, -1):
-            s.x[k] = s.x[k - 1]
-            s.owner[k] = s.owner[k - 1]
-        s.x[lo] = reward
-        s.owner[lo] = arm
+        for j in range(count, lo, -1):
+            floats[x + j] = floats[x + j - 1]
+            ints[owner + j] = ints[owner + j - 1]
+        floats[x + lo] = reward
+        ints[owner + lo] = arm
     else:
-        lo, hi = 0, s.size[ATOMS] - 1
+        lo, hi = 0, m - 1
         while lo < hi:
             middle = (lo + hi) // 2
-            if s.points[middle] < reward:
+            if floats[points + middle] < reward:
                 lo = middle + 1
             else:
                 hi = middle
-        if s.points[lo] != reward:
+        if floats[points + lo] != reward:
             return OUTSIDE
-        s.counts[arm, lo] += 1
-    s.told[arm] += 1
-    s.sums[arm] += reward
-    if s.pending[arm] > 0:
-        s.pending[arm] -= 1
-    s.clock[REWARDS] += 1
-    s.clock[DIRTY] = 1
+        ints[counts + arm * m + lo] += 1
+    ints[told + arm] += 1
+    floats[sums + arm] += reward
+    if ints[pending + arm] > 0:
+        ints[pending + arm] -= 1
+    ints[HEAD + REWARDS] += 1
+    ints[HEAD + DIRTY] = 1
     return OK
 
 
@@ -275,17 +284,45 @@ def refresh(s):
                 s.lower[i], s.upper[i] = max(p - r, 0.0), min(p + r, 1.0)
 
 
+# Kernels that run once for every mixture or cell take the few arrays that they use: handing over the whole state
+# costs more than their work.
+
+
 @kernel
-def survival(s, a):
+def survival(a, above, told):
     """The mixture's survival where ``above`` rewards of each arm lie above; exact at 0 and at 1."""
     high, low = 0.0, 0.0
-    for i in range(s.size[ARMS]):
-        if s.told[i] > 0:
-            high += a[i] * (s.above[i] / s.told[i])
-            low += a[i] * ((s.told[i] - s.above[i]) / s.told[i])
+    for i in range(a.size):
+        if told[i] > 0:
+            high += a[i] * (above[i] / told[i])
+            low += a[i] * ((told[i] - above[i]) / told[i])
         else:
             low += a[i]
     return high if high < low else 1.0 - low
+
+
+@kernel
+def binary_bounds(h, grid, used, lower, upper, out):
+    """The optimistic value of every grid point at once."""
+    for g in range(used):
+        low, high, room = 0.0, 0.0, 0.0
+        for i in range(lower.size):
+            low += grid[g, i] * lower[i]
+            high += grid[g, i] * upper[i]
+            room += grid[g, i] * (1.0 - upper[i])
+        out[g] = h_max(h, low, high if high < 0.5 else 1.0 - room)
+
+
+@kernel
+def binary_bound(h, a, lower, upper, what):
+    """Bernoulli arms: the extreme of h over the means that the mixture can have. Interval arithmetic, exact."""
+    low, high, room = 0.0, 0.0, 0.0
+    for i in range(a.size):
+        low += a[i] * lower[i]
+        high += a[i] * upper[i]
+        room += a[i] * (1.0 - upper[i])
+    high = high if high < 0.5 else 1.0 - room
+    return h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high)
 
 
 @kernel
@@ -314,7 +351,7 @@ def sweep(s, a, what):
         width = here - before
         if width > 0.0:
             if what == EMPIRICAL:
-                total += width * h_value(s.h, survival(s, a))
+                total += width * h_value(s.h, survival(a, s.above, s.told))
             else:
                 low, high, room = 0.0, 0.0, 0.0
                 for i in range(k):
@@ -341,9 +378,7 @@ def sweep(s, a, what):
 def utility(s, a):
     """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
     if s.size[MODE] == BINARY:
-        for i in range(s.size[ARMS]):
-            s.above[i] = s.counts[i, 1]
-        return h_value(s.h, survival(s, a))
+        return h_value(s.h, survival(a, s.counts[:, 1], s.told))
     return sweep(s, a, EMPIRICAL)
 
 
@@ -362,7 +397,7 @@ def lay(s, a):
         if cell < points:
             here = s.points[cell] if finite else s.x[cell]
         if here > before:
-            s.curve[cells] = survival(s, a)
+            s.curve[cells] = survival(a, s.above, s.told)
             s.width[cells] = here - before
             cells += 1
             before = here
@@ -380,13 +415,7 @@ def bound(s, a, what):
     """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set."""
     k = s.size[ARMS]
     if s.size[MODE] == BINARY:
-        low, high, room = 0.0, 0.0, 0.0
-        for i in range(k):
-            low += a[i] * s.lower[i]
-            high += a[i] * s.upper[i]
-            room += a[i] * (1.0 - s.upper[i])
-        high = high if high < 0.5 else 1.0 - room
-        return h_max(s.h, low, high) if what == OPTIMISTIC else h_min(s.h, low, high)
+        return binary_bound(s.h, a, s.lower, s.upper, what)
     if s.size[KIND] == BAND:
         return sweep(s, a, what)
     pooled = 0.0
@@ -422,6 +451,17 @@ def wasserstein_radius(s, i):
 
 
 # ---- confidence → mixture -------------------------------------------------------------------------------
+
+
+@kernel
+def utilities(s):
+    """The empirical utility of every grid point, into ``value``."""
+    if s.size[MODE] == BINARY:
+        for g in range(s.clock[GRID_USED]):
+            s.value[g] = h_value(s.h, survival(s.grid[g], s.counts[:, 1], s.told))
+    else:
+        for g in range(s.clock[GRID_USED]):
+            s.value[g] = sweep(s, s.grid[g], EMPIRICAL)
 
 
 @kernel
@@ -469,19 +509,22 @@ def optimistic_mixture(s):
         return
     refresh(s)
     used = s.clock[GRID_USED]
-    for g in range(used):
-        s.index[g] = bound(s, s.grid[g], OPTIMISTIC)
+    if s.size[MODE] == BINARY:
+        binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
+    else:
+        for g in range(used):
+            s.index[g] = bound(s, s.grid[g], OPTIMISTIC)
     take(s, settle(s, used))
 
 
 @kernel
 def empirical_mixture(s):
     """``eq:ETC_alpha``: the mixture with the largest empirical utility (the first of equals)."""
-    chosen, best = 0, -np.inf
-    for g in range(s.clock[GRID_USED]):
-        value = utility(s, s.grid[g])
-        if g == 0 or value > best + TIE * max(1.0, abs(best)):
-            chosen, best = g, value
+    utilities(s)
+    chosen = 0
+    for g in range(1, s.clock[GRID_USED]):
+        if s.value[g] > s.value[chosen] + TIE * max(1.0, abs(s.value[chosen])):
+            chosen = g
     take(s, chosen)
 
 

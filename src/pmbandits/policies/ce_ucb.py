@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
@@ -20,12 +22,17 @@ def bonus_mixture(s: Any) -> None:
     if not st.ready(s):
         return
     st.refresh(s)
-    k = s.size[0]
+    st.utilities(s)
+    k, q = s.size[0], s.knobs[HOLDER_Q]
+    radius = np.empty(k)
+    for i in range(k):
+        radius[i] = st.wasserstein_radius(s, i)
     for g in range(s.clock[GRID_USED]):
         bonus = 0.0
         for i in range(k):
-            bonus += (s.grid[g, i] * st.wasserstein_radius(s, i)) ** s.knobs[HOLDER_Q]
-        s.index[g] = st.utility(s, s.grid[g]) + s.knobs[HOLDER_C] * bonus
+            far = s.grid[g, i] * radius[i]
+            bonus += far if q == 1.0 else far**q
+        s.index[g] = s.value[g] + s.knobs[HOLDER_C] * bonus
     st.take(s, st.settle(s, s.clock[GRID_USED]))
 
 

@@ -14,12 +14,14 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
+    BINARY,
     BRANCHING,
     CURRENT,
     DIRTY,
     GRID_USED,
     GROW,
     LITERAL,
+    MODE,
     OPTIMISTIC,
     PESSIMISTIC,
     PHASE,
@@ -128,9 +130,9 @@ def tracking_grid(s: Any) -> None:
 def lead(s: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     used, before = s.clock[GRID_USED], s.clock[CURRENT]
+    st.utilities(s)
     top = -np.inf
     for g in range(used):
-        s.value[g] = st.utility(s, s.grid[g])
         top = max(top, s.value[g])
     slack = TIE * max(1.0, abs(top))
     chosen = before
@@ -160,7 +162,10 @@ def phase_is_over(s: Any) -> bool:
                     near = False
             if near:
                 continue
-        best = st.bound(s, s.grid[g], OPTIMISTIC)
+        if s.size[MODE] == BINARY:
+            best = st.binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
+        else:
+            best = st.bound(s, s.grid[g], OPTIMISTIC)
         if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
             return False
     return True

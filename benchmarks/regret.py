@@ -1,0 +1,143 @@
+"""What the policies achieve: regret at the sizes that the issues name, by the policies' own compiled steps."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.stats as st
+from rich.progress import track
+from rich.table import Table
+
+import pmbandits as pmb
+from pmbandits.policies import _state
+
+QUICK = bool(os.environ.get("BENCH_QUICK"))
+_DRIVERS: dict[Any, Callable[..., int]] = {}
+
+
+def drive(policy: pmb.Policy, rewards: np.ndarray, rounds: int) -> None:
+    """Play ``rounds`` rounds; the n-th reward of arm i is ``rewards[i, n]``. The same step as ask and tell."""
+    choose = type(policy)._choose
+    if choose not in _DRIVERS:
+        observe = _state.observe
+
+        @numba.njit
+        def loop(ints: Any, floats: Any, table: Any, count: int) -> int:
+            used = np.zeros(table.shape[0], np.int64)
+            for _ in range(count):
+                arm = choose(ints, floats)
+                if arm < 0 or observe(ints, floats, arm, table[arm, used[arm]]) != 0:
+                    return -1
+                used[arm] += 1
+            return 0
+
+        _DRIVERS[choose] = loop
+    sizes = {"RADII": rounds + 2} if policy.confidence is not None else {}
+    if policy._ints[_state.MODE] == _state.SAMPLES:
+        sizes["ROOM"] = rounds + 2
+    policy._resize(**sizes)
+    assert _DRIVERS[choose](policy._ints, policy._floats, rewards, rounds) == 0
+
+
+def regrets(
+    bandit: pmb.Bandit, metric: pmb.Distortion, recipe: pmb.Policy, rounds: int, trials: int
+) -> tuple[np.ndarray, list[pmb.Policy]]:
+    """Regret V(α*) − V(τ/T) of each trial."""
+    best = pmb.oracle(metric, bandit).value
+    out, policies = [], []
+    for trial in range(trials):
+        rng = np.random.default_rng([trial, 1])
+        policy = recipe.bind(metric, bandit.n_arms, bandit.support, seed=trial)
+        drive(policy, np.stack([law.sample(rounds, rng) for law in bandit.laws]), rounds)
+        out.append(best - pmb.utility(metric, bandit, policy.pulls / rounds))
+        policies.append(policy)
+    return np.array(out), policies
+
+
+def _mean(values: np.ndarray) -> str:
+    return f"{values.mean():.1e} ± {values.std() / np.sqrt(values.size):.0e}"
+
+
+def tables() -> Iterator[Table]:
+    yield bernoulli()
+    yield cirt()
+    yield falling()
+
+
+def bernoulli() -> Table:
+    rounds, trials = 60_000, 10 if QUICK else 100
+    table = Table(title=f"Bernoulli (.4, .9), Gini, T = {rounds:,}, ε = 1/16, {trials} trials: mean regret")
+    table.add_column("policy")
+    table.add_column("regret ± s.e.", justify="right")
+    table.add_column("seconds", justify="right")
+    bandit, gini = pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation()
+    rows = {
+        "PM-UCB-M, default confidence (kl)": pmb.PMUCB(horizon=rounds, epsilon=1 / 16),
+        "PM-UCB-M, dkw": pmb.PMUCB(horizon=rounds, epsilon=1 / 16, confidence="dkw"),
+        "PM-UCB-M, the paper's constants": pmb.PMUCB(horizon=rounds, epsilon=1 / 16, confidence="paper"),
+        "CE-UCB-M, default": pmb.CEUCB(horizon=rounds, epsilon=1 / 16),
+        "CE-UCB-M, the paper's constants": pmb.CEUCB(horizon=rounds, epsilon=1 / 16, confidence="paper"),
+        "PM-ETC-M": pmb.PMETC(horizon=rounds, epsilon=1 / 16),
+        "CIRT, ε = .06": pmb.CIRT(),
+        "fixed grid, ε = .12": pmb.FixedGrid(),
+        "uniform": pmb.Uniform(),
+        "UCB1": pmb.UCB1(),
+        "best single arm": pmb.SolitaryArm(arm=0),
+    }
+    for name, recipe in track(rows.items(), description="Bernoulli", transient=True):
+        start = time.perf_counter()
+        values, _ = regrets(bandit, gini, recipe, rounds, trials)
+        table.add_row(name, _mean(values), f"{time.perf_counter() - start:.1f}")
+    return table
+
+
+def cirt() -> Table:
+    rounds, trials = 3_000_000, 2 if QUICK else 20
+    table = Table(title=f"CIRT, Gini, A = 4, δ = .05, T = {rounds:,}, {trials} trials (anytime kl set, box rule)")
+    for head in ("arms", "ε", "reached tracking", "tracking from (median)", "final regret"):
+        table.add_column(head, justify="left" if head == "arms" else "right")
+    cases = [([0.4, 0.9], e) for e in (0.12, 0.06, 0.03)] + [([0.2, 0.5, 0.8], e) for e in (0.12, 0.06)]
+    for means, epsilon in track(cases, description="CIRT", transient=True):
+        bandit = pmb.Bandit.bernoulli(means)
+        values, policies = regrets(bandit, pmb.GiniDeviation(), pmb.CIRT(epsilon=epsilon), rounds, trials)
+        starts = [p.phase_ends[-1] for p in policies if p.phase == "track"]
+        median = f"{np.median(starts):,.0f}" if starts else "–"
+        table.add_row(str(means), f"{epsilon:g}", f"{len(starts)} of {trials}", median, _mean(values))
+    return table
+
+
+def falling() -> Table:
+    horizons, trials = ((500, 2000, 8000), 5) if QUICK else ((500, 2000, 8000), 20)
+    table = Table(title=f"Does regret fall with T? Mean of {trials} trials")
+    for head in ("instance", "policy", *(f"T = {t:,}" for t in horizons), "falls"):
+        table.add_column(head, justify="left" if head in ("instance", "policy") else "right")
+    betas = pmb.Bandit([st.beta(1, 3), st.beta(0.5, 0.5)])
+    cases: list[tuple[str, pmb.Bandit, pmb.Distortion]] = [
+        ("Wang right-tail, Bernoulli (.1,.7)", pmb.Bandit.bernoulli([0.1, 0.7]), pmb.WangRightTail()),
+        ("lower CVaR(.2), Beta", betas, pmb.LowerCVaR(0.2)),
+        ("inverted-S(.5), Beta", betas, pmb.InvertedS(0.5)),
+        ("0.7 mean + 0.3 CVaR(.9), Beta", betas, 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)),
+        ("Gini, normal 1, 3, 5", pmb.Bandit([st.norm(1), st.norm(3), st.norm(5)]), pmb.GiniDeviation()),
+    ]
+    for label, bandit, metric in track(cases, description="falling", transient=True):
+        makers: dict[str, Callable[[int], pmb.Policy]] = {
+            "PM-ETC-M": lambda t: pmb.PMETC(horizon=t, epsilon=1 / 8),
+            "PM-UCB-M": lambda t: pmb.PMUCB(horizon=t, epsilon=1 / 8),
+            "CE-UCB-M": lambda t: pmb.CEUCB(horizon=t, epsilon=1 / 8),
+            "CIRT": lambda t: pmb.CIRT(),
+            "fixed grid": lambda t: pmb.FixedGrid(epsilon=0.5),
+        }
+        for name, make in makers.items():
+            try:
+                rows = [regrets(bandit, metric, make(t), t, trials)[0].mean() for t in horizons]
+            except ValueError as error:
+                table.add_row(label, name, str(error)[:60] + "…", "", "", "does not apply")
+                continue
+            falls = "yes" if rows[-1] < rows[0] else "NO"
+            table.add_row(label, name, *(f"{r:.1e}" for r in rows), falls)
+    return table
