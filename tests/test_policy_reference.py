@@ -9,12 +9,21 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
+from pmbandits.metrics.distortion import warped_grid
 from pmbandits.policies import _state as st
 from tests.reference import policies as slow
 
 
 def dampened(u: Any) -> Any:
     return u * (1.0 - u) * (1.3 - 0.6 * u)
+
+
+def tabled(u: Any) -> Any:
+    """The same function as compiled code has it: linear between the points of a table."""
+    return np.interp(u, TABLE, dampened(TABLE))
+
+
+TABLE = warped_grid(4097)
 
 
 METRICS: dict[str, Any] = {
@@ -28,8 +37,8 @@ METRICS: dict[str, Any] = {
     "shortfall": pmb.GiniShortfall(0.5, 0.8),
     "function": pmb.Distortion.from_function(dampened, name="dampened", holder=(1.0, 1.3)),
 }
+TWINS = {"function": pmb.Distortion.from_function(tabled, name="tabled", holder=(1.0, 1.3))}
 SUPPORTS = ("binary", "finite", "interval", "real")
-HORIZON_BASED = ("PMETC", "PMUCB", "CEUCB")
 
 
 def instance(support: str, n_arms: int, rounds: int, seed: int) -> tuple[Any, np.ndarray]:
@@ -63,9 +72,10 @@ class Case:
         return "-".join(filter(None, (self.policy, self.support, self.metric, f"K{self.n_arms}", extra)))
 
 
-def pair(metric: Any, policy: str, n_arms: int, support: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+def pair(name: str, policy: str, n_arms: int, support: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The fast policy and the slow one, alike."""
-    fast = getattr(pmb, policy)(metric, n_arms=n_arms, support=support, **options)
+    metric = TWINS.get(name, METRICS[name])
+    fast = getattr(pmb, policy)(METRICS[name], n_arms=n_arms, support=support, **options)
     if policy == "UCB1":
         return fast, slow.UCB1(metric, n_arms, support)
     given = {k: v for k, v in options.items() if (k, v) != ("confidence", "auto")}
@@ -91,14 +101,16 @@ def story(fast: Any, reference: Any, t: int, arm: int, expected: int) -> str:
 
 def play(fast: Any, reference: Any, rewards: np.ndarray, rounds: int, look: int = 40) -> None:
     n_arms = rewards.shape[0]
-    told = [0] * n_arms
+    told, phase = [0] * n_arms, reference.phase
     for t in range(rounds):
         arm, expected = fast.ask(), reference.ask()
         if arm != expected:
             raise AssertionError(story(fast, reference, t, arm, expected))
-        if reference.mixture is not None and (t % look == 0 or t == rounds - 1):
+        looking = t % look == 0 or t == rounds - 1 or reference.phase != phase
+        phase = reference.phase
+        if looking and reference.mixture is not None:
             assert np.allclose(fast.mixture, reference.mixture, rtol=0.0, atol=1e-12), t
-        if isinstance(reference, slow.CIRT):
+        if looking and isinstance(reference, slow.CIRT):
             assert fast.phase_ends == tuple(reference.phase_ends), t
             assert fast.phase == (reference.phase if reference.phase <= reference.phases else "track"), t
         reward = float(rewards[arm, told[arm]])
@@ -110,7 +122,7 @@ def play(fast: Any, reference: Any, rewards: np.ndarray, rounds: int, look: int 
 
 def run(case: Case) -> tuple[Any, Any]:
     support, rewards = instance(case.support, case.n_arms, case.rounds, case.seed)
-    fast, reference = pair(METRICS[case.metric], case.policy, case.n_arms, support, case.options)
+    fast, reference = pair(case.metric, case.policy, case.n_arms, support, case.options)
     play(fast, reference, rewards, case.rounds)
     return fast, reference
 
@@ -121,28 +133,136 @@ def options_of(policy: str, n_arms: int, rounds: int, coarse: bool = False) -> d
     if policy == "PMETC":
         return {"horizon": rounds - 50, "epsilon": (1 / 16, 0.1, 1 / 6)[n_arms - 2]}
     if policy in ("PMUCB", "CEUCB"):
-        return {"horizon": rounds, "epsilon": ((1 / 16, 0.1, 1 / 6), (1 / 8, 1 / 5, 1 / 4))[coarse][n_arms - 2]}
+        spacing = (1 / 8, 1 / 5, 1 / 4) if coarse else (1 / 16, 0.1, 1 / 6)
+        return {"horizon": rounds, "epsilon": spacing[n_arms - 2]}
     if policy == "CIRT":
         return {"epsilon": 0.2 if n_arms < 4 else 0.3}
-    return {"epsilon": (0.25, 0.5, 1.0)[n_arms - 2] * (1 + coarse) / (1 + (coarse and n_arms == 4))}
+    return {"epsilon": (0.5, 0.8, 1.0)[n_arms - 2] if coarse else (0.25, 0.5, 1.0)[n_arms - 2]}
 
 
-def finite_cases() -> list[Case]:
-    """Binary and Finite: every policy with every metric, K = 2, 3, 4 in turn, thousands of rounds."""
+def suits(policy: str, metric: str, support: str) -> bool:
+    """Whether the policy has what it needs: a Hölder pair, and a bounded support for metrics steep at 0."""
+    if policy in ("PMETC", "UCB1"):
+        return True
+    if metric == "inverted_s":
+        return policy != "CEUCB" and support != "real"
+    return support != "real" or metric != "wang"
+
+
+def cases(supports: tuple[str, ...], rounds: tuple[int, int, int], coarse: bool = False) -> list[Case]:
+    """Every policy with every metric that it can serve, K = 2, 3, 4 in turn."""
     out = []
     turn = 0
-    for support in ("binary", "finite"):
+    for support in supports:
         for metric in METRICS:
             for policy in ("PMETC", "PMUCB", "CEUCB", "CIRT", "FixedGrid"):
-                if policy == "CEUCB" and metric == "inverted_s":
+                if not suits(policy, metric, support):
                     continue
                 turn += 1
                 n_arms = 2 + turn % 3
-                rounds = (2500, 2000, 1200)[n_arms - 2]
-                out.append(Case(policy, metric, support, n_arms, rounds, options_of(policy, n_arms, rounds)))
+                length = rounds[n_arms - 2]
+                out.append(
+                    Case(policy, metric, support, n_arms, length, options_of(policy, n_arms, length, coarse), seed=1)
+                )
     return out
 
 
-@pytest.mark.parametrize("case", finite_cases(), ids=str)
+@pytest.mark.parametrize("case", cases(("binary", "finite"), (2500, 1500, 1000)), ids=str)
 def test_same_pulls_on_finite_supports(case: Case) -> None:
     run(case)
+
+
+@pytest.mark.parametrize("case", cases(("interval", "real"), (400, 300, 200), coarse=True), ids=str)
+def test_same_pulls_on_continuous_rewards(case: Case) -> None:
+    run(case)
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("n_arms", [2, 3, 4])
+def test_ucb1_makes_the_same_pulls(support: str, n_arms: int) -> None:
+    run(Case("UCB1", "gini", support, n_arms, 1500))
+
+
+def with_confidence() -> list[Case]:
+    """Sets other than the default. Wasserstein balls on bounded supports are slow in the reference: fewer rounds."""
+    out = []
+    turn = 0
+    for support, names, length in (
+        ("binary", ("dkw", "wasserstein", "paper"), 1000),
+        ("finite", ("wasserstein", "paper"), 120),
+        ("interval", ("wasserstein", "paper"), 100),
+        ("real", ("paper",), 200),
+    ):
+        for confidence in names:
+            for policy in ("PMUCB", "CEUCB", "CIRT", "FixedGrid"):
+                for metric in ("gini", "lower_cvar", "shortfall", "wang", "inverted_s"):
+                    if not suits(policy, metric, support):
+                        continue
+                    turn += 1
+                    if length <= 120 and policy != "CEUCB" and turn % 2 and metric != "inverted_s":
+                        continue
+                    n_arms = 3 if support in ("binary", "real") and turn % 2 else 2
+                    options = {**options_of(policy, n_arms, length, True), "confidence": confidence}
+                    if policy in ("PMUCB", "CEUCB"):
+                        options["delta"] = 0.5
+                    out.append(Case(policy, metric, support, n_arms, length, options, seed=2))
+    return out
+
+
+@pytest.mark.parametrize("case", with_confidence(), ids=str)
+def test_same_pulls_with_every_confidence_set(case: Case) -> None:
+    run(case)
+
+
+def bernoulli(means: tuple[float, ...], rounds: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (rng.random((len(means), rounds)) < np.array(means)[:, None]).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("means", "metric", "epsilon", "stopping", "branching", "rounds", "tracks"),
+    [
+        ((0.2, 0.9), "gini", 0.25, "box", 4, 4000, True),
+        ((0.2, 0.9), "gini", 0.25, "literal", 4, 4000, False),
+        ((0.1, 0.95), "gini", 0.3, "literal", 6, 3000, False),
+        ((0.1, 0.7), "wang", 0.25, "box", 4, 4000, True),
+        ((0.05, 0.95), "lower_cvar", 0.25, "literal", 4, 2500, True),
+        ((0.1, 0.9), "blend", 0.25, "literal", 4, 2500, True),
+        ((0.1, 0.9), "quadratic", 0.12, "box", 6, 2500, True),
+        ((0.2, 0.5, 0.8), "gini", 0.5, "box", 4, 4000, True),
+        ((0.05, 0.5, 0.95), "gini", 0.3, "box", 4, 4000, True),
+        ((0.1, 0.1, 0.9), "blend", 0.4, "box", 4, 2500, True),
+        ((0.5, 0.5, 0.5, 0.5), "gini", 0.5, "box", 4, 1500, True),
+    ],
+)
+def test_cirt_makes_the_same_pulls_through_its_phases(
+    means: tuple[float, ...],
+    metric: str,
+    epsilon: float,
+    stopping: str,
+    branching: int,
+    rounds: int,
+    tracks: bool,
+) -> None:
+    options = {"epsilon": epsilon, "stopping": stopping, "branching": branching}
+    fast, reference = pair(metric, "CIRT", len(means), pmb.Binary(), options)
+    play(fast, reference, bernoulli(means, rounds), rounds)
+    assert len(fast.phase_ends) >= 1
+    assert (fast.phase == "track") == tracks, fast.phase_ends
+
+
+@pytest.mark.parametrize(("metric", "n_arms"), [("gini", 2), ("lower_cvar", 3), ("blend", 2), ("shortfall", 3)])
+def test_cirt_makes_the_same_pulls_through_its_phases_on_finite_arms(metric: str, n_arms: int) -> None:
+    rng = np.random.default_rng(3)
+    atoms = np.array([0.0, 0.3, 0.7, 1.0])
+    chances = np.array([[0.9, 0.1, 0.0, 0.0], [0.0, 0.0, 0.1, 0.9], [0.25, 0.25, 0.25, 0.25]])[:n_arms]
+    rewards = np.array([rng.choice(atoms, 3000, p=row) for row in chances])
+    fast, reference = pair(metric, "CIRT", n_arms, pmb.Finite(atoms), {"epsilon": 0.4, "exploration": 0.5})
+    play(fast, reference, rewards, 3000)
+    assert fast.phase == "track", fast.phase_ends
+
+
+@pytest.mark.parametrize("options", [{"n_explore": 7}, {"n_explore": 300}, {}], ids=str)
+def test_etc_makes_the_same_pulls_past_its_horizon(options: dict[str, Any]) -> None:
+    fast, reference = pair("gini", "PMETC", 3, pmb.Binary(), {"horizon": 1000, "epsilon": 0.1, **options})
+    play(fast, reference, bernoulli((0.1, 0.6, 0.9), 1500), 1500)

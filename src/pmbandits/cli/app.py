@@ -78,13 +78,17 @@ def metrics(
         ]
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return
-    table = Table(title="Preference metrics", caption="Use: pmbandits oracle --metric NAME, or NAME(parameters)")
-    for head in ("name", "with", "h(u)", "best is", "meaning, and when to use it"):
-        table.add_column(head, overflow="fold", no_wrap=head == "name")
-    for cls in FAMILIES:
-        table.add_row(
-            cls.name, describe_parameters(cls), cls.formula, _mixture_or_arm(cls), f"{cls.meaning}; use it {cls.use}"
+    table = Table(
+        title="Preference metrics",
+        caption="concave: a mixture is often best; convex or linear: one arm; neither: it depends. "
+        "Use: pmbandits oracle --metric NAME, or 'NAME(parameters)'",
+    )
+    for head in ("name", "with", "h(u)", "shape", "meaning, and when to use it"):
+        table.add_column(
+            head, overflow="fold", no_wrap=head == "name", min_width=26 if head.startswith("meaning") else None
         )
+    for cls in FAMILIES:
+        table.add_row(cls.name, describe_parameters(cls), cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
     out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
 
@@ -104,15 +108,12 @@ _EXAMPLES = {
 }
 
 
-def _mixture_or_arm(cls: type) -> str:
+def _shape(cls: type) -> str:
     from pmbandits.metrics import metric
 
     name: str = cls.name  # type: ignore[attr-defined]
     shape = metric(name, **_EXAMPLES.get(name, {})).shape
-    if name == "wang_transform":
-        return "concave if shift > 0, else convex"
-    words = {"concave": "often a mixture", "convex": "one arm", "linear": "one arm", "neither": "either"}
-    return f"{shape}: {words[shape]}"
+    return "concave if shift > 0" if name == "wang_transform" else shape
 
 
 @app.command()

@@ -17,7 +17,7 @@ from pmbandits.metrics.registry import FAMILIES
 
 TABLE = -1.0  # the code of a tabulated term
 CODES = {cls.name: float(k) for k, cls in enumerate(FAMILIES)}
-# Packed: [terms, extrema, table length, whether one peak is all], then 4 numbers a term, 2 an extremum, 2 a table point.
+# Packed: [terms, extrema, table length, whether one peak is all], then 4 numbers a term, 2 an extremum or table point.
 
 
 def pack(metric: Distortion) -> FloatArray:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +20,12 @@ from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import Distortion, warped_grid
 from pmbandits.policies import _state as st
-from pmbandits.simplex import LARGEST_GRID, grid_size
+from pmbandits.simplex import grid_size
 from pmbandits.supports import Binary, Finite, Real, Support
-from pmbandits.theory.schedules import epsilon_ucb
+from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
 REGISTRY: dict[str, type[Policy]] = {}
+_LARGEST_DEFAULT_GRID = 20_000
 _FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
 
 
@@ -393,18 +394,21 @@ class Policy(ABC):
         return f"{type(self).__name__}({self.metric!r}, {given}; t={self.t}, mixture=[{mix}])"
 
 
-def schedule_epsilon(options: dict[str, Any], metric: Distortion, n_arms: int, support: Support) -> float:
-    """ε as given, or by the paper's schedule, no larger than the UCB grid allows and no finer than it can hold."""
+def schedule_epsilon(
+    options: dict[str, Any], metric: Distortion, n_arms: int, support: Support, kind: Literal["etc", "ucb"]
+) -> float:
+    """ε as given, or by the paper's schedule: at most 1/K or ½, and no finer than 20,000 grid points."""
     if options["epsilon"] is not None:
         return float(options["epsilon"])
     try:
         q = metric.holder(support).q
     except ValueError:
         q = 1.0
-    wanted = epsilon_ucb(options["horizon"], n_arms, q, constant=options["epsilon_constant"])
-    epsilon = min(wanted, 1.0 / n_arms)
-    while grid_size(n_arms, epsilon, "ucb") > LARGEST_GRID // 100 and epsilon < 2.0 / n_arms:
-        epsilon = min(1.25 * epsilon, 2.0 / n_arms)
+    schedule = epsilon_etc if kind == "etc" else epsilon_ucb
+    largest = 1.0 if kind == "etc" else 2.0 / n_arms
+    epsilon = min(schedule(options["horizon"], n_arms, q, constant=options["epsilon_constant"]), 0.5 * largest)
+    while grid_size(n_arms, epsilon, kind) > _LARGEST_DEFAULT_GRID and epsilon < largest:
+        epsilon = min(1.25 * epsilon, largest)
     return epsilon
 
 

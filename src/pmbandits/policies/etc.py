@@ -11,10 +11,10 @@ from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ASKED, COMMITTED, DIRTY, EXPLORE, HORIZON
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.policies.base import Policy, Setup, schedule_epsilon
 from pmbandits.simplex import etc_grid
 from pmbandits.supports import Support
-from pmbandits.theory.schedules import epsilon_etc, exploration
+from pmbandits.theory.schedules import exploration
 
 
 @kernel
@@ -116,10 +116,7 @@ class PMETC(Policy):
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         horizon: int = o["horizon"]
-        epsilon = o["epsilon"]
-        if epsilon is None:
-            q = metric.holder(support).q if _has_holder(metric, support) else 1.0
-            epsilon = min(0.5, epsilon_etc(horizon, n_arms, q, constant=o["epsilon_constant"]))
+        epsilon = schedule_epsilon(o, metric, n_arms, support, "etc")
         grid = etc_grid(n_arms, epsilon)
         rounds = o["n_explore"]
         gap = o["delta_12"] if o["delta_12"] is not None else o["delta_13"]
@@ -144,11 +141,3 @@ class PMETC(Policy):
         asked = int(self._view("clock")[ASKED])
         each = int(self._view("knobs")[EXPLORE])
         return "explore" if asked < each * self.n_arms else "commit"
-
-
-def _has_holder(metric: Distortion, support: Support) -> bool:
-    try:
-        metric.holder(support)
-    except ValueError:
-        return False
-    return True

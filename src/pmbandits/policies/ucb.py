@@ -99,7 +99,7 @@ class PMUCB(Policy):
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
-        epsilon = schedule_epsilon(o, metric, n_arms, support)
+        epsilon = schedule_epsilon(o, metric, n_arms, support, "ucb")
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:
             raise ValueError(
