@@ -71,6 +71,7 @@ def metrics(
                 "name": c.name,
                 "parameters": describe_parameters(c),
                 "h": c.formula,
+                "shape": _shape(c),
                 "meaning": c.meaning,
                 "use": c.use,
             }
@@ -78,18 +79,15 @@ def metrics(
         ]
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return
-    table = Table(
-        title="Preference metrics",
-        caption="concave: a mixture is often best; convex or linear: one arm; neither: it depends. "
-        "Use: pmbandits oracle --metric NAME, or 'NAME(parameters)'",
-    )
-    for head in ("name", "with", "h(u)", "shape", "meaning, and when to use it"):
-        table.add_column(
-            head, overflow="fold", no_wrap=head == "name", min_width=26 if head.startswith("meaning") else None
-        )
+    table = Table(title="Preference metrics", show_lines=True, expand=True)
+    for head, ratio in (("metric", None), ("h(u)", 2), ("shape", None), ("meaning, and when to use it", 4)):
+        table.add_column(head, overflow="fold", no_wrap=ratio is None, ratio=ratio)
     for cls in FAMILIES:
-        table.add_row(cls.name, describe_parameters(cls), cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
+        parameters = describe_parameters(cls)
+        name = cls.name if parameters == "–" else f"{cls.name}\n  ({parameters})"
+        table.add_row(name, cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
+    out.print("concave: a mixture is often best; convex or linear: one arm; neither: it depends.", highlight=False)
     out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
 
 
@@ -113,7 +111,7 @@ def _shape(cls: type) -> str:
 
     name: str = cls.name  # type: ignore[attr-defined]
     shape = metric(name, **_EXAMPLES.get(name, {})).shape
-    return "concave if shift > 0" if name == "wang_transform" else shape
+    return "by sign" if name == "wang_transform" else shape
 
 
 @app.command()
