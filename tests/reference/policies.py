@@ -31,7 +31,7 @@ kl_interval = cache(sets.kl_interval)
 
 
 def mean_edges(confidence: Confidence, rewards: list[array[float]]) -> np.ndarray:
-    """Intervals of Bernoulli means: from kl, or mean ± radius of a band or ball, clipped to [0, 1] (notes, section 6)."""
+    """Intervals of Bernoulli means: from kl, or mean ± radius clipped to [0, 1] (notes, section 6)."""
     out = []
     for arm in rewards:
         if not arm:
@@ -124,7 +124,8 @@ class PMETC(Reference):
         super().__init__(metric, n_arms, support)
         self.horizon = horizon
         self.grid = etc_grid(n_arms, epsilon)
-        self.each = math.ceil((0.5 * n_arms * epsilon * horizon if n_explore is None else n_explore) / n_arms)
+        rounds = 0.5 * n_arms * epsilon * horizon if n_explore is None else n_explore
+        self.each = math.ceil(rounds / n_arms - 1e-9)  # ε = 0.1 is not exactly a tenth
 
     def select(self) -> int:
         if min(self.pulls) < self.each:
@@ -195,9 +196,12 @@ class FixedGrid(Reference):
         self.grid = ucb_grid(n_arms, epsilon / branching)
         self.xi, self.early = exploration, early
 
+    def index(self) -> np.ndarray:
+        return bounds(self.metric, self.confidence, self.rewards, self.grid, 1)
+
     def select(self) -> int:
         if self.early or all(self.rewards):
-            self.choose(bounds(self.metric, self.confidence, self.rewards, self.grid, 1))
+            self.choose(self.index())
         return self.fewest() if self.under_explored(self.xi) else self.tracking()
 
 
@@ -213,6 +217,7 @@ class CIRT(Reference):
         exploration: float = 1.0,
         delta: float = 0.05,
         stopping: str = "box",
+        tolerance: float | None = None,
         confidence: str | None = None,
     ) -> None:
         super().__init__(metric, n_arms, support)
@@ -221,7 +226,10 @@ class CIRT(Reference):
         self.branching, self.half, self.xi, self.stopping = branching, branching // 2, exploration, stopping
         self.phases = math.ceil(math.log(1 / epsilon) / math.log(self.half) - 1e-9)
         width = 4 * support.sigma if isinstance(support, Real) else support.hi - support.lo
-        self.tolerance = 0.5 * epsilon**2 * (metric.maximum(0, 1).value - metric.minimum(0, 1).value) * width
+        spacing = 1 / (branching * (branching // 2) ** (self.phases - 1))  # of the last phase
+        self.tolerance = 0.5 * spacing**2 * (metric.maximum(0, 1).value - metric.minimum(0, 1).value) * width
+        if tolerance is not None:
+            self.tolerance = tolerance
         self.start_phase(None)
 
     def size(self, phase: int) -> int:

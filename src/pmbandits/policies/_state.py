@@ -412,7 +412,11 @@ def lay(s, a):
 
 @kernel
 def bound(s, a, what):
-    """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set."""
+    """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
+
+    Intervals: exact. Bands: exact for one arm; for several a bound (each arm's own curve must fall too, which the
+    mixture's cells do not see). Balls: of the pooled radius, a bound within some per cent of the arms' own.
+    """
     k = s.size[ARMS]
     if s.size[MODE] == BINARY:
         return binary_bound(s.h, a, s.lower, s.upper, what)

@@ -18,7 +18,7 @@ from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics._kernels import pack
-from pmbandits.metrics.distortion import Distortion, warped_grid
+from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
 from pmbandits.simplex import grid_size
 from pmbandits.supports import Binary, Finite, Real, Support
@@ -149,7 +149,8 @@ class Policy(ABC):
         packed = pack(metric)
         table = np.zeros(1)
         if metric.shape == "neither" and kind == "ball":
-            table = np.unique(np.concatenate((warped_grid(1025), np.asarray(metric._critical(), dtype=np.float64))))
+            steps = [side for u, _ in metric.jumps for side in (u, u + 2.0 * JUMP_TOLERANCE)]
+            table = np.unique(np.concatenate((warped_grid(4097), [*metric._critical(), *steps])))
         size = np.zeros(st.HEAD, dtype=np.int64)
         size[st.ARMS] = n_arms
         size[st.ATOMS] = support.atoms.size if isinstance(support, (Binary, Finite)) else 0

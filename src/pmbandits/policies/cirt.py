@@ -236,8 +236,9 @@ class CIRT(Policy):
     stopping : ``"box"`` also ends a phase when all that may still be best lies in the box to be kept, or differs by
         less than ``tolerance``: needed where mixtures tie (symmetric arms, three Bernoulli arms). ``"literal"`` is
         the paper's rule.
-    tolerance : utility that the box rule gives away at most in a phase. Default ½ε² of the metric's range on the
-        support (of 4σ on ``Real``): what the final resolution could not see anyway.
+    tolerance : utility that the box rule gives away at most in a phase: what the final resolution could not see
+        anyway. Default ½s² of the metric's range on the support (of 4σ on ``Real``), with s the spacing of the last
+        phase. Larger starts tracking earlier and ends with more regret.
 
     The paper's guarantee is for Bernoulli arms; on others refinement is a sound heuristic for concave metrics.
 
@@ -304,7 +305,8 @@ class CIRT(Policy):
         if tolerance is None:
             span = 4.0 * support.sigma if isinstance(support, Real) else support.width
             reach = metric.maximum().value - metric.minimum().value
-            tolerance = 0.5 * o["epsilon"] ** 2 * reach * span
+            spacing = 1.0 / _levels(o["branching"], max(1, phases))
+            tolerance = 0.5 * spacing**2 * reach * span
         return Setup(
             grid=np.zeros((room, n_arms)),
             epsilon=o["epsilon"],
