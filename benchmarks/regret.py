@@ -37,9 +37,9 @@ def drive(policy: pmb.Policy, rewards: np.ndarray, rounds: int) -> None:
             return 0
 
         _DRIVERS[choose] = loop
-    sizes = {"RADII": rounds + 2} if policy.confidence is not None else {}
+    sizes = {"RADII": max(rounds + 2, 256)} if policy.confidence is not None else {}
     if policy._ints[_state.MODE] == _state.SAMPLES:
-        sizes["ROOM"] = rounds + 2
+        sizes["ROOM"] = max(rounds + 2, 256)
     policy._resize(**sizes)
     assert _DRIVERS[choose](policy._ints, policy._floats, rewards, rounds) == 0
 
@@ -112,7 +112,7 @@ def cirt() -> Table:
 
 
 def falling() -> Table:
-    horizons, trials = ((500, 2000, 8000), 5) if QUICK else ((500, 2000, 8000), 20)
+    horizons, trials = (250, 1000, 4000), 3 if QUICK else 10
     table = Table(title=f"Does regret fall with T? Mean of {trials} trials")
     for head in ("instance", "policy", *(f"T = {t:,}" for t in horizons), "falls"):
         table.add_column(head, justify="left" if head in ("instance", "policy") else "right")

@@ -39,7 +39,10 @@ def cache_folder() -> Path:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         base = os.path.join(home, "pmbandits")
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return Path(base) / f"{fingerprint(PACKAGE.rglob('*.py'))}-{version}"
+    folder = Path(base) / f"{fingerprint(PACKAGE.rglob('*.py'))}-{version}"
+    if not folder.exists() and sys.stderr.isatty():
+        print("pmbandits compiles its kernels for this machine: some 20 seconds, once.", file=sys.stderr)
+    return folder
 
 
 def kernel(function: F) -> F:

@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from pmbandits import _check
 from pmbandits._check import FloatArray
 
+# A reward this close to an atom, relative to the width, is that atom: 0.1 + 0.2 is 0.3.
+ATOM_TOLERANCE = 1e-9
+
 
 class Support:
     """Base of the four supports; ``lo``, ``hi`` and ``width`` bound the rewards."""
@@ -121,7 +124,10 @@ class Finite(Support):
         return float(self.atoms[-1])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        return np.isin(np.asarray(rewards, dtype=np.float64), self.atoms)
+        x = np.asarray(rewards, dtype=np.float64)
+        after = np.clip(np.searchsorted(self.atoms, x), 1, self.atoms.size - 1)
+        away = np.minimum(np.abs(x - self.atoms[after]), np.abs(x - self.atoms[after - 1]))
+        return np.isfinite(x) & (away <= ATOM_TOLERANCE * self.width)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "finite", "atoms": self.atoms.tolist()}

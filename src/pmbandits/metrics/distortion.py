@@ -271,7 +271,7 @@ class Distortion(ABC):
         >>> import pmbandits as pmb
         >>> mine = pmb.Distortion.from_function(lambda u: u**0.7 - u, name="mine")
         >>> mine.shape, round(mine.maximum().at, 6)
-        ('concave', 0.304538)
+        ('concave', 0.304551)
         """
         from pmbandits.metrics.custom import Custom
 

@@ -17,6 +17,7 @@ from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
 from pmbandits.metrics._kernels import h_max, h_min, h_value
+from pmbandits.supports import ATOM_TOLERANCE
 
 # sizes: constants of the layout
 ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED = range(11)
@@ -39,7 +40,8 @@ ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM = 
     SIGMA,
     ARM,
     SEED,
-) = range(15)
+    PLAIN,
+) = range(16)
 HEAD = 16
 KNOBS = 24
 HISTORY = 64
@@ -115,8 +117,9 @@ def views(ints: IntArray, floats: FloatArray) -> dict[str, NDArray[Any]]:
     """The fields by name, as Python sees them (flat views, not copies)."""
     out: dict[str, NDArray[Any]] = {}
     at = {"i": 0, "f": 0}
+    sizes = lengths(ints[:HEAD])
     for name, kind, _ in FIELDS:
-        length = lengths(ints[:HEAD])[name]
+        length = sizes[name]
         source: NDArray[Any] = ints if kind == "i" else floats
         out[name] = source[at[kind] : at[kind] + length]
         at[kind] += length
@@ -126,8 +129,9 @@ def views(ints: IntArray, floats: FloatArray) -> dict[str, NDArray[Any]]:
 def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
     """Two arrays for the given sizes, all zero but the sizes themselves."""
     total = {"i": 0, "f": 0}
+    sizes = lengths(size)
     for name, kind, _ in FIELDS:
-        total[kind] += lengths(size)[name]
+        total[kind] += sizes[name]
     ints = np.zeros(total["i"], dtype=np.int64)
     ints[:HEAD] = size
     return ints, np.zeros(total["f"])
@@ -235,8 +239,12 @@ def observe(ints, floats, arm, reward):
                 lo = middle + 1
             else:
                 hi = middle
-        if floats[points + lo] != reward:
+        close = ATOM_TOLERANCE * (floats[HIGH] - floats[LOW])  # 0.1 + 0.2 is the atom 0.3
+        if lo > 0 and reward - floats[points + lo - 1] <= close:
+            lo -= 1
+        if abs(floats[points + lo] - reward) > close:
             return OUTSIDE
+        reward = floats[points + lo]
         ints[counts + arm * m + lo] += 1
     ints[told + arm] += 1
     floats[sums + arm] += reward
@@ -289,13 +297,23 @@ def refresh(s):
 
 
 @kernel
-def survival(a, above, told):
+def inverses(told):
+    """1/n of each arm, 0 for an arm without rewards."""
+    out = np.zeros(told.size)
+    for i in range(told.size):
+        if told[i] > 0:
+            out[i] = 1.0 / told[i]
+    return out
+
+
+@kernel
+def survival(a, above, told, inverse):
     """The mixture's survival where ``above`` rewards of each arm lie above; exact at 0 and at 1."""
     high, low = 0.0, 0.0
     for i in range(a.size):
         if told[i] > 0:
-            high += a[i] * (above[i] / told[i])
-            low += a[i] * ((told[i] - above[i]) / told[i])
+            high += a[i] * (above[i] * inverse[i])
+            low += a[i] * ((told[i] - above[i]) * inverse[i])
         else:
             low += a[i]
     return high if high < low else 1.0 - low
@@ -336,14 +354,22 @@ def sweep(s, a, what):
     cells = s.size[ATOMS] if finite else s.clock[REWARDS]
     if cells == 0 and not bounded:
         return 0.0
+    # Local names and numbers: the loop below runs once for every reward so far.
+    h, points, owner, counts = s.h, s.points if finite else s.x, s.owner, s.counts
+    left, each, weight, radius = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    idle = 0.0
     for i in range(k):
-        s.above[i] = s.told[i]
-    start = s.knobs[LOW] if bounded else s.x[0]
-    total = start * h_value(s.h, 1.0)
-    before = start
+        left[i], weight[i], radius[i] = s.told[i], a[i], s.radius[i]
+        each[i] = 1.0 / s.told[i] if s.told[i] > 0 else 0.0
+        if s.told[i] == 0:
+            idle += a[i]
+            weight[i] = 0.0
+    total_told = left.copy()
+    before = s.knobs[LOW] if bounded else points[0]
+    total = before * h_value(h, 1.0)
     for cell in range(cells + 1):
         if cell < cells:
-            here = s.points[cell] if finite else s.x[cell]
+            here = points[cell]
         elif bounded:
             here = s.knobs[HIGH]
         else:
@@ -351,26 +377,27 @@ def sweep(s, a, what):
         width = here - before
         if width > 0.0:
             if what == EMPIRICAL:
-                total += width * h_value(s.h, survival(a, s.above, s.told))
-            else:
-                low, high, room = 0.0, 0.0, 0.0
+                high, low = 0.0, idle
                 for i in range(k):
-                    if s.told[i] > 0:
-                        share = s.above[i] / s.told[i]
-                        low += a[i] * max(share - s.radius[i], 0.0)
-                        high += a[i] * min(share + s.radius[i], 1.0)
-                        room += a[i] * max((s.told[i] - s.above[i]) / s.told[i] - s.radius[i], 0.0)
-                    else:
-                        high += a[i]
+                    high += weight[i] * (left[i] * each[i])
+                    low += weight[i] * ((total_told[i] - left[i]) * each[i])
+                total += width * h_value(h, high if high < low else 1.0 - low)
+            else:
+                low, high, room = 0.0, idle, 0.0
+                for i in range(k):
+                    share = left[i] * each[i]
+                    low += weight[i] * max(share - radius[i], 0.0)
+                    high += weight[i] * min(share + radius[i], 1.0)
+                    room += weight[i] * max((total_told[i] - left[i]) * each[i] - radius[i], 0.0)
                 high = high if high < 0.5 else 1.0 - room
-                total += width * (h_max(s.h, low, high) if what == OPTIMISTIC else h_min(s.h, low, high))
+                total += width * (h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high))
             before = here
         if cell < cells:
             if finite:
                 for i in range(k):
-                    s.above[i] -= s.counts[i, cell]
+                    left[i] -= counts[i, cell]
             else:
-                s.above[s.owner[cell]] -= 1
+                left[owner[cell]] -= 1.0
     return total
 
 
@@ -378,7 +405,7 @@ def sweep(s, a, what):
 def utility(s, a):
     """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
     if s.size[MODE] == BINARY:
-        return h_value(s.h, survival(a, s.counts[:, 1], s.told))
+        return h_value(s.h, survival(a, s.counts[:, 1], s.told, inverses(s.told)))
     return sweep(s, a, EMPIRICAL)
 
 
@@ -388,6 +415,7 @@ def lay(s, a):
     k = s.size[ARMS]
     finite = s.size[MODE] == FINITE
     points = s.size[ATOMS] if finite else s.clock[REWARDS]
+    inverse = inverses(s.told)
     for i in range(k):
         s.above[i] = s.told[i]
     before = s.knobs[LOW]
@@ -397,7 +425,7 @@ def lay(s, a):
         if cell < points:
             here = s.points[cell] if finite else s.x[cell]
         if here > before:
-            s.curve[cells] = survival(a, s.above, s.told)
+            s.curve[cells] = survival(a, s.above, s.told, inverse)
             s.width[cells] = here - before
             cells += 1
             before = here
@@ -446,6 +474,8 @@ def bounds(ints, floats, a):
 def wasserstein_radius(s, i):
     """How far, in W1, arm i's law may be from its rewards."""
     if s.size[MODE] == BINARY:
+        if s.knobs[PLAIN] == 1.0:  # the paper's bonus to the letter: not cut off at the ends of [0, 1]
+            return s.radius[i]
         p = share_of_ones(s, i)
         return max(s.upper[i] - p, p - s.lower[i])
     width = s.knobs[HIGH] - s.knobs[LOW]
@@ -461,8 +491,9 @@ def wasserstein_radius(s, i):
 def utilities(s):
     """The empirical utility of every grid point, into ``value``."""
     if s.size[MODE] == BINARY:
+        ones, inverse = s.counts[:, 1], inverses(s.told)
         for g in range(s.clock[GRID_USED]):
-            s.value[g] = h_value(s.h, survival(s.grid[g], s.counts[:, 1], s.told))
+            s.value[g] = h_value(s.h, survival(s.grid[g], ones, s.told, inverse))
     else:
         for g in range(s.clock[GRID_USED]):
             s.value[g] = sweep(s, s.grid[g], EMPIRICAL)

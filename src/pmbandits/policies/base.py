@@ -178,6 +178,7 @@ class Policy(ABC):
             st.HIGH: support.hi,
             st.LIPSCHITZ: lipschitz,
             st.SEED: self.seed,
+            st.PLAIN: float(setup.confidence is not None and setup.confidence.name == "paper"),
             **setup.knobs,
         }
         for knob, number in knobs.items():
@@ -400,7 +401,7 @@ def schedule_epsilon(
 ) -> float:
     """ε as given, or by the paper's schedule: at most 1/K or ½, and no finer than 20,000 grid points."""
     if options["epsilon"] is not None:
-        return float(options["epsilon"])
+        return _check.within("epsilon", options["epsilon"], 0.0, 1.0, open_lo=True)
     try:
         q = metric.holder(support).q
     except ValueError:

@@ -324,7 +324,7 @@ class CIRT(Policy):
     @property
     def phase(self) -> int | str:
         """The phase of refinement, counted from 1, or ``"track"``."""
-        clock = self._view("clock")
+        clock = self._peek()["clock"]
         return "track" if clock[TRACKING] else int(clock[PHASE])
 
     @property
@@ -335,5 +335,5 @@ class CIRT(Policy):
     @property
     def phase_ends(self) -> tuple[int, ...]:
         """After how many rounds each phase so far ended."""
-        ends = self._view("ends")
+        ends = self._peek()["ends"]
         return tuple(int(t) for t in ends[ends > 0])

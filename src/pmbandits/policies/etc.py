@@ -127,7 +127,7 @@ class PMETC(Policy):
                 pair = metric.holder(support)
                 needed = exploration(horizon, n_arms, epsilon, gap, pair.q, pair.constant)
                 rounds = needed if needed <= 0.5 * horizon else rule
-        each = max(1, math.ceil(rounds / n_arms))
+        each = max(1, math.ceil(rounds / n_arms - 1e-9))
         if each * n_arms > horizon:
             raise ValueError(
                 f"the exploration of {each * n_arms} rounds does not fit in a horizon of {horizon}; "

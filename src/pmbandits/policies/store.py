@@ -117,6 +117,8 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
                 f"{file.name} uses a confidence set of your own; give it again: load(path, confidence=...)."
             )
         options["confidence"] = confidence
+    elif confidence is not None:
+        raise ValueError(f"{file.name} stores its confidence set; do not give another one.")
     policy = cls(  # type: ignore[call-arg]
         metric,
         n_arms=description["n_arms"],
@@ -133,8 +135,10 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with zipfile.ZipFile(file) as archive:
             description = json.loads(archive.read("policy.json"))
-            if description.get("format") != FORMAT or not isinstance(description.get("version"), int):
-                raise KeyError("format")
+            if not isinstance(description, dict) or description.get("format") != FORMAT:
+                raise ValueError("format")
+            if not isinstance(description.get("version"), int):
+                raise ValueError("version")
             if description["version"] > VERSION:
                 return description, {}
             content = {
@@ -142,17 +146,10 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 for name in archive.namelist()
                 if name.endswith(".npy")
             }
-        if _digest(content) != description["sha256"]:
-            raise ValueError("checksum")
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        ValueError,
-        EOFError,
-        OSError,
-        NotImplementedError,
-        zlib.error,
-    ) as error:
+        missing = {"policy", "library", "metric", "support", "options", "n_arms", "seed", "names"} - set(description)
+        if missing or _digest(content) != description["sha256"]:
+            raise ValueError("incomplete, or its checksum is wrong")
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError, RuntimeError) as error:
         raise ValueError(
             f"{file.name} is not a policy file, or it is damaged ({type(error).__name__}); nothing was loaded."
         ) from None

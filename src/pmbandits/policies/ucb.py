@@ -59,8 +59,8 @@ class PMUCB(Policy):
     >>> for t in range(1000):
     ...     arm = policy.ask()
     ...     policy.tell(arm, reward=float(arm == 1 or t % 5 < 2))
-    >>> policy.mixture.sum()
-    1.0
+    >>> policy.mixture.tolist()
+    [0.9375, 0.0625]
     """
 
     name: ClassVar[str] = "pmucb"

@@ -22,7 +22,7 @@ def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
     """ε of PM-UCB-M and CE-UCB-M (``eq:vareps_kappa_UCB``): constant · (K^(2/q) · log T / T)^κ, κ = 1/(2β/q + 2).
 
     >>> round(epsilon_ucb(60_000, 2), 3)
-    0.301
+    0.3
     """
     horizon, n_arms = _check.whole("horizon", horizon, 2), _check.whole("n_arms", n_arms, 1)
     kappa = 1.0 / (2.0 * beta / q + 2.0)
