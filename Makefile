@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
+RUNTIME := $(VENV)/.runtime
 
 .PHONY: demo test lint bench lock clean
 
-demo: $(READY)
+demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
 
 test: $(READY) lint
@@ -21,19 +23,27 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-$(READY): requirements-dev.txt pyproject.toml
+# The library alone, which is all that the demonstration needs …
+$(RUNTIME): requirements.txt pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pmbandits needs Python 3.11 or newer; set PYTHON=python3.11')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r requirements.txt
+	$(INSTALL) --no-deps --no-build-isolation -e .
+	touch $(RUNTIME)
+
+# … and what development adds.
+$(READY): requirements-dev.txt $(RUNTIME)
+	$(INSTALL) --require-hashes -r requirements-dev.txt
 	touch $(READY)
 
 # Pin anew. Needs the network; the result names no index.
 lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)-lock/bin/uv pip compile requirements-dev.in --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-annotate --quiet --upgrade --custom-compile-command "make lock" -o requirements-dev.txt
+	for name in requirements requirements-dev; do \
+		$(VENV)-lock/bin/uv pip compile $$name.in --python-version 3.11 --generate-hashes --no-emit-index-url \
+			--no-annotate --quiet --upgrade --custom-compile-command "make lock" -o $$name.txt || exit 1; \
+	done
 	rm -rf $(VENV)-lock
 
 clean:
