@@ -87,7 +87,7 @@ def slsqp(metric: pmb.Distortion, laid: Pool, start: np.ndarray) -> object:
 
     def slope(a: np.ndarray) -> np.ndarray:
         curve = laid.curve(np.maximum(a, 0.0))
-        return -laid.adjoint(laid.omega * np.nan_to_num(laid.slope(metric, curve), posinf=1e6))
+        return -laid.adjoint(laid.omega * np.nan_to_num(laid.slope(metric, curve), posinf=1e6), curve.lower)
 
     ones = np.ones(start.size)
     return minimize(

@@ -1,8 +1,8 @@
 """The one decorator for compiled kernels, with a disk cache that cannot go stale.
 
 numba notices when the file of a cached function changes, but not when a helper in *another* file does: the old
-machine code then answers for the new source. So the cache folder is named after a hash of every source file of
-the package that holds a kernel. ``PMBANDITS_CACHE_DIR`` moves it.
+machine code then answers for the new source; constants of other files are frozen in, too. So the cache folder is
+named after a hash of every source file of the package. ``PMBANDITS_CACHE_DIR`` moves it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 PACKAGE = Path(__file__).parent
-_MARK = b"@kernel"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Hash of the files that contain a kernel, in an order that does not depend on the file system."""
+    """Hash of the files, in an order that does not depend on the file system."""
     digest = hashlib.sha256()
     for path in sorted(files):
-        source = path.read_bytes()
-        if _MARK in source:
-            digest.update(path.name.encode() + b"\0" + source + b"\0")
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

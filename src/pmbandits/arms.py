@@ -130,8 +130,22 @@ def utility(metric: Distortion, bandit: Bandit, weights: ArrayLike) -> float:
     >>> round(pmb.utility(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
     0.25
     """
+    check_metric(metric)
+    check_bandit(bandit)
     mix = _check.weights(weights, bandit.n_arms)
     return value_of_mixture(metric, list(bandit.laws), mix)
+
+
+def check_metric(metric: object) -> None:
+    """A sentence for what is not a preference metric."""
+    if not isinstance(metric, Distortion):
+        raise TypeError(f"metric must be a preference metric such as GiniDeviation(), got {metric!r}.")
+
+
+def check_bandit(bandit: object) -> None:
+    """A sentence for what is not a bandit."""
+    if not isinstance(bandit, Bandit):
+        raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {bandit!r}.")
 
 
 def wasserstein_constant(bandit: Bandit) -> float:
@@ -173,10 +187,10 @@ def _names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
 
 
 def _law(arm: Any, name: str) -> Law:
+    if callable(getattr(arm, "freeze", None)) and not hasattr(arm, "xk"):
+        raise TypeError(f"{name} is {arm.name!r} without parameters; freeze it, for example scipy.stats.norm(0, 1).")
     if isinstance(arm, Atoms) or _laws.is_distribution(arm) or hasattr(arm, "xk"):
         return _laws.as_law(arm, name=name)
-    if callable(getattr(arm, "freeze", None)):
-        raise TypeError(f"{name} is {arm.name!r} without parameters; freeze it, for example scipy.stats.norm(0, 1).")
     return _laws.from_sample(arm, name=f"the sample of {name}")
 
 

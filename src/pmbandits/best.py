@@ -11,7 +11,7 @@ import numpy as np
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._solver import maximise
-from pmbandits.arms import Bandit
+from pmbandits.arms import Bandit, check_bandit, check_metric
 from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
@@ -111,6 +111,8 @@ def oracle(metric: Distortion, bandit: Bandit) -> Best:
     >>> best.weights.round(6), round(best.value, 6), best.is_mixture
     (array([0.5, 0. , 0.5]), 1.282584, True)
     """
+    check_metric(metric)
+    check_bandit(bandit)
     laws = list(bandit.laws)
     corners = np.array([value_of_mixture(metric, laws, row) for row in np.eye(len(laws))])
     arm = int(np.argmax(corners))
@@ -134,6 +136,8 @@ def gaps(metric: Distortion, bandit: Bandit, epsilon: float, kind: Literal["etc"
     >>> round(g.d01, 12), round(g.d12, 6)
     (0.0, 0.0025)
     """
+    check_metric(metric)
+    check_bandit(bandit)
     _check.choice("grid kind", kind, ["etc", "ucb"])
     grid = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
     if grid.shape[0] < 3:
@@ -176,6 +180,11 @@ class _Context:
     arm: int
     scale: float
 
+    @property
+    def proven(self) -> bool:
+        """Whether slopes and peaks of h are known, not found by probing a user's function."""
+        return not any(isinstance(d, Custom) and d._slope is None for _, d in self.metric.terms)
+
     def best(
         self,
         weights: FloatArray,
@@ -187,17 +196,22 @@ class _Context:
         unique: bool | None = None,
         alternative: FloatArray | None = None,
     ) -> Best:
+        certified = certified and self.proven
         if value < self.corners[self.arm]:
             # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
             gap = max(gap - (self.corners[self.arm] - value), 0.0) if certified else gap
             weights, value = np.eye(len(self.laws))[self.arm], float(self.corners[self.arm])
+        arm = self.arm
+        single = int(np.argmax(weights))
+        if weights[single] == 1.0 and self.corners[single] >= self.corners[arm] - TIE * max(self.scale, 1e-300):
+            arm = single  # of equally good arms, name the one that is played
         return Best(
             weights=weights,
             value=value,
             gap=gap,
             certified=certified,
-            best_arm=self.arm,
-            best_arm_value=float(self.corners[self.arm]),
+            best_arm=arm,
+            best_arm_value=float(self.corners[arm]),
             unique=unique,
             alternative=alternative,
             method=method,
@@ -289,11 +303,8 @@ def _concave(context: _Context) -> Best:
     weights = np.where(weights < 1e-10, 0.0, weights)  # shares that only serve the certificate
     weights, other = _sparsest(context, laid, weights / weights.sum(), value)
     exact = value_of_mixture(metric, laws, weights)
-    gap = max(gap + off + max(value - exact, 0.0), 0.0)
-    proven = not any(isinstance(d, Custom) and d._slope is None for _, d in metric.terms)
-    return context.best(
-        weights, exact, gap, "active-set Newton", certified=proven, unique=other is None, alternative=other
-    )
+    gap = max(gap + off + laid.error + max(value - exact, 0.0), 0.0)
+    return context.best(weights, exact, gap, "active-set Newton", unique=other is None, alternative=other)
 
 
 def _sparsest(context: _Context, laid: Pool, weights: FloatArray, value: float) -> tuple[FloatArray, FloatArray | None]:

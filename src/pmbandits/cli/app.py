@@ -26,7 +26,7 @@ err = Console(stderr=True)
 
 
 def run() -> None:
-    """Bad input is one sentence on standard error and exit code 2; everything else is a bug and shows itself."""
+    """Bad input is one sentence on standard error and exit code 2."""
     try:
         app()
     except (ValueError, TypeError, IndexError) as error:
@@ -88,6 +88,7 @@ def metrics(
         table.add_row(name, cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
     out.print("concave: a mixture is often best; convex or linear: one arm; neither: it depends.", highlight=False)
+    out.print("*: for loading ≤ ½, else neither; by sign: concave for shift > 0, convex below.", highlight=False)
     out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
 
 
@@ -111,7 +112,7 @@ def _shape(cls: type) -> str:
 
     name: str = cls.name  # type: ignore[attr-defined]
     shape = metric(name, **_EXAMPLES.get(name, {})).shape
-    return "by sign" if name == "wang_transform" else shape
+    return {"wang_transform": "by sign", "gini_shortfall": "concave*"}.get(name, shape)
 
 
 @app.command()

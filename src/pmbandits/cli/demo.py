@@ -53,7 +53,7 @@ def show(out: Console, path: Path, rounds: int) -> None:
     _picture(drawn, path)
     out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
-        "\n[bold]Your own data[/] (a CSV file with the columns arm,reward):\n"
+        "\n[bold]Your own data[/] (a CSV file with the columns arm,reward; first: . .venv/bin/activate):\n"
         "  pmbandits oracle --metric gini --arms samples:rewards.csv --plot mixture.png\n"
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"

@@ -1,5 +1,5 @@
 """Confidence sets: which distributions an arm may have, and the best and worst value a mixture may have."""
 
-from pmbandits.confidence.sets import Confidence, ConfidenceSet, confidence_set
+from pmbandits.confidence.sets import ConfidenceSet, confidence_set
 
-__all__ = ["Confidence", "ConfidenceSet", "confidence_set"]
+__all__ = ["ConfidenceSet", "confidence_set"]

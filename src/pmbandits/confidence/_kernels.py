@@ -1,4 +1,4 @@
-"""Optimistic values, exactly (paper-notes, section 6)."""
+"""Intervals of Bernoulli means, and the best and worst value inside a Wasserstein ball, by its dual."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pmbandits._compile import kernel
-from pmbandits.metrics._kernels import h_max, h_min, h_value
+from pmbandits.metrics._kernels import h_value
 
 CONCAVE, CONVEX, NEITHER = 1, 2, 3
 SHAPES = {"concave": CONCAVE, "linear": CONCAVE, "convex": CONVEX, "neither": NEITHER}
@@ -149,6 +149,3 @@ def ball_value(h, sign, shape, curve, width, cells, radius, table, envelope):
         if hi - lo <= 1e-12 * hi:
             break
     return best
-
-
-__all__ = ["SHAPES", "ball_value", "h_max", "h_min", "kl", "kl_lower", "kl_upper"]

@@ -31,8 +31,6 @@ from pmbandits.supports import Binary, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
 KINDS = ("interval", "band", "ball")
-Confidence = str
-"""``"auto"``, ``"paper"``, ``"dkw"``, ``"wasserstein"`` or ``"kl"``."""
 
 
 @runtime_checkable
@@ -190,6 +188,12 @@ def _own(given: CustomSet) -> ConfidenceSet:
         raise TypeError(f"confidence must be one of {', '.join(NAMES)} or an object with kind and radius(n), "
                         f"got {given!r}.")  # fmt: skip
     _check.choice("confidence kind", given.kind, KINDS)
+    try:
+        tried = np.asarray(given.radius(np.array([1.0, 2.0, 1000.0])), dtype=np.float64)
+    except TypeError as error:
+        raise TypeError(f"radius(n) of the confidence set {given!r} must take an array of counts: {error}.") from None
+    if tried.shape != (3,) or np.isnan(tried).any() or (tried < 0.0).any():
+        raise ValueError(f"radius(n) must give one number ≥ 0 for each n, but gave {tried!r} for n = 1, 2, 1000.")
     return ConfidenceSet(type(given).__name__, given.kind, "as its author says", given.radius)
 
 

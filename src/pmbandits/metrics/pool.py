@@ -324,7 +324,7 @@ class _Side:
         inner = np.abs(self.integrals(self.edges[:-1], self.edges[1:])).sum(axis=1) if self.edges.size > 1 else 0.0
         total = inner + np.abs(parts).sum(axis=1)
         # Probabilities near the smallest numbers have lost their digits: what lies there is extrapolated.
-        usable = self.mixes @ self.curves(edges[1:]) > 1e-290
+        usable = np.abs(self.mixes @ self.curves(edges[1:])) > 1e-290
         reach = 1
         for row in range(parts.shape[0]):
             good = int(np.flatnonzero(usable[row])[-1]) if usable[row].any() else -1

@@ -98,7 +98,7 @@ def _build(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]
     try:
         signature.bind(*positional, **parameters)
     except TypeError as error:
-        allowed = ", ".join(str(p) for p in signature.parameters.values()) or "none"
+        allowed = ", ".join(signature.parameters) or "none"
         raise ValueError(f"metric {key!r}: {error}; its parameters are: {allowed}.") from None
     return cls(*positional, **parameters)
 

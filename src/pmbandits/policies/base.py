@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import comb
 from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
 
@@ -16,11 +17,11 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import _names, arm_index
 from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence._kernels import SHAPES
+from pmbandits.confidence.sets import KINDS, NAMES
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
-from pmbandits.simplex import grid_size
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
@@ -57,7 +58,6 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
-    anytime: ClassVar[bool] = True
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
 
@@ -118,7 +118,7 @@ class Policy(ABC):
             metric,
             n_arms=n_arms,
             support=support,
-            names=names,
+            names=self.names if names is None and self._own_names else names,
             seed=self.seed if seed is None else seed,
             **self.options,
         )
@@ -142,7 +142,12 @@ class Policy(ABC):
         kind = setup.confidence.kind if setup.confidence is not None else "ball"
         lipschitz = 0.0
         if setup.confidence is not None and isinstance(support, Real):
-            lipschitz = metric.holder(support).constant  # says why, where the metric needs a bounded support
+            try:
+                lipschitz = metric.holder(support).constant
+            except ValueError as error:
+                raise ValueError(
+                    f"{error} Confidence bounds on Real rewards need it: declare Interval(lo, hi)."
+                ) from None
         if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
             raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")
         finite = isinstance(support, (Binary, Finite))
@@ -160,7 +165,7 @@ class Policy(ABC):
         size[st.PACKED] = packed.size
         size[st.TABLE] = table.size
         size[st.MODE] = st.BINARY if isinstance(support, Binary) else st.FINITE if finite else st.SAMPLES
-        size[st.KIND] = ("interval", "band", "ball").index(kind)
+        size[st.KIND] = KINDS.index(kind)
         size[st.SHAPE] = SHAPES[metric.shape]
         size[st.BOUNDED] = int(np.isfinite(support.width))
         self._ints, self._floats = st.allocate(size)
@@ -252,6 +257,10 @@ class Policy(ABC):
         Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
         If anything is wrong with the input nothing is taken in.
         """
+        if isinstance(arm, np.integer):
+            arm = int(arm)
+        if isinstance(reward, (int, float, np.number, np.bool_)):
+            reward = float(reward)
         if type(arm) is int and type(reward) is float:
             code = st.observe(self._ints, self._floats, arm, reward) if hasattr(self, "_ints") else st.BAD_ARM
             if code != st.OK:
@@ -315,7 +324,7 @@ class Policy(ABC):
     @property
     def estimates(self) -> tuple[ArmEstimate, ...]:
         """What is known of each arm: its empirical distribution and confidence band."""
-        fields = self._peek()
+        fields = st.views(self._ints, self._floats) if hasattr(self, "_ints") else self._peek()
         out = []
         for i, name in enumerate(self.names):
             n = int(fields["told"][i])
@@ -337,7 +346,8 @@ class Policy(ABC):
     def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
         """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
 
-        The outer two hold together for every mixture with the probability that the confidence set states.
+        The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with
+        probability p, with probability 1 − K(1 − p) at least.
         """
         if self.confidence is None:
             raise ValueError(f"{type(self).__name__} keeps no confidence sets; it has no bounds to report.")
@@ -368,8 +378,10 @@ class Policy(ABC):
         lag = t * float(mixture[arm]) - int(pulls[arm])
         if pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
             text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
+        elif lag >= 0.0:
+            text += f" It is {lag:.1f} pulls behind its share."
         else:
-            text += f" It is {lag:+.1f} pulls behind its share."
+            text += f" It is next by the rule of {type(self).__name__}."
         if self.confidence is not None:
             low, middle, high = self.utility_bounds(mixture)
             text += (
@@ -391,7 +403,8 @@ class Policy(ABC):
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
         if not hasattr(self, "_ints"):
-            return f"{type(self).__name__}({given})"
+            known = "" if self.metric is None else f"{self.metric!r}{', ' if given else ''}"
+            return f"{type(self).__name__}({known}{given}; a recipe)"
         mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
         return f"{type(self).__name__}({self.metric!r}, {given}; t={self.t}, mixture=[{mix}])"
 
@@ -399,19 +412,35 @@ class Policy(ABC):
 def schedule_epsilon(
     options: dict[str, Any], metric: Distortion, n_arms: int, support: Support, kind: Literal["etc", "ucb"]
 ) -> float:
-    """ε as given, or by the paper's schedule: at most 1/K or ½, and no finer than 20,000 grid points."""
+    """ε as given, or by the paper's schedule rounded to whole steps: two at least, at most 20,000 grid points."""
     if options["epsilon"] is not None:
-        return _check.within("epsilon", options["epsilon"], 0.0, 1.0, open_lo=True)
+        return float(options["epsilon"])
     try:
         q = metric.holder(support).q
     except ValueError:
         q = 1.0
     schedule = epsilon_etc if kind == "etc" else epsilon_ucb
-    largest = 1.0 if kind == "etc" else 2.0 / n_arms
-    epsilon = min(schedule(options["horizon"], n_arms, q, constant=options["epsilon_constant"]), 0.5 * largest)
-    while grid_size(n_arms, epsilon, kind) > _LARGEST_DEFAULT_GRID and epsilon < largest:
-        epsilon = min(1.25 * epsilon, largest)
-    return epsilon
+    offset = 0.0 if kind == "etc" else n_arms / 2.0  # the UCB grid has steps + K/2 spacings
+    wanted = schedule(options["horizon"], n_arms, q, constant=options["epsilon_constant"])
+    steps = max(int(1.0 / wanted - offset), 2)
+    while steps > 1 and comb(steps + n_arms - 1, n_arms - 1) > _LARGEST_DEFAULT_GRID:
+        steps -= 1
+    return 1.0 / (steps + offset)
+
+
+def spacing(epsilon: float | None) -> float | None:
+    """ε as the user gave it, checked."""
+    return None if epsilon is None else _check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True)
+
+
+def probability(delta: float | None) -> float | None:
+    """δ as the user gave it, checked."""
+    return None if delta is None else _check.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+
+
+def known_set(confidence: Any) -> Any:
+    """A confidence set by a name that exists, or an object."""
+    return _check.choice("confidence", confidence, NAMES) if isinstance(confidence, str) else confidence
 
 
 def _interval(mean: float, radius: float) -> tuple[float, float]:
@@ -425,4 +454,7 @@ def _plain(arm: Any) -> Any:
 
 
 def _numbers(rewards: Any) -> FloatArray:
+    for reward in rewards:
+        if reward is None or isinstance(reward, (str, bytes)):
+            raise TypeError(f"rewards must be numbers, got {reward!r}.")
     return _check.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

@@ -78,7 +78,9 @@ class CEUCB(PMUCB):
         try:
             pair = metric.holder(support)
         except ValueError as error:
-            raise ValueError(f"CE-UCB-M adds a bonus made of the Hölder pair, but {error} Use PMUCB instead.") from None
+            raise ValueError(
+                f"CE-UCB-M adds a bonus made of the Hölder pair, but {error} Use PMUCB (on a bounded support)."
+            ) from None
         setup = super()._setup(metric, n_arms, support)
         setup.knobs.update({HOLDER_Q: pair.q, HOLDER_C: pair.constant})
         return setup

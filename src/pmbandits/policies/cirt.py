@@ -31,7 +31,7 @@ from pmbandits.policies._state import (
     TRACKING,
     XI,
 )
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.policies.base import Policy, Setup, known_set, probability
 from pmbandits.supports import Real, Support
 
 LARGEST_PHASE_GRID = 200_000
@@ -285,9 +285,9 @@ class CIRT(Policy):
             seed,
             epsilon=_check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True),
             branching=branching,
-            delta=delta,
+            delta=probability(delta),
             exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
-            confidence=confidence,
+            confidence=known_set(confidence),
             stopping=_check.choice("stopping", stopping, ["box", "literal"]),
             tolerance=tolerance,
         )
@@ -298,7 +298,7 @@ class CIRT(Policy):
         if room > LARGEST_PHASE_GRID:
             raise ValueError(
                 f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {room:,} mixtures a round, "
-                f"more than {LARGEST_PHASE_GRID:,}; take fewer arms, or branching=4."
+                f"more than {LARGEST_PHASE_GRID:,}; use PMUCB, fewer arms, or the smallest branching, 4."
             )
         phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
         tolerance = o["tolerance"]

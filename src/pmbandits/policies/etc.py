@@ -11,15 +11,15 @@ from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ASKED, COMMITTED, DIRTY, EXPLORE, HORIZON
-from pmbandits.policies.base import Policy, Setup, schedule_epsilon
+from pmbandits.policies.base import Policy, Setup, schedule_epsilon, spacing
 from pmbandits.simplex import etc_grid
-from pmbandits.supports import Support
+from pmbandits.supports import Real, Support
 from pmbandits.theory.schedules import exploration
 
 
 @kernel
 def _update(s: Any) -> None:
-    if s.clock[COMMITTED] == 0 and s.clock[DIRTY] == 1:
+    if s.clock[COMMITTED] == 0 and s.clock[DIRTY] == 1 and st.ready(s):
         st.empirical_mixture(s)
 
 
@@ -28,6 +28,8 @@ def _select(s: Any) -> int:
     """Algorithm 1 (``algorithm:PM-ETC-M-Alg``)."""
     k, t = s.size[0], s.clock[ASKED]
     if t < k * int(s.knobs[EXPLORE]):  # line 2: sample each arm ⌈N(ε)/K⌉ times
+        return st.fewest(s)
+    if s.clock[COMMITTED] == 0 and not st.ready(s):  # rewards are late: nothing to commit to yet
         return st.fewest(s)
     if s.clock[COMMITTED] == 0:  # eq:ETC_alpha, once
         st.empirical_mixture(s)
@@ -77,7 +79,6 @@ class PMETC(Policy):
     name: ClassVar[str] = "pmetc"
     _choose = staticmethod(choose)
     _update = staticmethod(update)
-    anytime: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -95,6 +96,11 @@ class PMETC(Policy):
         seed: int = 0,
     ) -> None:
         horizon = _check.whole("horizon", horizon, 2)
+        hint = "With tied mixtures the gap is 0: give n_explore instead."
+        if delta_12 is not None:
+            delta_12 = _check.within("delta_12", delta_12, 0.0, open_lo=True, hint=hint)
+        if delta_13 is not None:
+            delta_13 = _check.within("delta_13", delta_13, 0.0, open_lo=True, hint=hint)
         if n_explore is not None:
             n_explore = _check.whole("n_explore", n_explore, 1)
         if sum(x is not None for x in (n_explore, delta_12, delta_13)) > 1:
@@ -106,16 +112,18 @@ class PMETC(Policy):
             names,
             seed,
             horizon=horizon,
-            epsilon=epsilon,
+            epsilon=spacing(epsilon),
             n_explore=n_explore,
             delta_12=delta_12,
             delta_13=delta_13,
-            epsilon_constant=epsilon_constant,
+            epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         horizon: int = o["horizon"]
+        if isinstance(support, Real) and not isinstance(metric._modulus(), str):
+            metric.holder(support)  # says why, where the metric needs a bounded support
         epsilon = schedule_epsilon(o, metric, n_arms, support, "etc")
         grid = etc_grid(n_arms, epsilon)
         rounds = o["n_explore"]

@@ -10,7 +10,8 @@ from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import DIRTY, GROW, XI
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.policies.base import Policy, Setup, known_set, probability
+from pmbandits.policies.ucb import update
 from pmbandits.simplex import ucb_grid
 from pmbandits.supports import Support
 
@@ -23,13 +24,6 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     if s.clock[DIRTY] == 1:
         st.optimistic_mixture(s)
     return st.pull(s, st.explore_or_track(s))
-
-
-@kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1:
-        st.optimistic_mixture(s)
 
 
 class FixedGrid(Policy):
@@ -78,8 +72,8 @@ class FixedGrid(Policy):
             epsilon=_check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True),
             branching=_check.whole("branching", branching, 1),
             exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
-            confidence=confidence,
-            delta=delta,
+            confidence=known_set(confidence),
+            delta=probability(delta),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.arms import arm_index
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.families import Mean
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ARM, ASKED, DIRTY, SEED, SIGMA, STREAM
 from pmbandits.policies.base import Policy, Setup
@@ -49,13 +51,6 @@ def choose_uniform(ints: st.IntArray, floats: FloatArray) -> int:
 def keep(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
     s.clock[DIRTY] = 0
-
-
-@kernel
-def begin_uniform(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    for i in range(s.size[0]):
-        s.mix[i] = 1.0 / s.size[0]
 
 
 @kernel
@@ -130,10 +125,10 @@ class Uniform(Policy):
         names: Any = None,
         seed: int = 0,
     ) -> None:
-        self._start(metric, n_arms, support, names, seed)
+        self._start(metric or Mean(), n_arms, support, names, seed)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        return Setup(grid=np.zeros((1, n_arms)), begin=begin_uniform)
+        return Setup(grid=np.zeros((1, n_arms)))
 
 
 class SolitaryArm(Policy):
@@ -165,7 +160,8 @@ class SolitaryArm(Policy):
         names: Any = None,
         seed: int = 0,
     ) -> None:
-        self._start(metric, n_arms, support, names, seed, arm=arm)
+        arm = arm if isinstance(arm, str) else _check.whole("arm", arm, 0)
+        self._start(metric or Mean(), n_arms, support, names, seed, arm=arm)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         place = arm_index(self.options["arm"], self.names)
@@ -201,7 +197,7 @@ class UCB1(Policy):
         names: Any = None,
         seed: int = 0,
     ) -> None:
-        self._start(metric, n_arms, support, names, seed)
+        self._start(metric or Mean(), n_arms, support, names, seed)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         scale = support.sigma if isinstance(support, Real) else 0.5 * support.width

@@ -62,6 +62,9 @@ def save(policy: Policy, path: Path) -> None:
                     archive.writestr(f"{name}.npy", buffer.getvalue())
             raw.flush()
             os.fsync(raw.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # readable as any other file of the user's
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

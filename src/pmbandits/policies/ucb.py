@@ -10,8 +10,8 @@ from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, DIRTY, EXPLORE, GROW, HORIZON
-from pmbandits.policies.base import Policy, Setup, schedule_epsilon
+from pmbandits.policies._state import ASKED, DIRTY, EXPLORE, GROW
+from pmbandits.policies.base import Policy, Setup, known_set, probability, schedule_epsilon, spacing
 from pmbandits.simplex import ucb_grid
 from pmbandits.supports import Support
 
@@ -66,7 +66,6 @@ class PMUCB(Policy):
     name: ClassVar[str] = "pmucb"
     _choose = staticmethod(choose)
     _update = staticmethod(update)
-    anytime: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -90,11 +89,11 @@ class PMUCB(Policy):
             names,
             seed,
             horizon=_check.whole("horizon", horizon, 2),
-            epsilon=epsilon,
+            epsilon=spacing(epsilon),
             rho=_check.within("rho", rho, 0.0, 1.0, open_lo=True),
-            confidence=confidence,
-            delta=delta,
-            epsilon_constant=epsilon_constant,
+            confidence=known_set(confidence),
+            delta=probability(delta),
+            epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
@@ -109,7 +108,7 @@ class PMUCB(Policy):
         return Setup(
             grid=ucb_grid(n_arms, epsilon),
             epsilon=epsilon,
-            knobs={HORIZON: o["horizon"], EXPLORE: each},
+            knobs={EXPLORE: each},
             confidence=self._confidence_set(support, n_arms),
         )
 
