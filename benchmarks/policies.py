@@ -16,7 +16,7 @@ def tables() -> Iterator[Table]:
 
 
 def overhead(rounds: int = 40_000) -> Table:
-    table = Table(title="One ask + tell from Python, 2 Bernoulli arms (river: UCB pull + update), best of 3")
+    table = Table(title="One ask + tell from Python, 2 Bernoulli arms (river: UCB pull + update; goal: not slower)")
     for head in ("policy", "µs", "against river"):
         table.add_column(head, justify="left" if head == "policy" else "right")
     rewards = (np.random.default_rng(0).random((rounds, 2)) < [0.4, 0.9]).astype(float).tolist()

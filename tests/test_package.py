@@ -207,15 +207,6 @@ def test_an_unchanged_package_uses_the_cache_and_writes_nothing(kernels: KernelP
     assert kernels.files() == before
 
 
-def test_a_change_outside_the_kernels_keeps_the_cache(kernels: KernelPackage) -> None:
-    (kernels.folder / "words.py").write_text("TEXT = 'one'\n")
-    kernels.run()
-    before = kernels.files()
-    (kernels.folder / "words.py").write_text("TEXT = 'two'\n")
-    kernels.run()
-    assert kernels.files() == before
-
-
 def test_the_fingerprint_follows_every_source_file(tmp_path: Path) -> None:
     # constants of a file without kernels are frozen into the kernels that use them
     kernel_file, plain = tmp_path / "k.py", tmp_path / "p.py"

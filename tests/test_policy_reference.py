@@ -143,7 +143,7 @@ def options_of(policy: str, n_arms: int, rounds: int, coarse: bool = False) -> d
 
 def suits(policy: str, metric: str, support: str) -> bool:
     """Whether the policy has what it needs: a Hölder pair, and a bounded support for metrics steep at 0."""
-    if policy in ("PMETC", "UCB1"):
+    if policy == "UCB1" or (policy == "PMETC" and metric != "wang"):
         return True
     if metric == "inverted_s":
         return policy != "CEUCB" and support != "real"

@@ -22,6 +22,7 @@ from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
+from pmbandits.simplex import grid_size
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
@@ -412,7 +413,10 @@ class Policy(ABC):
 def schedule_epsilon(
     options: dict[str, Any], metric: Distortion, n_arms: int, support: Support, kind: Literal["etc", "ucb"]
 ) -> float:
-    """ε as given, or by the paper's schedule rounded to whole steps: two at least, at most 20,000 grid points."""
+    """ε as given, or by the paper's schedule; where that gives no usable grid, whole steps that do.
+
+    Usable: two steps or more (one with very many arms), and at most 20,000 points.
+    """
     if options["epsilon"] is not None:
         return float(options["epsilon"])
     try:
@@ -422,6 +426,9 @@ def schedule_epsilon(
     schedule = epsilon_etc if kind == "etc" else epsilon_ucb
     offset = 0.0 if kind == "etc" else n_arms / 2.0  # the UCB grid has steps + K/2 spacings
     wanted = schedule(options["horizon"], n_arms, q, constant=options["epsilon_constant"])
+    coarsest = 0.5 if kind == "etc" else 1.0 / n_arms
+    if wanted <= coarsest and n_arms <= grid_size(n_arms, wanted, kind) <= _LARGEST_DEFAULT_GRID:
+        return wanted
     steps = max(int(1.0 / wanted - offset), 2)
     while steps > 1 and comb(steps + n_arms - 1, n_arms - 1) > _LARGEST_DEFAULT_GRID:
         steps -= 1
