@@ -245,6 +245,8 @@ def _reachable_mean(context: _Context, low: float, high: float, p: FloatArray) -
         share = (top.at - lo) / (hi - lo)
         weights[below], weights[above] = 1.0 - share, share
     value = low * float(metric(1.0)) + (high - low) * top.value
+    if single.size:
+        value = float(context.corners[single[0]])
     other = _another_mean(metric, p, weights, float(weights @ p), top.value)
     return context.best(weights, value, 0.0, "reachable mean", unique=other is None, alternative=other)
 
