@@ -28,6 +28,7 @@ from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
 REGISTRY: dict[str, type[Policy]] = {}
 _LARGEST_DEFAULT_GRID = 20_000
+_observe = st.observe
 _FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
 
 
@@ -258,12 +259,16 @@ class Policy(ABC):
         Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
         If anything is wrong with the input nothing is taken in.
         """
-        if isinstance(arm, np.integer):
+        if type(arm) is not int and isinstance(arm, np.integer):
             arm = int(arm)
-        if isinstance(reward, (int, float, np.number, np.bool_)):
+        if type(reward) is not float and isinstance(reward, (int, float, np.number, np.bool_)):
             reward = float(reward)
         if type(arm) is int and type(reward) is float:
-            code = st.observe(self._ints, self._floats, arm, reward) if hasattr(self, "_ints") else st.BAD_ARM
+            try:
+                code = _observe(self._ints, self._floats, arm, reward)
+            except AttributeError:
+                self._must_be_bound()
+                raise
             if code != st.OK:
                 self._tell_carefully([arm], [reward])
             return
