@@ -500,16 +500,25 @@ def utilities(s):
 
 
 @kernel
+def still_best(index, used, before):
+    """Whether the previous grid point is among those with the largest index."""
+    top = index[0]
+    for g in range(1, used):
+        if index[g] > top:
+            top = index[g]
+    return before >= 0 and index[before] >= top - TIE * max(1.0, abs(top))
+
+
+@kernel
 def settle(s, used):
     """Which grid point to take: the largest index; tied, the previous one; else the highest utility; else the first."""
+    before = s.clock[CURRENT]
+    if still_best(s.index, used, before):
+        return before
     top = s.index[0]
     for g in range(1, used):
-        if s.index[g] > top:
-            top = s.index[g]
+        top = max(top, s.index[g])
     slack = TIE * max(1.0, abs(top))
-    before = s.clock[CURRENT]
-    if before >= 0 and s.index[before] >= top - slack:
-        return before
     chosen, best = -1, -np.inf
     for g in range(used):
         if s.index[g] >= top - slack:
@@ -549,7 +558,10 @@ def optimistic_mixture(s):
     else:
         for g in range(used):
             s.index[g] = bound(s, s.grid[g], OPTIMISTIC)
-    take(s, settle(s, used))
+    if still_best(s.index, used, s.clock[CURRENT]):
+        s.clock[DIRTY] = 0
+    else:
+        take(s, settle(s, used))
 
 
 @kernel

@@ -150,7 +150,10 @@ def phase_is_over(s: Any) -> bool:
     A candidate outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
     leader, k = s.clock[CURRENT], s.size[0]
-    safe = st.bound(s, s.grid[leader], PESSIMISTIC)
+    if s.size[MODE] == BINARY:
+        safe = st.binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
+    else:
+        safe = st.bound(s, s.grid[leader], PESSIMISTIC)
     literal = s.knobs[LITERAL] == 1.0
     for g in range(s.clock[GRID_USED]):
         if g == leader:
