@@ -42,7 +42,7 @@ def cache_folder() -> Path:
     return folder
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, *, inline: str = "never") -> F:
     """Compile a function with numba on first use and keep the result on disk.
 
     Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic
@@ -54,7 +54,12 @@ def kernel(function: F) -> F:
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(cache_folder())
     try:
-        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
     finally:
         settings.CACHE_DIR = before
     return cast(F, compiled)
+
+
+def inlined(function: F) -> F:
+    """A kernel that is written into its callers: for small steps that take many arrays, where the call is the cost."""
+    return kernel(function, inline="always")

@@ -11,10 +11,15 @@ from collections import namedtuple
 from typing import Any
 
 import numpy as np
+from llvmlite.ir import Constant
+from numba import types
+from numba.core.cgutils import pack_array
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits._compile import inlined, kernel
 from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
@@ -41,7 +46,9 @@ ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM = 
     ARM,
     SEED,
     PLAIN,
-) = range(16)
+    PEAK,
+    FALLING,
+) = range(18)
 HEAD = 16
 KNOBS = 24
 HISTORY = 64
@@ -67,6 +74,7 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("steps", "i", "G*K"),
     ("counts", "i", "K*M"),
     ("owner", "i", "N"),
+    ("nap", "i", "K+2"),
     ("knobs", "f", "KNOBS"),
     ("h", "f", "H"),
     ("points", "f", "M"),
@@ -87,7 +95,7 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
 )
 State = namedtuple("State", [name for name, _, _ in FIELDS])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
-DERIVED = ("radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above")
+DERIVED = ("radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap")
 
 IntArray = NDArray[np.int64]
 
@@ -98,6 +106,7 @@ def lengths(size: IntArray) -> dict[str, int]:
     known = {
         "HEAD": HEAD,
         "K": k,
+        "K+2": k + 2,
         "HISTORY": HISTORY,
         "G*K": g * k,
         "K*M": k * m,
@@ -137,7 +146,68 @@ def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
     return ints, np.zeros(total["f"])
 
 
-@kernel
+def _view(context, builder, result, array, start, shape):
+    """An array structure of the given shape inside another's memory, without a share in its reference count."""
+    source = context.make_array(array[0])(context, builder, array[1])
+    made = context.make_array(result)(context, builder)
+    bytes_each = context.get_constant(types.intp, 8)
+    strides = [bytes_each]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    items = shape[0]
+    for length in shape[1:]:
+        items = builder.mul(items, length)
+    populate_array(
+        made, builder.gep(source.data, [start]), pack_array(builder, shape), pack_array(builder, strides),
+        bytes_each, None,
+    )  # fmt: skip
+    made.nitems = items
+    return made._getvalue()
+
+
+# Naming the parts of the state by slices would check bounds and count references up and down in every round, which
+# costs more than the round. The caller holds the two arrays for as long as a kernel runs, and no kernel hands a part out.
+
+
+@intrinsic
+def borrowed(typingctx, array):
+    """The same array, without its reference count."""
+    del typingctx
+
+    def codegen(context, builder, signature, args):
+        made = context.make_array(signature.return_type)(context, builder, args[0])
+        made.meminfo = Constant(made.meminfo.type, None)
+        made.parent = Constant(made.parent.type, None)
+        return made._getvalue()
+
+    return array(array), codegen
+
+
+@intrinsic
+def part(typingctx, array, start, length):
+    """``array[start : start + length]``, unchecked."""
+    del typingctx
+    result = types.Array(array.dtype, 1, "C")
+
+    def codegen(context, builder, signature, args):
+        return _view(context, builder, signature.return_type, (signature.args[0], args[0]), args[1], [args[2]])
+
+    return result(array, types.int64, types.int64), codegen
+
+
+@intrinsic
+def rows(typingctx, array, start, count, length):
+    """``count`` rows of ``length`` from ``start`` on, unchecked."""
+    del typingctx
+    result = types.Array(array.dtype, 2, "C")
+
+    def codegen(context, builder, signature, args):
+        return _view(context, builder, signature.return_type, (signature.args[0], args[0]), args[1], list(args[2:]))
+
+    return result(array, types.int64, types.int64, types.int64), codegen
+
+
+@inlined
 def unpack(ints, floats):
     """The parts of the state, by name. The order is that of FIELDS."""
     k, m, g, n = ints[0], ints[1], ints[2], ints[3]
@@ -158,35 +228,36 @@ def unpack(ints, floats):
     f8 = f7 + n
     f9 = f8 + n + m + 2
     return State(
-        ints[:HEAD],
-        ints[HEAD:i0],
-        ints[i0 : i0 + k],
-        ints[i0 + k : i0 + 2 * k],
-        ints[i0 + 2 * k : i0 + 3 * k],
-        ints[i0 + 3 * k : i0 + 4 * k],
-        ints[i0 + 4 * k : i0 + 5 * k],
-        ints[i0 + 5 * k : i1],
-        ints[i1:i2],
-        ints[i2:i3].reshape(g, k),
-        ints[i3:i4].reshape(k, m),
-        ints[i4 : i4 + n],
-        floats[:f0],
-        floats[f0:f1],
-        floats[f1:f2],
-        floats[f2:f3],
-        floats[f3 : f3 + e],
-        floats[f3 + e : f4],
-        floats[f4 : f4 + k],
-        floats[f4 + k : f4 + 2 * k],
-        floats[f4 + 2 * k : f4 + 3 * k],
-        floats[f4 + 3 * k : f4 + 4 * k],
-        floats[f4 + 4 * k : f5],
-        floats[f5:f6].reshape(g, k),
-        floats[f6 : f6 + g],
-        floats[f6 + g : f7],
-        floats[f7:f8],
-        floats[f8:f9],
-        floats[f9 : f9 + n + m + 2],
+        part(ints, 0, HEAD),
+        part(ints, HEAD, HEAD),
+        part(ints, i0, k),
+        part(ints, i0 + k, k),
+        part(ints, i0 + 2 * k, k),
+        part(ints, i0 + 3 * k, k),
+        part(ints, i0 + 4 * k, k),
+        part(ints, i0 + 5 * k, k),
+        part(ints, i1, HISTORY),
+        rows(ints, i2, g, k),
+        rows(ints, i3, k, m),
+        part(ints, i4, n),
+        part(ints, i4 + n, k + 2),
+        part(floats, 0, f0),
+        part(floats, f0, p),
+        part(floats, f1, m),
+        part(floats, f2, r),
+        part(floats, f3, e),
+        part(floats, f3 + e, e),
+        part(floats, f4, k),
+        part(floats, f4 + k, k),
+        part(floats, f4 + 2 * k, k),
+        part(floats, f4 + 3 * k, k),
+        part(floats, f4 + 4 * k, k),
+        rows(floats, f5, g, k),
+        part(floats, f6, g),
+        part(floats, f6 + g, g),
+        part(floats, f7, n),
+        part(floats, f8, n + m + 2),
+        part(floats, f9, n + m + 2),
     )
 
 
@@ -231,6 +302,11 @@ def observe(ints, floats, arm, reward):
             ints[owner + j] = ints[owner + j - 1]
         floats[x + lo] = reward
         ints[owner + lo] = arm
+    elif ints[MODE] == BINARY:
+        one = np.int64(reward == 1.0)  # a coin's result: arithmetic, not a branch to guess
+        if reward != one:
+            return OUTSIDE
+        ints[counts + arm * 2 + one] += 1
     else:
         lo, hi = 0, m - 1
         while lo < hi:
@@ -258,7 +334,7 @@ def observe(ints, floats, arm, reward):
 # ---- estimate → confidence ------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def short_table(s):
     """Whether some arm has more rewards than the table of radii is long."""
     most = 0
@@ -528,7 +604,7 @@ def settle(s, used):
     return chosen
 
 
-@kernel
+@inlined
 def take(s, g):
     """Make grid point g the current mixture."""
     s.clock[CURRENT] = g
@@ -537,7 +613,16 @@ def take(s, g):
     s.clock[DIRTY] = 0
 
 
-@kernel
+@inlined
+def forget_choice(s):
+    """A look during exploration must not count as a choice: the first one is made when exploration ends."""
+    s.clock[CURRENT] = -1
+    s.clock[DIRTY] = 1
+    for i in range(s.nap.size):
+        s.nap[i] = 0
+
+
+@inlined
 def ready(s):
     """Whether every arm has paid at least once; before that no mixture is better than another."""
     least = s.told[0]
@@ -562,6 +647,128 @@ def optimistic_mixture(s):
         s.clock[DIRTY] = 0
     else:
         take(s, settle(s, used))
+    if may_doze(s):
+        doze_off(s, stays_optimistic(s))
+
+
+# Most rewards change nothing. After a look at 0/1 rewards the policy works out up to how many more rewards of each arm
+# the decision is sure to stand, whatever they are, and does not look again before: the same decisions, far less work.
+# ``nap`` holds that number for each arm, then how far to look ahead next time, then until when no arm is due to be
+# explored. More ones raise both ends of an arm's interval, more rewards narrow it, so the extremes are at the ends.
+
+
+@inlined
+def asleep(told, nap):
+    """Whether the decision still stands, whatever came since the last look."""
+    for i in range(told.size):
+        if told[i] > nap[i]:
+            return False
+    return True
+
+
+@kernel
+def may_doze(s):
+    """Whether looking ahead is possible and, after failures, due."""
+    k, room = s.size[ARMS], s.size[RADII]
+    if s.size[MODE] != BINARY or s.knobs[FALLING] == 0.0:
+        return False
+    if s.nap[k] < 1:
+        s.nap[k] += 1
+        return False
+    for i in range(k):
+        if s.told[i] + s.nap[k] >= room:
+            s.nap[k] = max(1, s.nap[k] // 2)
+            return False
+    return True
+
+
+@kernel
+def doze_off(s, stands):
+    """Sleep if the decision stands, and look twice as far next time; else half as far, or not for a while."""
+    k = s.size[ARMS]
+    ahead = s.nap[k]
+    if stands:
+        for i in range(k):
+            s.nap[i] = s.told[i] + ahead
+        s.nap[k] = min(2 * ahead, 1 << 24)
+    else:
+        s.nap[k] = ahead // 2 if ahead > 1 else -15
+
+
+@kernel
+def ends_within(kind, p, r, lower):
+    """An end of an arm's interval around the share p of ones."""
+    if lower:
+        return kl_lower(p, r) if kind == INTERVAL else max(p - r, 0.0)
+    return kl_upper(p, r) if kind == INTERVAL else min(p + r, 1.0)
+
+
+@kernel
+def surely_inside(s, ahead):
+    """For each arm the interval that it will cover after each of the next ``ahead`` rewards: highest lower end, lowest
+    upper end."""
+    k, kind = s.size[ARMS], s.size[KIND]
+    low, high = np.empty(k), np.empty(k)
+    for i in range(k):
+        n, ones = s.told[i] + ahead, s.counts[i, 1]
+        low[i] = ends_within(kind, (ones + ahead) / n, s.radii[n], True)
+        high[i] = ends_within(kind, ones / n, s.radii[n], False)
+    return low, high
+
+
+@kernel
+def maybe_inside(s, ahead):
+    """For each arm the interval that it can cover at most within ``ahead`` rewards."""
+    k, kind = s.size[ARMS], s.size[KIND]
+    low, high = np.empty(k), np.empty(k)
+    for i in range(k):
+        n, ones, r = s.told[i] + ahead, s.counts[i, 1], s.radii[s.told[i]]
+        low[i] = ends_within(kind, ones / n, r, True)
+        high[i] = ends_within(kind, (ones + ahead) / n, r, False)
+    return low, high
+
+
+@kernel
+def shares_within(s, ahead):
+    """For each arm the least and largest share of ones that it can have within ``ahead`` rewards."""
+    k = s.size[ARMS]
+    low, high = np.empty(k), np.empty(k)
+    for i in range(k):
+        n, ones = s.told[i] + ahead, s.counts[i, 1]
+        low[i], high[i] = ones / n, (ones + ahead) / n
+    return low, high
+
+
+@kernel
+def dot(a, x):
+    total = 0.0
+    for i in range(x.size):
+        total += a[i] * x[i]
+    return total
+
+
+SURE = 1e-9  # a lead this large cannot be an accident of rounding
+
+
+@kernel
+def stays_optimistic(s):
+    """Whether the current mixture keeps the largest optimistic value while no arm pays more than ``nap`` times."""
+    ahead, current = s.nap[s.size[ARMS]], s.clock[CURRENT]
+    mine, peak = s.grid[current], s.knobs[PEAK]
+    low, high = surely_inside(s, ahead)
+    left, right = dot(mine, low), dot(mine, high)
+    if left > right:
+        return False
+    sure = h_max(s.h, left, right)
+    if sure >= peak - 0.5 * TIE * max(1.0, abs(peak)):  # nothing can be better
+        return True
+    low, high = maybe_inside(s, ahead)
+    for g in range(s.clock[GRID_USED]):
+        if g != current:
+            rival = h_max(s.h, dot(s.grid[g], low), min(dot(s.grid[g], high), 1.0))
+            if rival > sure - SURE * max(1.0, abs(peak)):
+                return False
+    return True
 
 
 @kernel
@@ -578,7 +785,7 @@ def empirical_mixture(s):
 # ---- mixture → arm --------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def fewest(s):
     """The arm with the fewest pulls (the first of equals)."""
     arm = 0
@@ -588,7 +795,7 @@ def fewest(s):
     return arm
 
 
-@kernel
+@inlined
 def most_behind(s):
     """``eq:UCB_sampling_rule``: the most under-sampled arm, argmax t·a(i) − τ(i)."""
     t = s.clock[ASKED]
@@ -600,15 +807,23 @@ def most_behind(s):
     return arm
 
 
-@kernel
+@inlined
 def explore_or_track(s):
     """``eq:any_sampling_rule``: an under-explored arm (the set E_t) if there is one, else the most behind."""
+    k, t = s.size[ARMS], s.clock[ASKED]
+    if t < s.nap[k + 1]:
+        return most_behind(s)
     arm = fewest(s)
-    enough = math.ceil((s.clock[ASKED] / s.size[ARMS]) ** (1.0 / (1.0 + s.knobs[XI])))
-    return arm if s.pulls[arm] <= enough else most_behind(s)
+    enough = math.ceil((t / k) ** (1.0 / (1.0 + s.knobs[XI])))
+    if s.pulls[arm] <= enough:
+        return arm
+    # Pulls only grow: no arm is due before the root reaches what the fewest have.
+    due = k * float(s.pulls[arm] - 1) ** (1.0 + s.knobs[XI]) * (1.0 - 1e-9) - 1.0
+    s.nap[k + 1] = int(min(due, 1e15))
+    return most_behind(s)
 
 
-@kernel
+@inlined
 def pull(s, arm):
     """Count the pull now, whether or not its reward ever comes."""
     s.pulls[arm] += 1

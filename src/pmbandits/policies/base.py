@@ -19,7 +19,7 @@ from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS, NAMES
 from pmbandits.estimates import ArmEstimate
-from pmbandits.metrics._kernels import pack
+from pmbandits.metrics._kernels import h_max, pack
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
 from pmbandits.simplex import grid_size
@@ -172,6 +172,7 @@ class Policy(ABC):
         size[st.BOUNDED] = int(np.isfinite(support.width))
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
+        self._steady = _is_steady(metric)
         if isinstance(support, (Binary, Finite)):
             self._derived["points"] = support.atoms
         self._fill_derived()
@@ -185,6 +186,7 @@ class Policy(ABC):
             st.HIGH: support.hi,
             st.LIPSCHITZ: lipschitz,
             st.SEED: self.seed,
+            st.PEAK: h_max(packed, 0.0, 1.0),
             st.PLAIN: float(setup.confidence is not None and setup.confidence.name == "paper"),
             **setup.knobs,
         }
@@ -200,6 +202,12 @@ class Policy(ABC):
             fields[name][:] = content
         if self.confidence is not None:
             fields["radii"][:] = self.confidence.radius(np.arange(fields["radii"].size))
+            self._falling = bool(np.all(np.diff(fields["radii"][1:]) <= 0.0))
+            self._note_radii()
+
+    def _note_radii(self) -> None:
+        """Whether the policy may look ahead: see ``nap`` in the state."""
+        self._view("knobs")[st.FALLING] = float(self._steady and self._falling)
 
     def _resize(self, **sizes: int) -> None:
         """Move to larger arrays; everything keeps its value."""
@@ -453,6 +461,12 @@ def probability(delta: float | None) -> float | None:
 def known_set(confidence: Any) -> Any:
     """A confidence set by a name that exists, or an object."""
     return _check.choice("confidence", confidence, NAMES) if isinstance(confidence, str) else confidence
+
+
+def _is_steady(metric: Distortion) -> bool:
+    """Whether rounding of a probability cannot move h by more than the policies' margins."""
+    modulus = metric._modulus()
+    return not isinstance(modulus, str) and modulus[0] >= 0.5
 
 
 def _interval(mean: float, radius: float) -> tuple[float, float]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits.metrics._kernels import h_max, h_min
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, DIRTY, EXPLORE, GRID_USED, GROW, HOLDER_C, HOLDER_Q
+from pmbandits.policies._state import ASKED, CURRENT, DIRTY, EXPLORE, GRID_USED, GROW, HOLDER_C, HOLDER_Q, PLAIN
 from pmbandits.policies.base import Setup
 from pmbandits.policies.ucb import PMUCB
 from pmbandits.supports import Support
@@ -34,17 +35,49 @@ def bonus_mixture(s: Any) -> None:
             bonus += far if q == 1.0 else far**q
         s.index[g] = s.value[g] + s.knobs[HOLDER_C] * bonus
     st.take(s, st.settle(s, s.clock[GRID_USED]))
+    if st.may_doze(s):
+        st.doze_off(s, stays(s))
+
+
+@kernel
+def stays(s: Any) -> bool:
+    """Whether the current mixture keeps the largest index while no arm pays more than ``nap`` times."""
+    k, current, q, c = s.size[0], s.clock[CURRENT], s.knobs[HOLDER_Q], s.knobs[HOLDER_C]
+    ahead = s.nap[k]
+    share = st.shares_within(s, ahead)
+    least, most = np.empty(k), np.empty(k)  # of each arm's radius
+    if s.knobs[PLAIN] == 1.0:
+        for i in range(k):
+            least[i], most[i] = s.radii[s.told[i] + ahead], s.radii[s.told[i]]
+    else:
+        sure, maybe = st.surely_inside(s, ahead), st.maybe_inside(s, ahead)
+        for i in range(k):
+            least[i] = max(sure[1][i] - share[1][i], share[0][i] - sure[0][i], 0.0)
+            most[i] = max(maybe[1][i] - share[0][i], share[1][i] - maybe[0][i])
+    mine = s.grid[current]
+    worst = h_min(s.h, st.dot(mine, share[0]), min(st.dot(mine, share[1]), 1.0))
+    for i in range(k):
+        worst += c * (mine[i] * least[i]) ** q
+    for g in range(s.clock[GRID_USED]):
+        if g != current:
+            a = s.grid[g]
+            best = h_max(s.h, st.dot(a, share[0]), min(st.dot(a, share[1]), 1.0))
+            for i in range(k):
+                best += c * (a[i] * most[i]) ** q
+            if best > worst - st.SURE * max(1.0, abs(worst)):
+                return False
+    return True
 
 
 @kernel
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     """Algorithm 3 (``algorithm:UCB-M``)."""
     s = st.unpack(ints, floats)
-    if st.short_table(s):
-        return GROW
     if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):  # line 2
         return st.pull(s, st.fewest(s))
-    if s.clock[DIRTY] == 1:  # lines 6–7
+    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):  # lines 6–7
+        if st.short_table(s):
+            return GROW
         bonus_mixture(s)
     return st.pull(s, st.most_behind(s))  # line 5
 
@@ -52,8 +85,10 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1:
+    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
         bonus_mixture(s)
+        if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
+            st.forget_choice(s)
 
 
 class CEUCB(PMUCB):

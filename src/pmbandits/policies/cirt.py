@@ -10,6 +10,7 @@ import numpy as np
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits.metrics._kernels import h_max, h_min
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
@@ -26,6 +27,7 @@ from pmbandits.policies._state import (
     PESSIMISTIC,
     PHASE,
     PHASES,
+    SURE,
     TIE,
     TOLERANCE,
     TRACKING,
@@ -144,10 +146,11 @@ def lead(s: Any) -> None:
 
 
 @kernel
-def phase_is_over(s: Any) -> bool:
-    """``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept.
+def still_alive(s: Any) -> int:
+    """A candidate that keeps the phase from ending, or −1: the phase is over.
 
-    A candidate outside the box is also let go when it cannot be better than the leader by more than the tolerance.
+    ``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept. A candidate
+    outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
     leader, k = s.clock[CURRENT], s.size[0]
     if s.size[MODE] == BINARY:
@@ -170,7 +173,29 @@ def phase_is_over(s: Any) -> bool:
         else:
             best = st.bound(s, s.grid[g], OPTIMISTIC)
         if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
-            return False
+            return g
+    return -1
+
+
+@kernel
+def stays(s: Any, witness: int) -> bool:
+    """Whether leader and witness stay what they are while no arm pays more than ``nap`` times."""
+    ahead, leader = s.nap[s.size[0]], s.clock[CURRENT]
+    mine, other = s.grid[leader], s.grid[witness]
+    low, high = st.surely_inside(s, ahead)
+    left, right = st.dot(mine, low), st.dot(mine, high)
+    near, far = st.dot(other, low), st.dot(other, high)
+    if left > right or near > far:
+        return False
+    if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.knobs[TOLERANCE] + SURE:
+        return False
+    low, high = st.shares_within(s, ahead)
+    worst = h_min(s.h, st.dot(mine, low), min(st.dot(mine, high), 1.0))
+    for g in range(s.clock[GRID_USED]):
+        if g != leader:
+            best = h_max(s.h, st.dot(s.grid[g], low), min(st.dot(s.grid[g], high), 1.0))
+            if best > worst - SURE * max(1.0, abs(worst)):
+                return False
     return True
 
 
@@ -181,7 +206,10 @@ def refine(s: Any) -> None:
         return
     st.refresh(s)
     lead(s)
-    if not phase_is_over(s):
+    witness = still_alive(s)
+    if witness >= 0:
+        if st.may_doze(s):
+            st.doze_off(s, stays(s, witness))
         return
     leader, phase = s.clock[CURRENT], s.clock[PHASE]
     s.ends[phase - 1] = s.clock[ASKED]
@@ -201,9 +229,9 @@ def refine(s: Any) -> None:
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     """Algorithm 4 (``algorithm:anytime``)."""
     s = st.unpack(ints, floats)
-    if st.short_table(s):
-        return GROW
-    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1:
+    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
+        if st.short_table(s):
+            return GROW
         refine(s)
     return st.pull(s, st.explore_or_track(s))
 
@@ -211,7 +239,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
-    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1:
+    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
         refine(s)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits._compile import inlined, kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ASKED, COMMITTED, DIRTY, EXPLORE, HORIZON
@@ -23,7 +23,7 @@ def _update(s: Any) -> None:
         st.empirical_mixture(s)
 
 
-@kernel
+@inlined
 def _select(s: Any) -> int:
     """Algorithm 1 (``algorithm:PM-ETC-M-Alg``)."""
     k, t = s.size[0], s.clock[ASKED]

@@ -19,9 +19,9 @@ from pmbandits.supports import Support
 @kernel
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     s = st.unpack(ints, floats)
-    if st.short_table(s):
-        return GROW
-    if s.clock[DIRTY] == 1:
+    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
+        if st.short_table(s):
+            return GROW
         st.optimistic_mixture(s)
     return st.pull(s, st.explore_or_track(s))
 

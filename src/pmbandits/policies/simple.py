@@ -74,11 +74,12 @@ def choose_ucb1(ints: st.IntArray, floats: FloatArray) -> int:
     if t < k:
         return st.pull(s, st.fewest(s))
     arm, best = 0, -np.inf
+    level = 8.0 * math.log(t)
     for i in range(k):
         n = s.told[i]
         index = np.inf
         if n > 0:
-            index = s.sums[i] / n + s.knobs[SIGMA] * math.sqrt(8.0 * math.log(t) / n)
+            index = s.sums[i] / n + s.knobs[SIGMA] * math.sqrt(level / n)
         # An arm that waits for its first reward is asked again only when no other has a larger lag.
         if index > best or (index == best and s.pulls[i] < s.pulls[arm]):
             arm, best = i, index

@@ -20,11 +20,11 @@ from pmbandits.supports import Support
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     """Algorithm 2 (``algorithm:B-UCB-M``)."""
     s = st.unpack(ints, floats)
-    if st.short_table(s):
-        return GROW
     if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):  # line 2: sample each arm N(ρ, ε) times
         return st.pull(s, st.fewest(s))
-    if s.clock[DIRTY] == 1:  # lines 6–8: estimates, confidence sets, optimistic mixture
+    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):  # lines 6–8: estimates, sets, optimistic mixture
+        if st.short_table(s):
+            return GROW
         st.optimistic_mixture(s)
     return st.pull(s, st.most_behind(s))  # line 5, eq:UCB_sampling_rule
 
@@ -32,8 +32,10 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1:
+    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
         st.optimistic_mixture(s)
+        if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
+            st.forget_choice(s)
 
 
 class PMUCB(Policy):

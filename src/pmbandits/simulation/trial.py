@@ -1,0 +1,98 @@
+"""One trial of one policy: the policy's own compiled step in a compiled loop."""
+
+from __future__ import annotations
+
+import time
+import types
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray
+from pmbandits._compile import kernel
+from pmbandits.arms import Bandit
+from pmbandits.policies import _state as st
+from pmbandits.policies.base import Policy
+from pmbandits.simulation import _kernels as kernels
+from pmbandits.simulation.rewards import Stream, policy_seed
+
+# Large, and either constant or of no meaning before the first reward.
+_KEPT = {"size", "h", "points", "radii", "table", "envelope", "x", "owner", "curve", "width"}
+
+
+@cache
+def _player(choose: Any, update: Any) -> Any:
+    """The loop with a policy's step in the place of ``choose`` and ``update``.
+
+    A function handed over as an argument would never be found in the disk cache; one that is a global of the loop's
+    own is. The name in the cache says whose it is. Steps from outside this package are compiled anew in each process:
+    nothing tells when their helpers change.
+    """
+    whose = [f"{f.py_func.__module__.rpartition('.')[2]}_{f.py_func.__name__}" for f in (choose, update)]
+    name = f"play_{'_'.join(whose)}"
+    loop = types.FunctionType(kernels.play.__code__, {**vars(kernels), "choose": choose, "update": update}, name)
+    loop.__qualname__, loop.__module__ = name, kernels.__name__
+    if all(f.py_func.__module__.startswith("pmbandits.") for f in (choose, update)):
+        return kernel(loop)
+    import numba
+
+    return numba.njit(nogil=True, error_model="numpy")(loop)
+
+
+class Outcome(NamedTuple):
+    """What one trial left behind at each checkpoint."""
+
+    pulls: NDArray[np.int64]
+    mixture: FloatArray
+    ends: NDArray[np.int64]
+    seconds: float
+
+
+class Player:
+    """Plays trials of one policy, one after the other, always from the policy's state as given."""
+
+    def __init__(self, policy: Policy, bandit: Bandit, seed: int, checkpoints: NDArray[np.int64]) -> None:
+        self.policy = policy._twin()
+        self.first = {
+            name: field.copy()
+            for name, field in st.views(self.policy._ints, self.policy._floats).items()
+            if name not in _KEPT
+        }
+        self.stream, self.seed, self.checkpoints = Stream(bandit, seed), seed, checkpoints
+        self.loop = _player(type(policy)._choose, type(policy)._update)
+
+    def play(self, trial: int) -> Outcome:
+        """The trial of this number."""
+        start = time.perf_counter()
+        policy, stream = self.policy, self.stream
+        fields = st.views(policy._ints, policy._floats)
+        for name, content in self.first.items():
+            fields[name][:] = content
+        if policy.confidence is not None:  # whether radii fall was found for the table as it is now
+            policy._note_radii()
+        fields["knobs"][st.SEED] = policy_seed(self.seed, trial, policy.seed)
+        stream.start(trial)
+        rows, k = self.checkpoints.size, policy.n_arms
+        cursor = np.array([-1, 0], dtype=np.int64)
+        pulls, mixture = np.zeros((rows, k), dtype=np.int64), np.zeros((rows, k))
+        ends = np.zeros((rows, st.HISTORY), dtype=np.int64)
+        while True:
+            status = self.loop(
+                policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture, ends
+            )
+            if status == kernels.DONE:
+                break
+            if status == kernels.NEEDS_RADII:
+                policy._grow_radii()
+            elif status == kernels.NEEDS_ROOM:
+                policy._grow_room()
+            elif status == kernels.NEEDS_BLOCK:
+                stream.refill(int(cursor[kernels.WAITING]))
+            else:
+                arm = int(cursor[kernels.WAITING])
+                raise ValueError(
+                    f"{policy.names[arm]} paid a reward outside the support {policy.support!r}; declare a wider one."
+                )
+        return Outcome(pulls, mixture, ends, time.perf_counter() - start)
