@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pmbandits import simulation, theory
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, gaps, oracle
     from pmbandits.metrics import (
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         WangTransform,
         metric,
     )
-    from pmbandits.plots import plot_mixture
+    from pmbandits.plots import plot_mixture, plot_regret
     from pmbandits.policies import (
         CEUCB,
         CIRT,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         load,
     )
     from pmbandits.simplex import etc_grid, grid_size, ucb_grid
+    from pmbandits.simulation import Run, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
 __version__ = "0.1.0"
@@ -79,7 +81,7 @@ _ROOMS = {
         "metric",
     ),
     "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
-    "pmbandits.plots": ("plot_mixture",),
+    "pmbandits.plots": ("plot_mixture", "plot_regret"),
     "pmbandits.policies": (
         "CEUCB",
         "CIRT",
@@ -93,8 +95,10 @@ _ROOMS = {
         "load",
     ),
     "pmbandits.simplex": ("etc_grid", "grid_size", "ucb_grid"),
+    "pmbandits.simulation": ("Run", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
 }
+_SUBMODULES = ("simulation", "theory")
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
@@ -127,6 +131,7 @@ __all__ = [
     "Policy",
     "Quadratic",
     "Real",
+    "Run",
     "SolitaryArm",
     "Support",
     "TsallisPastEntropy",
@@ -142,6 +147,10 @@ __all__ = [
     "metric",
     "oracle",
     "plot_mixture",
+    "plot_regret",
+    "simulate",
+    "simulation",
+    "theory",
     "ucb_grid",
     "utility",
     "wasserstein_constant",
@@ -149,6 +158,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"pmbandits.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value  # the next use finds it here
@@ -157,4 +168,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_SUBMODULES})

@@ -115,6 +115,28 @@ class Bandit:
             rewards[mine] = law.sample(int(mine.sum()), generator)
         return arms, rewards
 
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description of the arms.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Bandit.bernoulli([0.4]).to_dict()["arms"]
+        [{'bernoulli': 0.4}]
+        """
+        support = None if self.support is None else self.support.to_dict()
+        return {"arms": [_law_to_dict(law) for law in self.laws], "names": list(self.names), "support": support}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Bandit:
+        """The bandit that :meth:`to_dict` described.
+
+        >>> import pmbandits as pmb
+        >>> bandit = pmb.Bandit.bernoulli([0.4, 0.9])
+        >>> pmb.Bandit.from_dict(bandit.to_dict())
+        Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
+        """
+        support = None if data.get("support") is None else Support.from_dict(data["support"])
+        return cls([_law_from_dict(arm) for arm in data["arms"]], data.get("names"), support=support)
+
     def __repr__(self) -> str:
         parts = [f"{name}: {law.describe()}" for name, law in zip(self.names, self.laws, strict=True)]
         if len(parts) > 6:
@@ -192,6 +214,33 @@ def _law(arm: Any, name: str) -> Law:
     if isinstance(arm, Atoms) or _laws.is_distribution(arm) or hasattr(arm, "xk"):
         return _laws.as_law(arm, name=name)
     return _laws.from_sample(arm, name=f"the sample of {name}")
+
+
+def _law_to_dict(law: Law) -> dict[str, Any]:
+    if isinstance(law, Atoms):
+        if law.x.size == 2 and law.lo == 0.0 and law.hi == 1.0:
+            return {"bernoulli": float(law.p[1])}
+        return {"points": law.x.tolist(), "probabilities": law.p.tolist()}
+    if isinstance(law, Scipy):
+        shapes, loc, scale = law.frozen.dist._parse_args(*law.frozen.args, **law.frozen.kwds)
+        numbers = [float(x) for x in (*shapes, loc, *([] if law.lattice else [scale]))]
+        return {"scipy": law.frozen.dist.name, "parameters": numbers}
+    raise TypeError(f"{law.describe()} cannot be written down.")
+
+
+def _law_from_dict(data: Mapping[str, Any]) -> Any:
+    if "bernoulli" in data:
+        return _laws.bernoulli(_check.within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0))
+    if "points" in data:
+        x = _check.numbers("points", data["points"])
+        p = _check.numbers("probabilities", data["probabilities"])
+        return Atoms(x, p)
+    import scipy.stats as st
+
+    family = getattr(st, str(data.get("scipy")), None)
+    if not isinstance(family, (st.rv_continuous, st.rv_discrete)):
+        raise ValueError(f"scipy.stats has no distribution {data.get('scipy')!r}; the bandit cannot be made again.")
+    return family(*data["parameters"])
 
 
 def _infer(laws: Sequence[Law]) -> Support | None:

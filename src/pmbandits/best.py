@@ -154,6 +154,16 @@ def utilities(metric: Distortion, bandit: Bandit, grid: FloatArray) -> FloatArra
     return _utilities(metric, list(bandit.laws), grid)
 
 
+def scorer(metric: Distortion, bandit: Bandit) -> Callable[[FloatArray], FloatArray]:
+    """V of many mixtures, again and again: what does not depend on the mixtures is worked out once."""
+    laws = list(bandit.laws)
+    if _has_corners(metric, laws):
+        return lambda grid: _utilities(metric, laws, grid)
+    laid = _lay(metric, laws, [])
+    matrix = np.concatenate(laid.rows(list(range(laid.n_arms))), axis=1)
+    return lambda grid: _values_of_matrix(metric, laid, matrix, grid)
+
+
 def _utilities(metric: Distortion, laws: list[Law], grid: FloatArray) -> FloatArray:
     if not _has_corners(metric, laws):
         return _values(metric, _lay(metric, laws, []), grid)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from pmbandits.simplex import etc_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from pmbandits.simulation.run import Run
 
 # Okabe and Ito's palette; the order also falls from dark to light, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -57,6 +61,89 @@ def plot_mixture(metric: Distortion, bandit: Bandit, ax: Axes | None = None, *, 
         draw(metric, bandit, best, ax)
         ax.set_title(title if title is not None else f"{metric!r}", pad=16 if bandit.n_arms == 3 else 6)
     return ax
+
+
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
+_MARKS = ("o", "s", "^", "D", "v", "P")
+
+
+def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Regret of every policy against rounds, on log axes: the mean, with a band of one standard error.
+
+    A policy that was run for several horizons is drawn as points with error bars, one for each horizon.
+
+    Parameters
+    ----------
+    run : what :func:`simulate` returned.
+    ax : where to draw; default a new figure.
+    title : default names the metric and the arms.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pmbandits as pmb
+    >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 500, trials=5)
+    >>> pmb.plot_regret(run).get_xscale()
+    'log'
+    """
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(STYLE):
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.6, 3.8))
+        looks = zip(cycle(COLOURS), cycle(_DASHES), cycle(_MARKS), strict=False)
+        lowest = np.inf
+        for label, (colour, dash, mark) in zip(run.policies, looks, strict=False):
+            horizons = run.horizons(label)
+            if len(horizons) > 1:
+                t = np.array(horizons)
+                ends = [run.regret(label, h)[1][:, -1] for h in horizons]
+                mean, error = (np.array(x) for x in zip(*(_mean_and_error(e[:, None]) for e in ends), strict=True))
+                mean, error = mean[:, 0], error[:, 0]
+                bars = np.stack((np.minimum(error, mean * (1.0 - 1e-3)), error)).clip(min=0.0)
+                ax.errorbar(t, _positive(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
+                            lw=1.4, label=label)  # fmt: skip
+            else:
+                t, regret = run.regret(label)
+                mean, error = _mean_and_error(regret)
+                ax.plot(t, _positive(mean), color=colour, ls=dash, lw=1.8, label=label)
+                low = np.maximum(mean - error, mean * 1e-1)
+                ax.fill_between(t, _positive(low), _positive(mean + error), color=colour, alpha=0.2, lw=0.0)
+            lowest = min(lowest, float(np.nanmin(_positive(mean), initial=np.inf)))
+        ax.set_xscale("log")
+        if np.isfinite(lowest):
+            ax.set_yscale("log")
+        ax.set_xlabel("rounds")
+        ax.set_ylabel("regret per round")
+        ax.grid(which="major", color="0.9", lw=0.6)
+        ax.set_axisbelow(True)
+        ax.legend(fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        trials = len(run.trials)
+        ax.set_title(title if title is not None else f"{run.spec['metric_text']}, {trials} trials")
+    return ax
+
+
+def save(ax: Axes, path: Path) -> None:
+    """Write the figure to a file, in the library's style."""
+    import matplotlib.pyplot as plt
+
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    path = path if path.suffix else path.with_suffix(".png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with plt.rc_context(STYLE):
+        figure.savefig(path)
+
+
+def _mean_and_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    n = values.shape[0]
+    error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(values.shape[1])
+    return values.mean(axis=0), error
+
+
+def _positive(values: FloatArray) -> FloatArray:
+    """Log axes show only what is above 0 (and above rounding)."""
+    return np.where(values > 1e-15, values, np.nan)
 
 
 def _share(best: Best) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import inlined, kernel
-from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
+from pmbandits.confidence._kernels import CONCAVE, ball_value, kl_lower, kl_upper
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
 
@@ -93,7 +93,7 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("curve", "f", "N+M+2"),
     ("width", "f", "N+M+2"),
 )
-State = namedtuple("State", [name for name, _, _ in FIELDS])  # type: ignore[misc]
+State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
 DERIVED = ("radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap")
 
@@ -258,7 +258,18 @@ def unpack(ints, floats):
         part(floats, f7, n),
         part(floats, f8, n + m + 2),
         part(floats, f9, n + m + 2),
+        (ints, floats),
     )
+
+
+@inlined
+def parts(whole):
+    """The parts of the state from the pair of its arrays.
+
+    Small kernels take the named parts ``s`` and are written into their callers. The others take ``s.whole`` and name
+    what they need again, which costs nothing: handing over thirty arrays would cost more than most of their work.
+    """
+    return unpack(whole[0], whole[1])
 
 
 # ---- reward → estimate ----------------------------------------------------------------------------------
@@ -344,13 +355,15 @@ def short_table(s):
 
 
 @kernel
-def share_of_ones(s, i):
+def share_of_ones(whole, i):
+    s = parts(whole)
     return s.counts[i, 1] / s.told[i] if s.told[i] > 0 else 0.0
 
 
 @kernel
-def refresh(s):
+def refresh(whole):
     """Bring the arms' confidence sets up to date; only arms with new rewards cost anything."""
+    s = parts(whole)
     for i in range(s.size[ARMS]):
         if s.told[i] == s.seen[i] and s.seen[i] > 0:
             continue
@@ -361,7 +374,7 @@ def refresh(s):
             if s.told[i] == 0:
                 s.lower[i], s.upper[i] = 0.0, 1.0
                 continue
-            p = share_of_ones(s, i)
+            p = share_of_ones(s.whole, i)
             if s.size[KIND] == INTERVAL:
                 s.lower[i], s.upper[i] = kl_lower(p, r), kl_upper(p, r)
             else:
@@ -420,11 +433,12 @@ def binary_bound(h, a, lower, upper, what):
 
 
 @kernel
-def sweep(s, a, what):
+def sweep(whole, a, what):
     """U_h of the mixture of empirical laws, or its largest or smallest value in the bands: one pass over the cells.
 
     An arm without rewards counts as sure to pay the least; its band is everything.
     """
+    s = parts(whole)
     k, bounded = s.size[ARMS], s.size[BOUNDED] == 1
     finite = s.size[MODE] == FINITE
     cells = s.size[ATOMS] if finite else s.clock[REWARDS]
@@ -478,16 +492,18 @@ def sweep(s, a, what):
 
 
 @kernel
-def utility(s, a):
+def utility(whole, a):
     """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
+    s = parts(whole)
     if s.size[MODE] == BINARY:
         return h_value(s.h, survival(a, s.counts[:, 1], s.told, inverses(s.told)))
-    return sweep(s, a, EMPIRICAL)
+    return sweep(s.whole, a, EMPIRICAL)
 
 
 @kernel
-def lay(s, a):
+def lay(whole, a):
     """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
+    s = parts(whole)
     k = s.size[ARMS]
     finite = s.size[MODE] == FINITE
     points = s.size[ATOMS] if finite else s.clock[REWARDS]
@@ -515,25 +531,26 @@ def lay(s, a):
 
 
 @kernel
-def bound(s, a, what):
+def bound(whole, a, what):
     """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
 
     Intervals: exact. Bands: exact for one arm; for several a bound (each arm's own curve must fall too, which the
     mixture's cells do not see). Balls: of the pooled radius, a bound within some per cent of the arms' own.
     """
+    s = parts(whole)
     k = s.size[ARMS]
     if s.size[MODE] == BINARY:
         return binary_bound(s.h, a, s.lower, s.upper, what)
     if s.size[KIND] == BAND:
-        return sweep(s, a, what)
+        return sweep(s.whole, a, what)
     pooled = 0.0
     for i in range(k):
         if a[i] > 0.0:
             pooled += a[i] * s.radius[i]
     sign = 1.0 if what == OPTIMISTIC else -1.0
     if s.size[BOUNDED] == 0:
-        return sweep(s, a, EMPIRICAL) + sign * s.knobs[LIPSCHITZ] * pooled
-    cells = lay(s, a)
+        return sweep(s.whole, a, EMPIRICAL) + sign * s.knobs[LIPSCHITZ] * pooled
+    cells = lay(s.whole, a)
     inside = ball_value(s.h, sign, s.size[SHAPE], s.curve, s.width, cells, pooled, s.table, s.envelope)
     return s.knobs[LOW] * h_value(s.h, 1.0) + sign * inside
 
@@ -542,17 +559,18 @@ def bound(s, a, what):
 def bounds(ints, floats, a):
     """Pessimistic, empirical and optimistic value of a mixture."""
     s = unpack(ints, floats)
-    refresh(s)
-    return bound(s, a, PESSIMISTIC), utility(s, a), bound(s, a, OPTIMISTIC)
+    refresh(s.whole)
+    return bound(s.whole, a, PESSIMISTIC), utility(s.whole, a), bound(s.whole, a, OPTIMISTIC)
 
 
 @kernel
-def wasserstein_radius(s, i):
+def wasserstein_radius(whole, i):
     """How far, in W1, arm i's law may be from its rewards."""
+    s = parts(whole)
     if s.size[MODE] == BINARY:
         if s.knobs[PLAIN] == 1.0:  # the paper's bonus to the letter: not cut off at the ends of [0, 1]
             return s.radius[i]
-        p = share_of_ones(s, i)
+        p = share_of_ones(s.whole, i)
         return max(s.upper[i] - p, p - s.lower[i])
     width = s.knobs[HIGH] - s.knobs[LOW]
     if s.told[i] == 0:
@@ -564,15 +582,16 @@ def wasserstein_radius(s, i):
 
 
 @kernel
-def utilities(s):
+def utilities(whole):
     """The empirical utility of every grid point, into ``value``."""
+    s = parts(whole)
     if s.size[MODE] == BINARY:
         ones, inverse = s.counts[:, 1], inverses(s.told)
         for g in range(s.clock[GRID_USED]):
             s.value[g] = h_value(s.h, survival(s.grid[g], ones, s.told, inverse))
     else:
         for g in range(s.clock[GRID_USED]):
-            s.value[g] = sweep(s, s.grid[g], EMPIRICAL)
+            s.value[g] = sweep(s.whole, s.grid[g], EMPIRICAL)
 
 
 @kernel
@@ -586,8 +605,9 @@ def still_best(index, used, before):
 
 
 @kernel
-def settle(s, used):
+def settle(whole, used):
     """Which grid point to take: the largest index; tied, the previous one; else the highest utility; else the first."""
+    s = parts(whole)
     before = s.clock[CURRENT]
     if still_best(s.index, used, before):
         return before
@@ -598,7 +618,7 @@ def settle(s, used):
     chosen, best = -1, -np.inf
     for g in range(used):
         if s.index[g] >= top - slack:
-            value = utility(s, s.grid[g])
+            value = utility(s.whole, s.grid[g])
             if chosen < 0 or value > best + TIE * max(1.0, abs(best)):
                 chosen, best = g, value
     return chosen
@@ -632,23 +652,24 @@ def ready(s):
 
 
 @kernel
-def optimistic_mixture(s):
+def optimistic_mixture(whole):
     """``eq:UCB_alpha``: the mixture whose best possible utility is the largest."""
+    s = parts(whole)
     if not ready(s):
         return
-    refresh(s)
+    refresh(s.whole)
     used = s.clock[GRID_USED]
     if s.size[MODE] == BINARY:
         binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
     else:
         for g in range(used):
-            s.index[g] = bound(s, s.grid[g], OPTIMISTIC)
+            s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
     if still_best(s.index, used, s.clock[CURRENT]):
         s.clock[DIRTY] = 0
     else:
-        take(s, settle(s, used))
-    if may_doze(s):
-        doze_off(s, stays_optimistic(s))
+        take(s, settle(s.whole, used))
+    if may_doze(s.whole):
+        doze_off(s.whole, stays_optimistic(s.whole))
 
 
 # Most rewards change nothing. After a look at 0/1 rewards the policy works out up to how many more rewards of each arm
@@ -666,25 +687,30 @@ def asleep(told, nap):
     return True
 
 
+SHORTEST_NAP = 4  # less than that is not worth the look ahead
+
+
 @kernel
-def may_doze(s):
+def may_doze(whole):
     """Whether looking ahead is possible and, after failures, due."""
+    s = parts(whole)
     k, room = s.size[ARMS], s.size[RADII]
     if s.size[MODE] != BINARY or s.knobs[FALLING] == 0.0:
         return False
-    if s.nap[k] < 1:
+    if s.nap[k] < SHORTEST_NAP:
         s.nap[k] += 1
         return False
     for i in range(k):
         if s.told[i] + s.nap[k] >= room:
-            s.nap[k] = max(1, s.nap[k] // 2)
+            s.nap[k] = max(SHORTEST_NAP, s.nap[k] // 2)
             return False
     return True
 
 
 @kernel
-def doze_off(s, stands):
+def doze_off(whole, stands):
     """Sleep if the decision stands, and look twice as far next time; else half as far, or not for a while."""
+    s = parts(whole)
     k = s.size[ARMS]
     ahead = s.nap[k]
     if stands:
@@ -692,7 +718,7 @@ def doze_off(s, stands):
             s.nap[i] = s.told[i] + ahead
         s.nap[k] = min(2 * ahead, 1 << 24)
     else:
-        s.nap[k] = ahead // 2 if ahead > 1 else -15
+        s.nap[k] = ahead // 2 if ahead >= 2 * SHORTEST_NAP else SHORTEST_NAP - 32
 
 
 @kernel
@@ -704,9 +730,10 @@ def ends_within(kind, p, r, lower):
 
 
 @kernel
-def surely_inside(s, ahead):
+def surely_inside(whole, ahead):
     """For each arm the interval that it will cover after each of the next ``ahead`` rewards: highest lower end, lowest
     upper end."""
+    s = parts(whole)
     k, kind = s.size[ARMS], s.size[KIND]
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
@@ -717,8 +744,9 @@ def surely_inside(s, ahead):
 
 
 @kernel
-def maybe_inside(s, ahead):
+def maybe_inside(whole, ahead):
     """For each arm the interval that it can cover at most within ``ahead`` rewards."""
+    s = parts(whole)
     k, kind = s.size[ARMS], s.size[KIND]
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
@@ -729,8 +757,9 @@ def maybe_inside(s, ahead):
 
 
 @kernel
-def shares_within(s, ahead):
+def shares_within(whole, ahead):
     """For each arm the least and largest share of ones that it can have within ``ahead`` rewards."""
+    s = parts(whole)
     k = s.size[ARMS]
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
@@ -747,22 +776,50 @@ def dot(a, x):
     return total
 
 
+@kernel
+def least_lead(h, shape, mine, other, low, high):
+    """A lower bound on h(mine·p) − h(other·p) while each p lies between ``low`` and ``high``.
+
+    Concave h: with x = other·p and x + e = mine·p, h(x + e) − h(x) falls in x where e > 0 and rises where e < 0, and
+    is concave in e. So it is least at ends; and e varies little between mixtures that are near each other.
+    """
+    x_low, x_high, e_low, e_high = 0.0, 0.0, 0.0, 0.0
+    for i in range(low.size):
+        x_low += other[i] * low[i]
+        x_high += other[i] * high[i]
+        d = mine[i] - other[i]
+        e_low += d * (low[i] if d > 0.0 else high[i])
+        e_high += d * (high[i] if d > 0.0 else low[i])
+    x_high = min(x_high, 1.0)
+    if shape == CONCAVE and x_high + e_high <= 1.0 and x_low + e_low >= 0.0:
+        least = 0.0 if e_low < 0.0 < e_high else np.inf
+        for e in (e_low, e_high):
+            x = x_high if e >= 0.0 else x_low
+            if x + e >= 0.0 and x + e <= 1.0:
+                least = min(least, h_value(h, x + e) - h_value(h, x))
+            else:
+                return -np.inf
+        return least
+    return h_min(h, dot(mine, low), min(dot(mine, high), 1.0)) - h_max(h, x_low, x_high)
+
+
 SURE = 1e-9  # a lead this large cannot be an accident of rounding
 
 
 @kernel
-def stays_optimistic(s):
+def stays_optimistic(whole):
     """Whether the current mixture keeps the largest optimistic value while no arm pays more than ``nap`` times."""
+    s = parts(whole)
     ahead, current = s.nap[s.size[ARMS]], s.clock[CURRENT]
     mine, peak = s.grid[current], s.knobs[PEAK]
-    low, high = surely_inside(s, ahead)
+    low, high = surely_inside(s.whole, ahead)
     left, right = dot(mine, low), dot(mine, high)
     if left > right:
         return False
     sure = h_max(s.h, left, right)
     if sure >= peak - 0.5 * TIE * max(1.0, abs(peak)):  # nothing can be better
         return True
-    low, high = maybe_inside(s, ahead)
+    low, high = maybe_inside(s.whole, ahead)
     for g in range(s.clock[GRID_USED]):
         if g != current:
             rival = h_max(s.h, dot(s.grid[g], low), min(dot(s.grid[g], high), 1.0))
@@ -772,9 +829,10 @@ def stays_optimistic(s):
 
 
 @kernel
-def empirical_mixture(s):
+def empirical_mixture(whole):
     """``eq:ETC_alpha``: the mixture with the largest empirical utility (the first of equals)."""
-    utilities(s)
+    s = parts(whole)
+    utilities(s.whole)
     chosen = 0
     for g in range(1, s.clock[GRID_USED]):
         if s.value[g] > s.value[chosen] + TIE * max(1.0, abs(s.value[chosen])):

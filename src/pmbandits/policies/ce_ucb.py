@@ -8,64 +8,67 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
-from pmbandits.metrics._kernels import h_max, h_min
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, CURRENT, DIRTY, EXPLORE, GRID_USED, GROW, HOLDER_C, HOLDER_Q, PLAIN
+from pmbandits.policies._state import ASKED, CURRENT, DIRTY, EXPLORE, GRID_USED, GROW, HOLDER_C, HOLDER_Q, PLAIN, SHAPE
 from pmbandits.policies.base import Setup
 from pmbandits.policies.ucb import PMUCB
 from pmbandits.supports import Support
 
 
 @kernel
-def bonus_mixture(s: Any) -> None:
+def bonus_mixture(whole: Any) -> None:
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
+    s = st.parts(whole)
     if not st.ready(s):
         return
-    st.refresh(s)
-    st.utilities(s)
+    st.refresh(s.whole)
+    st.utilities(s.whole)
     k, q = s.size[0], s.knobs[HOLDER_Q]
     radius = np.empty(k)
     for i in range(k):
-        radius[i] = st.wasserstein_radius(s, i)
+        radius[i] = st.wasserstein_radius(s.whole, i)
     for g in range(s.clock[GRID_USED]):
         bonus = 0.0
         for i in range(k):
             far = s.grid[g, i] * radius[i]
             bonus += far if q == 1.0 else far**q
         s.index[g] = s.value[g] + s.knobs[HOLDER_C] * bonus
-    st.take(s, st.settle(s, s.clock[GRID_USED]))
-    if st.may_doze(s):
-        st.doze_off(s, stays(s))
+    st.take(s, st.settle(s.whole, s.clock[GRID_USED]))
+    if st.may_doze(s.whole):
+        st.doze_off(s.whole, stays(s.whole))
 
 
 @kernel
-def stays(s: Any) -> bool:
+def stays(whole: Any) -> bool:
     """Whether the current mixture keeps the largest index while no arm pays more than ``nap`` times."""
+    s = st.parts(whole)
     k, current, q, c = s.size[0], s.clock[CURRENT], s.knobs[HOLDER_Q], s.knobs[HOLDER_C]
     ahead = s.nap[k]
-    share = st.shares_within(s, ahead)
+    share = st.shares_within(s.whole, ahead)
     least, most = np.empty(k), np.empty(k)  # of each arm's radius
     if s.knobs[PLAIN] == 1.0:
         for i in range(k):
             least[i], most[i] = s.radii[s.told[i] + ahead], s.radii[s.told[i]]
     else:
-        sure, maybe = st.surely_inside(s, ahead), st.maybe_inside(s, ahead)
+        sure, maybe = st.surely_inside(s.whole, ahead), st.maybe_inside(s.whole, ahead)
         for i in range(k):
             least[i] = max(sure[1][i] - share[1][i], share[0][i] - sure[0][i], 0.0)
             most[i] = max(maybe[1][i] - share[0][i], share[1][i] - maybe[0][i])
     mine = s.grid[current]
-    worst = h_min(s.h, st.dot(mine, share[0]), min(st.dot(mine, share[1]), 1.0))
-    for i in range(k):
-        worst += c * (mine[i] * least[i]) ** q
     for g in range(s.clock[GRID_USED]):
-        if g != current:
-            a = s.grid[g]
-            best = h_max(s.h, st.dot(a, share[0]), min(st.dot(a, share[1]), 1.0))
-            for i in range(k):
-                best += c * (a[i] * most[i]) ** q
-            if best > worst - st.SURE * max(1.0, abs(worst)):
-                return False
+        if g == current:
+            continue
+        other = s.grid[g]
+        lead = st.least_lead(s.h, s.size[SHAPE], mine, other, share[0], share[1])
+        for i in range(k):
+            d = mine[i] - other[i]
+            if q == 1.0:
+                lead += c * d * (least[i] if d > 0.0 else most[i])
+            else:
+                lead += c * ((mine[i] * least[i]) ** q - (other[i] * most[i]) ** q)
+        if not lead > st.SURE:
+            return False
     return True
 
 
@@ -78,7 +81,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):  # lines 6–7
         if st.short_table(s):
             return GROW
-        bonus_mixture(s)
+        bonus_mixture(s.whole)
     return st.pull(s, st.most_behind(s))  # line 5
 
 
@@ -86,7 +89,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
     if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
-        bonus_mixture(s)
+        bonus_mixture(s.whole)
         if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
             st.forget_choice(s)
 

@@ -27,6 +27,7 @@ from pmbandits.policies._state import (
     PESSIMISTIC,
     PHASE,
     PHASES,
+    SHAPE,
     SURE,
     TIE,
     TOLERANCE,
@@ -49,8 +50,9 @@ def _levels(branching: int, phase: int) -> int:
 
 
 @kernel
-def phase_grid(s: Any) -> None:
+def phase_grid(whole: Any) -> None:
     """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
+    s = st.parts(whole)
     k, half = s.size[0], int(s.knobs[BRANCHING]) // 2
     phase = s.clock[PHASE]
     whole = _levels(int(s.knobs[BRANCHING]), phase)
@@ -84,11 +86,12 @@ def phase_grid(s: Any) -> None:
 
 
 @kernel
-def tracking_grid(s: Any) -> None:
+def tracking_grid(whole: Any) -> None:
     """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
 
     For odd K half-steps cannot add up to 1: the last weight takes the difference.
     """
+    s = st.parts(whole)
     k, half = s.size[0], int(s.knobs[BRANCHING]) // 2
     phases = int(s.knobs[PHASES])
     box = _levels(int(s.knobs[BRANCHING]), phases)
@@ -129,10 +132,11 @@ def tracking_grid(s: Any) -> None:
 
 
 @kernel
-def lead(s: Any) -> None:
+def lead(whole: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
+    s = st.parts(whole)
     used, before = s.clock[GRID_USED], s.clock[CURRENT]
-    st.utilities(s)
+    st.utilities(s.whole)
     top = -np.inf
     for g in range(used):
         top = max(top, s.value[g])
@@ -146,17 +150,18 @@ def lead(s: Any) -> None:
 
 
 @kernel
-def still_alive(s: Any) -> int:
+def still_alive(whole: Any) -> int:
     """A candidate that keeps the phase from ending, or −1: the phase is over.
 
     ``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept. A candidate
     outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
+    s = st.parts(whole)
     leader, k = s.clock[CURRENT], s.size[0]
     if s.size[MODE] == BINARY:
         safe = st.binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
     else:
-        safe = st.bound(s, s.grid[leader], PESSIMISTIC)
+        safe = st.bound(s.whole, s.grid[leader], PESSIMISTIC)
     literal = s.knobs[LITERAL] == 1.0
     for g in range(s.clock[GRID_USED]):
         if g == leader:
@@ -171,45 +176,44 @@ def still_alive(s: Any) -> int:
         if s.size[MODE] == BINARY:
             best = st.binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            best = st.bound(s, s.grid[g], OPTIMISTIC)
+            best = st.bound(s.whole, s.grid[g], OPTIMISTIC)
         if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
             return g
     return -1
 
 
 @kernel
-def stays(s: Any, witness: int) -> bool:
+def stays(whole: Any, witness: int) -> bool:
     """Whether leader and witness stay what they are while no arm pays more than ``nap`` times."""
+    s = st.parts(whole)
     ahead, leader = s.nap[s.size[0]], s.clock[CURRENT]
     mine, other = s.grid[leader], s.grid[witness]
-    low, high = st.surely_inside(s, ahead)
+    low, high = st.surely_inside(s.whole, ahead)
     left, right = st.dot(mine, low), st.dot(mine, high)
     near, far = st.dot(other, low), st.dot(other, high)
     if left > right or near > far:
         return False
     if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.knobs[TOLERANCE] + SURE:
         return False
-    low, high = st.shares_within(s, ahead)
-    worst = h_min(s.h, st.dot(mine, low), min(st.dot(mine, high), 1.0))
+    low, high = st.shares_within(s.whole, ahead)
     for g in range(s.clock[GRID_USED]):
-        if g != leader:
-            best = h_max(s.h, st.dot(s.grid[g], low), min(st.dot(s.grid[g], high), 1.0))
-            if best > worst - SURE * max(1.0, abs(worst)):
-                return False
+        if g != leader and not st.least_lead(s.h, s.size[SHAPE], mine, s.grid[g], low, high) > SURE:
+            return False
     return True
 
 
 @kernel
-def refine(s: Any) -> None:
+def refine(whole: Any) -> None:
     """One look at the data: lead, and end the phase if the rule says so."""
+    s = st.parts(whole)
     if not st.ready(s):
         return
-    st.refresh(s)
-    lead(s)
-    witness = still_alive(s)
+    st.refresh(s.whole)
+    lead(s.whole)
+    witness = still_alive(s.whole)
     if witness >= 0:
-        if st.may_doze(s):
-            st.doze_off(s, stays(s, witness))
+        if st.may_doze(s.whole):
+            st.doze_off(s.whole, stays(s.whole, witness))
         return
     leader, phase = s.clock[CURRENT], s.clock[PHASE]
     s.ends[phase - 1] = s.clock[ASKED]
@@ -217,12 +221,12 @@ def refine(s: Any) -> None:
         s.kept[i] = s.steps[leader, i]
     if phase < int(s.knobs[PHASES]):
         s.clock[PHASE] = phase + 1
-        phase_grid(s)
-        lead(s)
+        phase_grid(s.whole)
+        lead(s.whole)
     else:  # the tracking process: one mixture from now on
         s.clock[TRACKING] = 1
-        tracking_grid(s)
-        st.empirical_mixture(s)
+        tracking_grid(s.whole)
+        st.empirical_mixture(s.whole)
 
 
 @kernel
@@ -232,7 +236,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
         if st.short_table(s):
             return GROW
-        refine(s)
+        refine(s.whole)
     return st.pull(s, st.explore_or_track(s))
 
 
@@ -240,14 +244,14 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
     if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
-        refine(s)
+        refine(s.whole)
 
 
 @kernel
 def begin(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
     s.clock[PHASE] = 1
-    phase_grid(s)
+    phase_grid(s.whole)
 
 
 class CIRT(Policy):

@@ -18,9 +18,10 @@ from pmbandits.theory.schedules import exploration
 
 
 @kernel
-def _update(s: Any) -> None:
+def _update(whole: Any) -> None:
+    s = st.parts(whole)
     if s.clock[COMMITTED] == 0 and s.clock[DIRTY] == 1 and st.ready(s):
-        st.empirical_mixture(s)
+        st.empirical_mixture(s.whole)
 
 
 @inlined
@@ -32,7 +33,7 @@ def _select(s: Any) -> int:
     if s.clock[COMMITTED] == 0 and not st.ready(s):  # rewards are late: nothing to commit to yet
         return st.fewest(s)
     if s.clock[COMMITTED] == 0:  # eq:ETC_alpha, once
-        st.empirical_mixture(s)
+        st.empirical_mixture(s.whole)
         s.clock[COMMITTED] = 1
     if t >= s.knobs[HORIZON]:  # the paper stops here; whoever goes on keeps the proportions
         return st.most_behind(s)
@@ -50,7 +51,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
-    _update(st.unpack(ints, floats))
+    _update((ints, floats))
 
 
 class PMETC(Policy):

@@ -22,7 +22,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
         if st.short_table(s):
             return GROW
-        st.optimistic_mixture(s)
+        st.optimistic_mixture(s.whole)
     return st.pull(s, st.explore_or_track(s))
 
 

@@ -20,8 +20,9 @@ from pmbandits.supports import Real, Support
 
 
 @kernel
-def random_below(s: Any, count: int) -> int:
+def random_below(whole: Any, count: int) -> int:
     """A whole number below ``count``: splitmix64 of the seed and a counter that is part of the state."""
+    s = st.parts(whole)
     z = np.uint64(s.knobs[SEED]) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.clock[STREAM] + 1)
     s.clock[STREAM] += 1
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -38,7 +39,7 @@ def choose_uniform(ints: st.IntArray, floats: FloatArray) -> int:
     tied = 0
     for i in range(k):
         tied += s.pulls[i] == least
-    nth = random_below(s, tied)
+    nth = random_below(s.whole, tied)
     for i in range(k):
         if s.pulls[i] == least:
             if nth == 0:

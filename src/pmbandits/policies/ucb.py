@@ -25,7 +25,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):  # lines 6–8: estimates, sets, optimistic mixture
         if st.short_table(s):
             return GROW
-        st.optimistic_mixture(s)
+        st.optimistic_mixture(s.whole)
     return st.pull(s, st.most_behind(s))  # line 5, eq:UCB_sampling_rule
 
 
@@ -33,7 +33,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
     if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
-        st.optimistic_mixture(s)
+        st.optimistic_mixture(s.whole)
         if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
             st.forget_choice(s)
 

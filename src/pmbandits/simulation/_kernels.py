@@ -86,9 +86,7 @@ def log_gamma_variate(key, n, arm, shape, purpose):
     c = 1.0 / math.sqrt(9.0 * d)
     attempt = 0
     while True:
-        w0, w1, w2, w3 = philox(
-            key[0], key[1], np.uint64(n), np.uint64(arm), np.uint64(attempt), np.uint64(purpose)
-        )
+        w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n), np.uint64(arm), np.uint64(attempt), np.uint64(purpose))
         for half in range(2):
             x = normal_quantile(inner(w0 if half == 0 else w2))
             v = 1.0 + c * x
@@ -139,9 +137,7 @@ def next_reward(arm, key, used, words, kinds, parameters, starts, points, levels
         return blocks[arm, n % size]
     place = n & 3
     if place == 0 and kind != BETA:
-        w0, w1, w2, w3 = philox(
-            key[0], key[1], np.uint64(n >> 2), np.uint64(arm), np.uint64(0), np.uint64(PLAIN)
-        )
+        w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n >> 2), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
         words[arm, 0], words[arm, 1], words[arm, 2], words[arm, 3] = w0, w1, w2, w3
     used[arm] = n + 1
     u = np.float64(words[arm, place] >> np.uint64(11)) * _TO_UNIT
@@ -173,7 +169,7 @@ choose = update = None  # the policy's own: ``player`` fills them in
 
 def play(
     ints, floats, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at,
-    checkpoints, cursor, pulls, mixture, ends,
+    checkpoints, cursor, pulls, mixture,
 ):  # fmt: skip
     """Play on until the last checkpoint, or until something is needed; what was played is never played again."""
     ints, floats, key, used, words, kinds, parameters = (
@@ -211,7 +207,5 @@ def play(
         for i in range(k):
             pulls[c, i] = s.pulls[i]
             mixture[c, i] = s.mix[i]
-        for j in range(s.ends.size):
-            ends[c, j] = s.ends[j]
         cursor[CHECKPOINT] = c + 1
     return DONE

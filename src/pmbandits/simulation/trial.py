@@ -42,7 +42,7 @@ def _player(choose: Any, update: Any) -> Any:
 
 
 class Outcome(NamedTuple):
-    """What one trial left behind at each checkpoint."""
+    """What one trial left behind at each checkpoint, and when its phases ended."""
 
     pulls: NDArray[np.int64]
     mixture: FloatArray
@@ -77,11 +77,8 @@ class Player:
         rows, k = self.checkpoints.size, policy.n_arms
         cursor = np.array([-1, 0], dtype=np.int64)
         pulls, mixture = np.zeros((rows, k), dtype=np.int64), np.zeros((rows, k))
-        ends = np.zeros((rows, st.HISTORY), dtype=np.int64)
         while True:
-            status = self.loop(
-                policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture, ends
-            )
+            status = self.loop(policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture)
             if status == kernels.DONE:
                 break
             if status == kernels.NEEDS_RADII:
@@ -95,4 +92,5 @@ class Player:
                 raise ValueError(
                     f"{policy.names[arm]} paid a reward outside the support {policy.support!r}; declare a wider one."
                 )
-        return Outcome(pulls, mixture, ends, time.perf_counter() - start)
+        ends = policy._view("ends")
+        return Outcome(pulls, mixture, ends[ends > 0].copy(), time.perf_counter() - start)

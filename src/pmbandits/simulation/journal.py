@@ -1,0 +1,127 @@
+"""What is finished, on disk at once: an append-only file of checked records."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+_MAGIC = b"pmbandits journal 1\n"
+_HEAD = struct.Struct("<Q32s")
+
+
+class JournalWarning(UserWarning):
+    """The end of a journal was damaged; what was in it is computed again."""
+
+
+class Journal:
+    """Finished work of one specification, in ``folder``; one process writes it at a time.
+
+    Every record is a length, a SHA-256 and its bytes, flushed to the disk before :meth:`append` returns. When it is
+    opened, what does not check out at the end (a write that was cut off) is cut away with a warning.
+    """
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.path = folder / "journal.bin"
+        self._first = _MAGIC + identity.encode() + b"\n"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(folder)
+        try:
+            self._open()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self) -> None:
+        fresh = not self.path.exists() or self.path.stat().st_size < len(self._first)
+        self._file = self.path.open("r+b" if self.path.exists() else "w+b")
+        if fresh:  # nothing finished can be in it
+            self._file.truncate(0)
+            self._file.write(self._first)
+            self._flush()
+            _flush_folder(self.path.parent)
+        elif self._file.read(len(self._first)) != self._first:
+            raise ValueError(
+                f"{self.path.parent} holds a run of another specification; give another folder, or delete it. "
+                "Nothing was overwritten."
+            )
+        self._start = len(self._first)
+
+    def records(self) -> Iterator[bytes]:
+        """All records that check out, oldest first; cuts off a damaged end."""
+        size = os.fstat(self._file.fileno()).st_size
+        at = self._start
+        while at < size:
+            self._file.seek(at)
+            head = self._file.read(_HEAD.size)
+            payload = b""
+            if len(head) == _HEAD.size:
+                length, digest = _HEAD.unpack(head)
+                if length <= size - at - _HEAD.size:
+                    payload = self._file.read(length)
+            if not payload or hashlib.sha256(payload).digest() != digest:
+                warnings.warn(
+                    f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and computed again.",
+                    JournalWarning,
+                    stacklevel=4,
+                )
+                self._file.truncate(at)
+                self._flush()
+                break
+            yield payload
+            at += _HEAD.size + len(payload)
+        self._file.seek(0, os.SEEK_END)
+
+    def append(self, payload: bytes) -> None:
+        """Add a record; it is on the disk when this returns."""
+        self._file.seek(0, os.SEEK_END)
+        self._file.write(_HEAD.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
+        self._flush()
+
+    def _flush(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._lock.close()
+
+
+class _lock:
+    """Only one process at a time; the system releases it when the process ends, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / ".lock").open("a")
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise ValueError(
+                f"another process is running in {folder}; wait for it, stop it, or give another folder."
+            ) from None
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a new file's name durable, too."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,57 @@
+"""One progress bar, with the rate and the time left; silent where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+
+class Bar:
+    """Rounds done out of all; ``shown=None`` shows it on a terminal only."""
+
+    def __init__(self, total: int, done: int = 0, *, shown: bool | None = None, label: str = "simulate") -> None:
+        self.total, self.done, self._first, self.label = total, done, done, label
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._bar: Any = None
+        self._task: Any = None
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Bar:
+        if self._shown and self.done < self.total:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f} %  {task.fields[rate]}"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self.label, total=self.total, completed=self.done, rate="")
+        return self
+
+    def advance(self, rounds: int) -> None:
+        """So many rounds more are done."""
+        self.done += rounds
+        if self._bar is not None:
+            per_second = (self.done - self._first) / max(time.monotonic() - self._start, 1e-9)
+            self._bar.update(self._task, completed=self.done, rate=f"{_people(per_second)} rounds/s")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _people(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {letter}"
+    return f"{number:.0f}"

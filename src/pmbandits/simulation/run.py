@@ -1,0 +1,364 @@
+"""The result of a simulation: a table with one row a policy, trial and checkpoint, and what made it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
+from pmbandits.metrics.distortion import Distortion
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+FORMAT = "pmbandits-run"
+SCHEMA = 1
+_KEY = b"pmbandits"
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Regret of one policy minus that of another on the same rewards, trial by trial."""
+
+    policy: str
+    other: str
+    t: int
+    mean: float
+    standard_error: float
+    better: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Difference({self.policy} − {self.other} at t={self.t:,}: {self.mean:.3g} ± {self.standard_error:.1g}, "
+            f"less regret in {100 * self.better:.0f} % of the trials)"
+        )
+
+
+class Summary:
+    """Means, standard errors and quantiles of the regret, shares of pulls and time; prints as a table.
+
+    ``rows`` and ``differences`` hold the same as plain data.
+    """
+
+    def __init__(self, title: str, rows: list[dict[str, Any]], differences: list[Difference]) -> None:
+        self.title, self.rows, self.differences = title, rows, differences
+
+    def tables(self) -> list[Any]:
+        """As rich tables."""
+        from rich.table import Table
+
+        main = Table(title=self.title)
+        for head in ("policy", "t", "trials", "regret", "± s.e.", "5 %", "median", "95 %", "pulls (%)", "mixture (%)",
+                     "s/trial"):  # fmt: skip
+            main.add_column(head, justify="left" if head == "policy" else "right", no_wrap=head != "policy")
+        for row in self.rows:
+            seconds = row["seconds"]
+            main.add_row(
+                row["policy"],
+                f"{row['t']:,}",
+                str(row["trials"]),
+                f"{row['regret']:.2e}",
+                f"{row['standard_error']:.0e}",
+                *(f"{row[f'q{round(100 * q):02d}']:.1e}" for q in QUANTILES),
+                _shares(row["pulls"]),
+                _shares(row["mixture"]),
+                "–" if np.isnan(seconds) else f"{seconds:.3g}",
+            )
+        if not self.differences:
+            return [main]
+        pairs = Table(title="Regret minus that of the best policy, on the same rewards")
+        for head in ("policy", "best", "t", "difference", "± s.e.", "less regret in"):
+            pairs.add_column(head, justify="left" if head in ("policy", "best") else "right")
+        for d in self.differences:
+            pairs.add_row(
+                d.policy, d.other, f"{d.t:,}", f"{d.mean:.2e}", f"{d.standard_error:.0e}", f"{100 * d.better:.0f} %"
+            )
+        return [main, pairs]
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=150, file=io.StringIO(), color_system=None)
+        for table in self.tables():
+            console.print(table)
+        return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+
+    __repr__ = __str__
+
+
+def _shares(shares: Sequence[float]) -> str:
+    text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
+    return text + (" …" if len(shares) > 6 else "")
+
+
+class Run:
+    """What :func:`simulate` found.
+
+    One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t), ``pulls``,
+    the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
+
+    Attributes
+    ----------
+    policies : names of the policies, in the order given.
+    best : the best mixture's ``value`` and ``weights``.
+    spec : what made this run: bandit, metric, policies, horizons, trials, seed; JSON-ready.
+    """
+
+    def __init__(self, table: pa.Table, provenance: Mapping[str, Any], seconds: NDArray[np.float64] | None = None):
+        self._table = table
+        self.provenance = dict(provenance)
+        self._seconds = seconds  # of each trial, in the table's order of policy, horizon and trial
+
+    # ---- reading ---------------------------------------------------------------------------------------
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What made this run."""
+        return dict(self.provenance["spec"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of all rewards."""
+        return int(self.provenance["spec"]["seed"])
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The best mixture of the true arms."""
+        return dict(self.provenance["best"])
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The policies' names."""
+        return tuple(p["label"] for p in self.provenance["spec"]["policies"])
+
+    @property
+    def trials(self) -> tuple[int, ...]:
+        """The trials' numbers."""
+        return tuple(self.provenance["spec"]["trials"])
+
+    @property
+    def bandit(self) -> Bandit:
+        """The arms, made again from the specification."""
+        return Bandit.from_dict(self.provenance["spec"]["bandit"])
+
+    @property
+    def metric(self) -> Distortion:
+        """The metric, made again from the specification."""
+        data = self.provenance["spec"]["metric"]
+        if "custom" in data:
+            raise ValueError(f"the metric was made from a function, {data['custom']}; code is never stored.")
+        return Distortion.from_dict(data)
+
+    def horizons(self, policy: str) -> tuple[int, ...]:
+        """The horizons that a policy was run for: one for an anytime policy."""
+        return self._entries()[_check.choice("policy", policy, self.policies)]
+
+    def _entries(self) -> dict[str, tuple[int, ...]]:
+        return {p["label"]: tuple(p["horizons"]) for p in self.provenance["spec"]["policies"]}
+
+    def column(self, name: str, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The checkpoints, and a column at them: one row a trial, one column a checkpoint.
+
+        Parameters
+        ----------
+        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis).
+        policy, horizon : which run; default the longest.
+        """
+        import pyarrow.compute as pc
+
+        _check.choice("column", name, ["regret", "utility", "pulls", "mixture"])
+        known = self.horizons(policy)
+        horizon = max(known) if horizon is None else horizon
+        if horizon not in known:
+            raise ValueError(f"{policy} was not run for {horizon} rounds, but for {', '.join(map(str, known))}.")
+        mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
+        part = self._table.filter(mine)
+        t = part["t"].to_numpy()
+        per_trial = t.size // len(self.trials)
+        values = part[name].combine_chunks()
+        if name in ("pulls", "mixture"):
+            flat = values.flatten().to_numpy(zero_copy_only=False)
+            return t[:per_trial], flat.reshape(len(self.trials), per_trial, -1)
+        return t[:per_trial], values.to_numpy(zero_copy_only=False).reshape(len(self.trials), per_trial)
+
+    def regret(self, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], FloatArray]:
+        """The checkpoints, and the regret at them: one row a trial.
+
+        >>> import pmbandits as pmb
+        >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.Uniform(), 100, trials=3)
+        >>> t, regret = run.regret("Uniform")
+        >>> regret.shape == (3, t.size)
+        True
+        """
+        return self.column("regret", policy, horizon)
+
+    def seconds(self, policy: str, horizon: int | None = None) -> FloatArray:
+        """Wall time of each trial; NaN where it was not kept (files do not keep it: they are the same every time)."""
+        known = [(label, h) for label, horizons in self._entries().items() for h in horizons]
+        place = known.index((policy, max(self.horizons(policy)) if horizon is None else horizon))
+        count = len(self.trials)
+        if self._seconds is None:
+            return np.full(count, np.nan)
+        return self._seconds[place * count : (place + 1) * count]
+
+    def difference(self, policy: str, other: str, t: int | None = None) -> Difference:
+        """Regret of a policy minus another's at a common checkpoint (default: the last), paired by trial."""
+        found = []
+        for label in (policy, other):
+            series: dict[int, FloatArray] = {}
+            for horizon in self.horizons(label):
+                times, regret = self.regret(label, horizon)
+                if horizon == max(self.horizons(label)):
+                    series.update({int(x): regret[:, c] for c, x in enumerate(times)})
+                series[int(times[-1])] = regret[:, -1]
+            found.append(series)
+        common = sorted(set(found[0]) & set(found[1]))
+        if not common or (t is not None and t not in common):
+            raise ValueError(f"{policy} and {other} have no common checkpoint{'' if t is None else f' {t}'}.")
+        at = common[-1] if t is None else t
+        gap = found[0][at] - found[1][at]
+        return Difference(policy, other, at, float(gap.mean()), _standard_error(gap), float((gap < 0.0).mean()))
+
+    def summary(self, t: int | None = None) -> Summary:
+        """Regret (mean, standard error, quantiles), shares of pulls, mixture and time, for each policy.
+
+        Parameters
+        ----------
+        t : at which checkpoint; default at the end of every run.
+        """
+        rows = []
+        for label, horizons in self._entries().items():
+            for horizon in horizons:
+                times, regret = self.regret(label, horizon)
+                if t is not None and t not in times:
+                    continue
+                c = -1 if t is None else int(np.flatnonzero(times == t)[0])
+                at = int(times[c])
+                quantiles = np.quantile(regret[:, c], QUANTILES)
+                rows.append(
+                    {
+                        "policy": label,
+                        "horizon": horizon,
+                        "t": at,
+                        "trials": len(self.trials),
+                        "regret": float(regret[:, c].mean()),
+                        "standard_error": _standard_error(regret[:, c]),
+                        **{f"q{round(100 * q):02d}": float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
+                        "pulls": (self.column("pulls", label, horizon)[1][:, c] / at).mean(axis=0).tolist(),
+                        "mixture": self.column("mixture", label, horizon)[1][:, c].mean(axis=0).tolist(),
+                        "seconds": float(np.mean(self.seconds(label, horizon))),
+                    }
+                )
+        if not rows:
+            raise ValueError(f"no policy has a checkpoint at {t}; leave t out for the end of each run.")
+        differences = []
+        last = max(row["t"] for row in rows)
+        finals = [row for row in rows if row["t"] == last]
+        if len(finals) > 1:
+            leader = min(finals, key=lambda row: row["regret"])["policy"]
+            differences = [self.difference(row["policy"], leader, last) for row in finals if row["policy"] != leader]
+        weights = ", ".join(
+            f"{n} {100 * w:.1f} %" for n, w in zip(self.spec["bandit"]["names"], self.best["weights"], strict=True) if w
+        )
+        title = f"{self.spec['metric_text']}: best utility {self.best['value']:.6g} ({weights})"
+        return Summary(title, rows, differences)
+
+    def plot(self, path: str | Path | None = None, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+        """Regret against rounds on log axes, with bands of one standard error; also written to ``path``, if given."""
+        from pmbandits.plots import plot_regret
+
+        axes = plot_regret(self, ax, title=title)
+        if path is not None:
+            from pmbandits.plots import save
+
+            save(axes, Path(path))
+        return axes
+
+    # ---- other forms -----------------------------------------------------------------------------------
+    def to_arrow(self) -> pa.Table:
+        """The table, with the provenance in its metadata."""
+        text = json.dumps(self.provenance, ensure_ascii=False, sort_keys=True)
+        return self._table.replace_schema_metadata({_KEY: text.encode()})
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas frame (pandas must be installed)."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas, or use to_arrow().") from None
+        return self._table.to_pandas()
+
+    def save(self, path: str | Path) -> None:
+        """Write the run as Parquet, all or nothing. The same run gives the same bytes; wall times are left out."""
+        import pyarrow.parquet as pq
+
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        os.close(handle)
+        try:
+            pq.write_table(self.to_arrow(), temporary, compression="zstd")
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, file)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> Run:
+        """A run as it was saved."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = Path(path)
+        if not file.is_file():
+            raise FileNotFoundError(f"there is no run file {str(path)!r}.")
+        try:
+            table = pq.read_table(file, partitioning=None)
+            provenance = json.loads((table.schema.metadata or {})[_KEY])
+            if provenance["format"] != FORMAT:
+                raise ValueError("format")
+        except (pa.ArrowException, KeyError, ValueError, OSError) as error:
+            raise ValueError(
+                f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
+            ) from None
+        if provenance["schema"] > SCHEMA:
+            raise ValueError(
+                f"{file.name} was written by a newer pmbandits ({provenance['library']}, schema {provenance['schema']}); "
+                f"this one reads up to schema {SCHEMA}: upgrade pmbandits."
+            )
+        return cls(table.replace_schema_metadata(None), provenance)
+
+    def equals(self, other: Run) -> bool:
+        """Whether two runs hold the same, to the last bit (wall times aside).
+
+        >>> import pmbandits as pmb
+        >>> play = lambda jobs: pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 200,
+        ...                                  trials=4, n_jobs=jobs)
+        >>> play(1).equals(play(2))
+        True
+        """
+        return self.provenance == other.provenance and bool(self._table.equals(other._table))
+
+    def __repr__(self) -> str:
+        longest = max(h for horizons in self._entries().values() for h in horizons)
+        return f"Run({', '.join(self.policies)}; {len(self.trials)} trials, up to {longest:,} rounds, seed {self.seed})"
+
+
+def _standard_error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
