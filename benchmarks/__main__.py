@@ -6,9 +6,14 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import foundation, policies, regret
+from benchmarks import foundation, policies, regret, simulation
 
-ROOMS = {"foundation": foundation.tables, "policies": policies.tables, "regret": regret.tables}
+ROOMS = {
+    "foundation": foundation.tables,
+    "policies": policies.tables,
+    "simulation": simulation.tables,
+    "regret": regret.tables,
+}
 
 
 def main() -> None:

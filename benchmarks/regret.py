@@ -5,58 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import numba
 import numpy as np
 import scipy.stats as st
 from rich.progress import track
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.policies import _state
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
-_DRIVERS: dict[Any, Callable[..., int]] = {}
-
-
-def drive(policy: pmb.Policy, rewards: np.ndarray, rounds: int) -> None:
-    """Play ``rounds`` rounds; the n-th reward of arm i is ``rewards[i, n]``. The same step as ask and tell."""
-    choose = type(policy)._choose
-    if choose not in _DRIVERS:
-        observe = _state.observe
-
-        @numba.njit
-        def loop(ints: Any, floats: Any, table: Any, count: int) -> int:
-            used = np.zeros(table.shape[0], np.int64)
-            for _ in range(count):
-                arm = choose(ints, floats)
-                if arm < 0 or observe(ints, floats, arm, table[arm, used[arm]]) != 0:
-                    return -1
-                used[arm] += 1
-            return 0
-
-        _DRIVERS[choose] = loop
-    sizes = {"RADII": max(rounds + 2, 256)} if policy.confidence is not None else {}
-    if policy._ints[_state.MODE] == _state.SAMPLES:
-        sizes["ROOM"] = max(rounds + 2, 256)
-    policy._resize(**sizes)
-    assert _DRIVERS[choose](policy._ints, policy._floats, rewards, rounds) == 0
 
 
 def regrets(
     bandit: pmb.Bandit, metric: pmb.Distortion, recipe: pmb.Policy, rounds: int, trials: int
-) -> tuple[np.ndarray, list[pmb.Policy]]:
+) -> tuple[np.ndarray, pmb.Run]:
     """Regret V(α*) − V(τ/T) of each trial."""
-    best = pmb.oracle(metric, bandit).value
-    out, policies = [], []
-    for trial in range(trials):
-        rng = np.random.default_rng([trial, 1])
-        policy = recipe.bind(metric, bandit.n_arms, bandit.support, seed=trial)
-        drive(policy, np.stack([law.sample(rounds, rng) for law in bandit.laws]), rounds)
-        out.append(best - pmb.utility(metric, bandit, policy.pulls / rounds))
-        policies.append(policy)
-    return np.array(out), policies
+    run = pmb.simulate(bandit, metric, recipe, rounds, trials, checkpoints=1, progress=False)
+    return run.regret(run.policies[0])[1][:, -1], run
 
 
 def _mean(values: np.ndarray) -> str:
@@ -108,8 +73,11 @@ def cirt() -> Table:
     cases = [([0.4, 0.9], e) for e in (0.12, 0.06, 0.03)] + [([0.2, 0.5, 0.8], e) for e in (0.12, 0.06)]
     for means, epsilon in track(cases, description="CIRT", transient=True):
         bandit = pmb.Bandit.bernoulli(means)
-        values, policies = regrets(bandit, pmb.GiniDeviation(), pmb.CIRT(epsilon=epsilon), rounds, trials)
-        starts = [p.phase_ends[-1] for p in policies if p.phase == "track"]
+        recipe = pmb.CIRT(epsilon=epsilon)
+        values, run = regrets(bandit, pmb.GiniDeviation(), recipe, rounds, trials)
+        phases = recipe.bind(pmb.GiniDeviation(), bandit.n_arms, bandit.support).phases
+        ends = run.to_arrow()["phase_ends"].to_pylist()
+        starts = [e[-1] for e in ends if len(e) == phases]
         median = f"{np.median(starts):,.0f}" if starts else "–"
         table.add_row(str(means), f"{epsilon:g}", f"{len(starts)} of {trials}", median, _mean(values))
     return table

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 PACKAGE = Path(__file__).parent
 
@@ -42,7 +42,7 @@ def cache_folder() -> Path:
     return folder
 
 
-def kernel(function: F, *, inline: str = "never") -> F:
+def kernel(function: F, *, inline: Literal["never", "always"] = "never") -> F:
     """Compile a function with numba on first use and keep the result on disk.
 
     Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic

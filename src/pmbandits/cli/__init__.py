@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line; typer and rich are loaded only now."""
-    from pmbandits.cli.app import run
+    from pmbandits.cli.app import main
 
-    run()
+    main()

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
-from pmbandits.cli.arms import HELP, describe_parameters, parse_arms
+from pmbandits.text import HELP, describe_parameters, parse_arms
 
 app = typer.Typer(
     help="Preference-centric bandits: the mixture of arms that is best for what you value.",
@@ -25,7 +25,7 @@ out = Console()
 err = Console(stderr=True)
 
 
-def run() -> None:
+def main() -> None:
     """Bad input is one sentence on standard error and exit code 2."""
     try:
         app()
@@ -34,7 +34,7 @@ def run() -> None:
     except OSError as error:
         _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
     except KeyboardInterrupt:
-        err.print("interrupted")
+        err.print("interrupted; what was finished in a folder is kept, and the same command goes on from there")
         sys.exit(130)
 
 
@@ -186,6 +186,29 @@ def demo(
     from pmbandits.cli.demo import show
 
     show(out, path, rounds)
+
+
+@app.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="A TOML file: bandit, metric, policies, horizon, trials, seed.")],
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where results go; default a folder named like the file.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Workers; default all cores.")] = None,
+    backend: Annotated[str, typer.Option(help="threads or processes.")] = "threads",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file and say what it would cost.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Write an example to the file instead, and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Play what a file describes; run, picture and summary go into a folder. Stopped, it goes on when called again."""
+    from pmbandits.cli.run import estimate_spec, run_spec, write_example
+
+    if example:
+        write_example(out, spec)
+    elif dry_run:
+        estimate_spec(out, spec, jobs)
+    else:
+        run_spec(out, spec, folder, jobs, backend, quiet)
 
 
 def _save_mixture(preference: object, bandit: object, path: Path) -> None:

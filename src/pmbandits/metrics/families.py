@@ -6,6 +6,7 @@ the worst. Rewards are gains: larger is better. "Best" and "worst" below are the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -727,7 +728,7 @@ class TsallisPastEntropy(Distortion):
         if self.alpha > 1.0:
             return (1.0, max(1.0, 1.0 / (self.alpha - 1.0)))
         if self.alpha == 1.0:
-            return (0.5, 2.0 / np.e)
+            return (0.5, 2.0 / math.e)
         return (self.alpha, 1.0 / (1.0 - self.alpha))
 
 

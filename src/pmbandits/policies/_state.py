@@ -166,7 +166,7 @@ def _view(context, builder, result, array, start, shape):
 
 
 # Naming the parts of the state by slices would check bounds and count references up and down in every round, which
-# costs more than the round. The caller holds the two arrays for as long as a kernel runs, and no kernel hands a part out.
+# costs more than the round. The caller holds the two arrays as long as a kernel runs, and no kernel hands a part out.
 
 
 @intrinsic
@@ -681,10 +681,11 @@ def optimistic_mixture(whole):
 @inlined
 def asleep(told, nap):
     """Whether the decision still stands, whatever came since the last look."""
+    stands = True
     for i in range(told.size):
         if told[i] > nap[i]:
-            return False
-    return True
+            stands = False
+    return stands
 
 
 SHORTEST_NAP = 4  # less than that is not worth the look ahead

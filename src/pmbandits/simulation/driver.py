@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -291,7 +291,7 @@ def _must_be_policy(recipe: Any) -> None:
 
 def _labels(recipes: Sequence[Policy]) -> list[str]:
     """The class names; policies of one class are told apart by the options that differ."""
-    labels = []
+    labels: list[str] = []
     for recipe in recipes:
         name = type(recipe).__name__
         alike = [other for other in recipes if type(other) is type(recipe)]
@@ -370,6 +370,34 @@ class _Checkpoints:
             times = np.array([t for t in self.times if t <= rounds], dtype=np.int64)
         ends = [h for h in self.horizons if h <= rounds]
         return np.union1d(times, np.array([*ends, rounds], dtype=np.int64)).astype(np.int64)
+
+
+def estimate(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
+    """What each run would cost: rounds, rows, and seconds on so many workers, from two short trials of each."""
+    rows = []
+    for entry in experiment.entries:
+        short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
+        seconds = []
+        for n in short:
+            player = Player(entry.policy, experiment.bandit, experiment.seed, np.array([n], dtype=np.int64))
+            player.play(0)  # the first compiles
+            seconds.append(min(player.play(trial).seconds for trial in (1, 2)))
+        growth = 1.0
+        if len(short) > 1:
+            growth = float(np.clip(np.log(seconds[1] / seconds[0]) / np.log(short[1] / short[0]), 0.5, 2.2))
+        one = seconds[-1] * (entry.horizon / short[-1]) ** growth
+        count = len(experiment.trials)
+        rows.append(
+            {
+                "policy": entry.label,
+                "horizon": entry.horizon,
+                "trials": count,
+                "rounds": entry.horizon * count,
+                "rows": entry.checkpoints.size * count,
+                "seconds": one * count / min(jobs, count),
+            }
+        )
+    return rows
 
 
 # ---- playing it -----------------------------------------------------------------------------------------
@@ -468,7 +496,6 @@ def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
         return
     import joblib
 
-    answers: Callable[[], Iterable[bytes]]
     if backend == "dask":
         _need_cluster()
         with joblib.parallel_config(backend="dask"):

@@ -65,7 +65,7 @@ class Journal:
                     payload = self._file.read(length)
             if not payload or hashlib.sha256(payload).digest() != digest:
                 warnings.warn(
-                    f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and computed again.",
+                    f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and made again.",
                     JournalWarning,
                     stacklevel=4,
                 )

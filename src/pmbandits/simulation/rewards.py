@@ -71,7 +71,7 @@ def _describe(law: Law) -> tuple[int, list[float], FloatArray, FloatArray]:
 def _scipy_parameters(law: Any) -> tuple[int, tuple[float, ...], float, float] | None:
     import scipy.stats as st
 
-    frozen = getattr(law, "frozen", None)
+    frozen: Any = getattr(law, "frozen", None)
     name = getattr(getattr(frozen, "dist", None), "name", None)
     if name not in _COMPILED or type(frozen.dist) is not type(getattr(st, name)):
         return None
@@ -151,7 +151,7 @@ class Rewards:
         place, count = arm_index(arm, self.bandit.names), _check.whole("count", count, 0)
         out, made = np.empty(count), 0
         while made < count:
-            made += int(kernels.rewards_of(place, count - made, *self._stream.arrays, out, made))
+            made += int(kernels.rewards_of(place, count - made, *self._stream.arrays, out, made))  # type: ignore[call-arg]
             if made < count:
                 self._stream.refill(place)
         return out

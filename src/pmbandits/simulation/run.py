@@ -57,17 +57,31 @@ class Summary:
     def __init__(self, title: str, rows: list[dict[str, Any]], differences: list[Difference]) -> None:
         self.title, self.rows, self.differences = title, rows, differences
 
-    def tables(self) -> list[Any]:
-        """As rich tables."""
+    def tables(self, *, narrow: bool = False) -> list[Any]:
+        """As rich tables; ``narrow`` leaves out what does not fit into 80 columns."""
         from rich.table import Table
 
         main = Table(title=self.title)
-        for head in ("policy", "t", "trials", "regret", "± s.e.", "5 %", "median", "95 %", "pulls (%)", "mixture (%)",
-                     "s/trial"):  # fmt: skip
-            main.add_column(head, justify="left" if head == "policy" else "right", no_wrap=head != "policy")
+        left_out = {"trials", "5 %", "95 %", "mixture (%)", "s/trial"} if narrow else set()
+        heads = (
+            "policy",
+            "t",
+            "trials",
+            "regret",
+            "± s.e.",
+            "5 %",
+            "median",
+            "95 %",
+            "pulls (%)",
+            "mixture (%)",
+            "s/trial",
+        )
+        for head in heads:
+            if head not in left_out:
+                main.add_column(head, justify="left" if head == "policy" else "right", no_wrap=head != "policy")
         for row in self.rows:
             seconds = row["seconds"]
-            main.add_row(
+            cells = (
                 row["policy"],
                 f"{row['t']:,}",
                 str(row["trials"]),
@@ -78,6 +92,7 @@ class Summary:
                 _shares(row["mixture"]),
                 "–" if np.isnan(seconds) else f"{seconds:.3g}",
             )
+            main.add_row(*(cell for head, cell in zip(heads, cells, strict=True) if head not in left_out))
         if not self.differences:
             return [main]
         pairs = Table(title="Regret minus that of the best policy, on the same rewards")
@@ -108,8 +123,8 @@ def _shares(shares: Sequence[float]) -> str:
 class Run:
     """What :func:`simulate` found.
 
-    One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t), ``pulls``,
-    the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
+    One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t),
+    ``pulls``, the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
 
     Attributes
     ----------
@@ -339,8 +354,8 @@ class Run:
             ) from None
         if provenance["schema"] > SCHEMA:
             raise ValueError(
-                f"{file.name} was written by a newer pmbandits ({provenance['library']}, schema {provenance['schema']}); "
-                f"this one reads up to schema {SCHEMA}: upgrade pmbandits."
+                f"{file.name} was written by a newer pmbandits ({provenance['library']}, schema "
+                f"{provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
             )
         return cls(table.replace_schema_metadata(None), provenance)
 

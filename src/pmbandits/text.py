@@ -26,23 +26,25 @@ def parse_arms(text: str) -> Bandit:
     arms: list[object] = []
     names: list[str] = []
     for piece in filter(None, (p.strip() for p in text.split(";"))):
-        arms.append(_distribution(piece, text))
+        arms.append(distribution(piece, text))
         names.append(piece if piece not in names else f"{piece} #{len(names)}")
     if not arms:
         raise ValueError(f"--arms is empty; write {HELP}.")
     return Bandit(arms, names)
 
 
-def _distribution(piece: str, text: str) -> object:
+def distribution(piece: str, text: str | None = None) -> object:
+    """A frozen distribution of scipy.stats from text such as ``norm(1, 2)``; nothing is evaluated."""
     import scipy.stats as st
 
-    found = _DISTRIBUTION.fullmatch(piece)
+    inside = "" if text is None else f" in {text!r}"
+    found = _DISTRIBUTION.fullmatch(piece.strip())
     if found is None:
-        raise ValueError(f"cannot read the arm {piece!r} in {text!r}; write {HELP}.")
+        raise ValueError(f"cannot read the arm {piece!r}{inside}; write {HELP}.")
     family = getattr(st, found[1], None)
     if not isinstance(family, (st.rv_continuous, st.rv_discrete)):
         raise ValueError(f"scipy.stats has no distribution {found[1]!r}; write {HELP}.")
-    arguments = [_number(a, text) for a in found[2].split(",")] if found[2].strip() else []
+    arguments = [_number(a, text or piece) for a in found[2].split(",")] if found[2].strip() else []
     try:
         return family(*arguments)
     except TypeError:

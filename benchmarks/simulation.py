@@ -1,0 +1,143 @@
+"""Rounds per second of whole simulations, beside a bare compiled loop and the peers, in one run on one core."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+from rich.table import Table
+
+import pmbandits as pmb
+
+QUICK = bool(os.environ.get("BENCH_QUICK"))
+MEANS = (0.4, 0.9)
+
+
+def tables() -> Iterator[Table]:
+    yield speed()
+    yield size()
+
+
+@numba.njit
+def _bare(rounds: int, p0: float, p1: float) -> int:
+    """UCB1 on two Bernoulli arms with everything in registers: what a compiled loop can do at best."""
+    n0, n1, s0, s1 = 1, 1, 0.0, 0.0
+    for t in range(2, rounds):
+        level = 2.0 * math.log(t)
+        if s0 / n0 + math.sqrt(level / n0) >= s1 / n1 + math.sqrt(level / n1):
+            n0 += 1
+            s0 += np.random.random() < p0  # noqa: NPY002
+        else:
+            n1 += 1
+            s1 += np.random.random() < p1  # noqa: NPY002
+    return n0
+
+
+def _vectorised(rounds: int, trials: int) -> None:
+    """UCB1 in numpy, all trials side by side: the loop that people write themselves."""
+    rng = np.random.default_rng(0)
+    p, row = np.array(MEANS), np.arange(trials)
+    n, s = np.ones((trials, 2)), (rng.random((trials, 2)) < p).astype(float)
+    for t in range(2, rounds):
+        arm = np.argmax(s / n + np.sqrt(2.0 * math.log(t) / n), axis=1)
+        n[row, arm] += 1.0
+        s[row, arm] += rng.random(trials) < p[arm]
+
+
+def _river(rounds: int) -> None:
+    from river import bandit
+
+    rng = np.random.default_rng(0)
+    policy, arms = bandit.UCB(delta=1, seed=1), [0, 1]
+    for u in rng.random(rounds).tolist():
+        arm = policy.pull(arms)
+        policy.update(arm, float(u < MEANS[arm]))
+
+
+def _pymab(rounds: int, trials: int) -> None:
+    import pymab
+    from pymab.policies import UCBPolicy
+
+    pymab.Experiment(
+        environment=pymab.BanditEnvironment(np.array(MEANS), pymab.BernoulliReward()),
+        policies={"ucb": UCBPolicy(n_arms=2)},
+        config=pymab.ExperimentConfig(horizon=rounds, n_replicates=trials, seed=0),
+    ).run()
+
+
+def _mabwiser(rounds: int) -> None:
+    from mabwiser.mab import MAB, LearningPolicy
+
+    rng = np.random.default_rng(0)
+    mab = MAB([0, 1], LearningPolicy.UCB1(alpha=1.0))
+    mab.fit([0, 1], [0, 1])
+    for u in rng.random(rounds).tolist():
+        arm = mab.predict()
+        mab.partial_fit([arm], [int(u < MEANS[arm])])
+
+
+def _rate(work: Callable[[], Any], rounds: int, repeats: int = 3) -> float:
+    work()
+    shortest = math.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        shortest = min(shortest, time.perf_counter() - start)
+    return rounds / shortest
+
+
+def _ours(recipe: pmb.Policy, rounds: int, trials: int) -> Callable[[], Any]:
+    bandit, gini = pmb.Bandit.bernoulli(MEANS), pmb.GiniDeviation()
+    return lambda: pmb.simulate(bandit, gini, recipe, rounds, trials, n_jobs=1, progress=False)
+
+
+def speed() -> Table:
+    rounds, trials = 1_000_000, 2 if QUICK else 4
+    table = Table(
+        title=f"Million rounds a second, one core, 2 Bernoulli arms {MEANS}, T = {rounds:,} (ours: all of simulate)"
+    )
+    for head in ("what", "M rounds/s", "of the bare loop", "against the fastest peer"):
+        table.add_column(head, justify="left" if head == "what" else "right")
+    bare = _rate(lambda: _bare(rounds * trials, *MEANS), rounds * trials)
+    peers = {
+        "numpy, 1,000 trials side by side": _rate(lambda: _vectorised(1_000, 1_000), 1_000_000, 1),
+        "river UCB": _rate(lambda: _river(20_000), 20_000, 1),
+        "pymab UCB (Rust)": _rate(lambda: _pymab(10_000, 20), 200_000, 1),
+        "MABWiser UCB1": _rate(lambda: _mabwiser(1_000), 1_000, 1),
+    }
+    fastest = max(peers.values())
+    recipes = {
+        "UCB1": pmb.UCB1(),
+        "PM-ETC-M, 33-point grid": pmb.PMETC(horizon=rounds, epsilon=1 / 32),
+        "PM-UCB-M, 33-point grid": pmb.PMUCB(horizon=rounds, epsilon=1 / 33),
+        "CE-UCB-M, 33-point grid": pmb.CEUCB(horizon=rounds, epsilon=1 / 33),
+        "CIRT, ε = .06": pmb.CIRT(),
+        "CIRT, ε = .03": pmb.CIRT(epsilon=0.03),
+        "fixed grid": pmb.FixedGrid(),
+    }
+    rates = {"bare compiled UCB1 loop": bare}
+    rates |= {name: _rate(_ours(recipe, rounds, trials), rounds * trials) for name, recipe in recipes.items()}
+    rates |= peers
+    for name, rate in rates.items():
+        table.add_row(name, f"{rate / 1e6:.3g}", f"{rate / bare:.2f}", f"{rate / fastest:.0f}×")
+    return table
+
+
+def size() -> Table:
+    rounds, trials = 3_000_000, 10 if QUICK else 100
+    table = Table(title=f"CIRT, ε = .12, .06, .03, {trials} trials × {rounds:,} rounds each, all cores")
+    for head in ("seconds", "M rounds/s", "largest memory of the process"):
+        table.add_column(head, justify="right")
+    start = time.perf_counter()
+    recipes = [pmb.CIRT(epsilon=e) for e in (0.12, 0.06, 0.03)]
+    pmb.simulate(pmb.Bandit.bernoulli(MEANS), pmb.GiniDeviation(), recipes, rounds, trials)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    table.add_row(f"{seconds:.1f}", f"{3 * rounds * trials / seconds / 1e6:.1f}", f"{peak:.0f} MB")
+    return table

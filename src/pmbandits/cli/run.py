@@ -1,0 +1,72 @@
+"""``pmbandits run``: a simulation from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+def write_example(out: Console, path: Path) -> None:
+    """A specification to start from; an existing file is left alone."""
+    from pmbandits.simulation.spec import EXAMPLE
+
+    if path.exists():
+        raise ValueError(f"{str(path)!r} exists; give a new name.")
+    path.write_text(EXAMPLE, encoding="utf-8")
+    out.print(f"Wrote {escape(str(path))}; play it with: pmbandits run {escape(str(path))}")
+
+
+def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
+    """What the file would cost, from short trials; nothing is written."""
+    from pmbandits.simulation.driver import _jobs, estimate, prepare
+    from pmbandits.simulation.spec import read_spec
+
+    experiment = prepare(**read_spec(path))
+    workers = _jobs(jobs)
+    rows = estimate(experiment, workers)
+    table = Table(title=f"{escape(path.name)}: what it would cost on {workers} workers")
+    for head in ("policy", "horizon", "trials", "rounds", "rows", "about"):
+        table.add_column(head, justify="left" if head == "policy" else "right")
+    for row in rows:
+        table.add_row(
+            escape(str(row["policy"])),
+            *(f"{row[name]:,}" for name in ("horizon", "trials", "rounds", "rows")),
+            _time(row["seconds"]),
+        )
+    table.add_section()
+    total = [sum(row[name] for row in rows) for name in ("rounds", "rows", "seconds")]
+    table.add_row("all", "", "", f"{total[0]:,}", f"{total[1]:,}", f"[bold]{_time(total[2])}[/]")
+    out.print(table)
+    size = total[1] * (60 + 16 * experiment.bandit.n_arms) / 1e6
+    out.print(f"Results take some {max(size, 0.1):.1f} MB of memory. Nothing was written.", highlight=False)
+
+
+def run_spec(out: Console, path: Path, folder: Path | None, jobs: int | None, backend: str, quiet: bool) -> None:
+    """Play it, and write run, picture and summary."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from pmbandits.simulation import simulate
+    from pmbandits.simulation.spec import read_spec
+
+    arguments = read_spec(path)
+    folder = path.with_suffix("") if folder is None else folder
+    if folder == path:
+        raise ValueError(f"{str(path)!r} has no suffix to drop; give a folder with --out.")
+    run = simulate(**arguments, n_jobs=jobs, backend=backend, progress=False if quiet else None, out=folder)
+    for suffix in ("png", "svg"):
+        run.plot(folder / f"regret.{suffix}")
+    summary = run.summary()
+    (folder / "summary.txt").write_text(str(summary) + "\n", encoding="utf-8")
+    for table in summary.tables(narrow=out.width < 120):
+        out.print(table)
+    out.print(f"Wrote run.parquet, regret.png, regret.svg and summary.txt to {escape(str(folder))}", highlight=False)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 0.1):.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

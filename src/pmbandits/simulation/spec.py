@@ -1,0 +1,195 @@
+"""A simulation as a file: TOML in, checked arguments of ``simulate`` out."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from pmbandits import _check
+from pmbandits.arms import Bandit
+from pmbandits.metrics.registry import metric as find_metric
+from pmbandits.policies.base import REGISTRY, Policy
+from pmbandits.supports import Support
+from pmbandits.text import distribution, read_samples
+
+EXAMPLE = """\
+metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(0.9)"
+horizon = [5_000, 20_000]       # one number of rounds, or several
+trials = 100
+seed = 0
+
+[bandit]
+bernoulli = [0.4, 0.9]          # or arms = ["norm(1,1)", "beta(2,3)"], or samples = "rewards.csv"
+
+[[policies]]
+policy = "pmucb"                # the horizon is filled in
+epsilon = 0.0625
+
+[[policies]]
+policy = "cirt"
+label = "CIRT, fine"
+epsilon = 0.03
+
+[[policies]]
+policy = "uniform"
+"""
+
+
+def _many(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+Whole = Annotated[int, Field(ge=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class BanditPart(_Part):
+    """The arms: means of Bernoulli arms, or distributions of scipy.stats, or a file of logged rewards."""
+
+    bernoulli: list[float] | None = None
+    arms: list[str] | None = None
+    samples: str | None = None
+    names: list[str] | None = None
+    support: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> BanditPart:
+        given = [name for name in ("bernoulli", "arms", "samples") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of bernoulli, arms and samples, not {' and '.join(given) or 'none'}")
+        return self
+
+    def bandit(self, folder: Path) -> Bandit:
+        """The arms; a file of rewards is looked for beside the specification."""
+        support = None if self.support is None else Support.from_dict(self.support)
+        if self.bernoulli is not None:
+            if support is not None:
+                raise ValueError("bandit.support: Bernoulli arms are Binary; leave support out.")
+            return Bandit.bernoulli(self.bernoulli, self.names)
+        if self.samples is not None:
+            logged = read_samples(folder / self.samples)
+            return Bandit(list(logged.laws), self.names or logged.names, support=support or logged.support)
+        assert self.arms is not None
+        names = self.names or [
+            text if self.arms.count(text) == 1 else f"{text} #{k + 1}" for k, text in enumerate(self.arms)
+        ]
+        return Bandit([distribution(text) for text in self.arms], names, support=support)
+
+
+class Spec(_Part):
+    """What ``pmbandits run`` reads."""
+
+    metric: str
+    horizon: Annotated[list[Whole], BeforeValidator(_many), Field(min_length=1)]
+    trials: Whole = 100
+    seed: Annotated[int, Field(ge=0)] = 0
+    checkpoints: Whole | list[Whole] | None = None
+    bandit: BanditPart
+    policies: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """The arguments of :func:`simulate` from a TOML file; every complaint names the file and the key or the line."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(path)!r}; write one like this:\n\n{EXAMPLE}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not text in UTF-8.") from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path.name} is not TOML: {error}.") from None
+    try:
+        spec = Spec.model_validate(data)
+    except ValidationError as error:
+        raise ValueError(_sentence(path, text, error)) from None
+    return {
+        "bandit": _at(path, text, "bandit", lambda: spec.bandit.bandit(path.parent)),
+        "metric": _at(path, text, "metric", lambda: find_metric(spec.metric)),
+        "policies": _policies(path, text, spec),
+        "horizon": spec.horizon,
+        "trials": spec.trials,
+        "seed": spec.seed,
+        "checkpoints": spec.checkpoints,
+    }
+
+
+def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
+    from pmbandits.simulation.driver import _labels
+
+    recipes, labels = [], []
+    for k, given in enumerate(spec.policies):
+        where = f"policies[{k}]"
+        options = dict(given)
+        if "policy" not in options:
+            raise ValueError(f'{path.name}, {where}: it needs policy = "...", one of {", ".join(sorted(REGISTRY))}.')
+        label = options.pop("label", None)
+        recipe = _at(path, text, where, lambda o=options: _recipe(o, max(spec.horizon)))
+        recipes.append(recipe)
+        labels.append(None if label is None else str(label))
+    named = [given or made for given, made in zip(labels, _labels(recipes), strict=True)]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{path.name}: two policies are labelled {twice!r}; give each its own label.")
+    return dict(zip(named, recipes, strict=True))
+
+
+def _recipe(options: dict[str, Any], horizon: int) -> Policy:
+    cls = REGISTRY[_check.choice("policy", options.pop("policy"), sorted(REGISTRY))]
+    known = [name for name in inspect.signature(cls).parameters if name not in ("n_arms", "support", "names")]
+    for name in options:
+        _check.choice("option", name, known, kind=f"option of {cls.name}")
+    if "metric" in options:
+        options["metric"] = find_metric(options["metric"])
+    if "horizon" in known:
+        options.setdefault("horizon", horizon)
+    return cls(**options)
+
+
+def _at(path: Path, text: str, key: str, make: Any) -> Any:
+    try:
+        return make()
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{path.name}, {_place(text, key)}: {error}") from None
+
+
+def _sentence(path: Path, text: str, error: ValidationError) -> str:
+    """The first complaint, with the key as the user wrote it; how many more there are."""
+    found = error.errors()
+    first = found[0]
+    key = ".".join(
+        str(part) for part in first["loc"] if not str(part).startswith(("list[", "function", "constrained", "int"))
+    )
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        near = BanditPart if first["loc"][0] == "bandit" and len(first["loc"]) > 1 else Spec
+        message = f"this key is not known; known are {', '.join(near.model_fields)}"
+    elif first["type"] == "missing":
+        message = "this key is missing"
+    more = f" ({len(found) - 1} more like this.)" if len(found) > 1 else ""
+    return f"{path.name}, {_place(text, key)}: {message}; got {_check._short(first['input'])}.{more}"
+
+
+def _place(text: str, key: str) -> str:
+    """The key, and its line where it can be found."""
+    leaf = [part for part in key.split(".") if not part.isdigit()][-1]
+    number = re.fullmatch(r"policies\[(\d+)\]", key)
+    lines = text.splitlines()
+    if number is not None:
+        heads = [n for n, line in enumerate(lines, 1) if re.match(r"\s*\[\[\s*policies\s*\]\]", line)]
+        place = int(number[1])
+        return f"{key} (line {heads[place]})" if place < len(heads) else key
+    pattern = re.compile(rf"\s*(\[+\s*)?{re.escape(leaf)}\b\s*[=\]]")
+    for n, line in enumerate(lines, 1):
+        if pattern.match(line):
+            return f"{key} (line {n})"
+    return key
