@@ -277,7 +277,7 @@ def parts(whole):
 OK, BAD_ARM, BAD_REWARD, OUTSIDE, FULL = range(5)
 
 
-@kernel
+@inlined
 def observe(ints, floats, arm, reward):
     """Take one reward in, or answer why not and leave everything as it was.
 

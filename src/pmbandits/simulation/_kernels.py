@@ -183,8 +183,10 @@ def play(
     k = ints[ARMS]
     while cursor[CHECKPOINT] < checkpoints.size:
         until = checkpoints[cursor[CHECKPOINT]]
-        while ints[HEAD + ASKED] < until or cursor[WAITING] >= 0:
-            arm = cursor[WAITING]
+        waiting = cursor[WAITING]  # pulled, but not yet paid
+        cursor[WAITING] = -1
+        while ints[HEAD + ASKED] < until or waiting >= 0:
+            arm = waiting
             if arm < 0:
                 arm = choose(ints, floats)
                 if arm == GROW:
@@ -198,7 +200,7 @@ def play(
                 used[arm] -= 1
                 cursor[WAITING] = arm
                 return NEEDS_ROOM if code == FULL else REFUSED
-            cursor[WAITING] = -1
+            waiting = -1
         s = unpack(ints, floats)
         if ints[RADII] > 0 and short_table(s):
             return NEEDS_RADII
