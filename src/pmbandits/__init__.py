@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pmbandits import theory as theory
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, gaps, oracle
     from pmbandits.metrics import (
@@ -149,6 +150,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "theory":
+        return importlib.import_module("pmbandits.theory")
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value  # the next use finds it here
@@ -157,4 +160,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, "theory"})
