@@ -14,6 +14,7 @@ from rich.table import Table
 
 from pmbandits import __version__
 from pmbandits.cli.arms import HELP, describe_parameters, parse_arms
+from pmbandits.cli.theory import app as theory_app
 
 app = typer.Typer(
     help="Preference-centric bandits: the mixture of arms that is best for what you value.",
@@ -21,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(theory_app, name="theory")
 out = Console()
 err = Console(stderr=True)
 

@@ -28,13 +28,13 @@ from pmbandits.theory.constants import (
     Condition,
     Facts,
     Gap,
+    TiedMixtures,
     anytime_settling_time,
     arms_exponent_etc,
     arms_exponent_ucb,
     deviation_always,
     deviation_at,
     deviation_until,
-    exploration_exponent,
     exploration_rounds,
     exponents,
     facts,
@@ -42,7 +42,6 @@ from pmbandits.theory.constants import (
     refinement_time,
     retention_probability,
     settling_time,
-    spacing_exponent,
 )
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
@@ -63,6 +62,7 @@ class RegretBound:
     equation : where it stands in the paper.
     horizon, epsilon : T and ε.
     exploration : rounds of exploration, all arms together.
+    earliest : the horizon beyond which it holds: N(ε), max{e^K, T(ε)} or τ^ε.
     confidence : whose radius it uses.
     trivial : what any policy can lose at most. A larger ``value`` says nothing.
     probability : with which the regret is below the bound; ``None`` if the bound is on the expected regret.
@@ -77,6 +77,7 @@ class RegretBound:
     horizon: int
     epsilon: float
     exploration: float
+    earliest: float
     confidence: str
     trivial: float
     probability: float | None = None
@@ -188,6 +189,7 @@ def etc_bound(
         horizon=horizon,
         epsilon=epsilon,
         exploration=rounds,
+        earliest=rounds,
         confidence=off.name,
         trivial=known.largest_loss,
     )
@@ -266,6 +268,7 @@ def _optimistic(
     beta: float | None,
 ) -> RegretBound:
     known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 2)
+    _two_gaps(gap, policy)
     rho = _check.within("rho", rho, 0.0, 1.0, open_lo=True)
     k, q = known.n_arms, known.q
     if epsilon is None:
@@ -311,6 +314,7 @@ def _optimistic(
         horizon=horizon,
         epsilon=epsilon,
         exploration=k * float(np.ceil(rho * horizon * epsilon / 4.0)),
+        earliest=max(e**k, settled),
         confidence=off.name,
         trivial=known.largest_loss,
     )
@@ -336,7 +340,8 @@ def cirt_bound(
     metric, bandit : the instance; the theorem is for Bernoulli arms.
     horizon, epsilon : T and ε, the resolution at which CIRT stops refining.
     delta, branching, exploration : δ, A and ξ of CIRT.
-    gap, confidence : what the phases' length is computed from.
+    gap, confidence : what the phases' length is computed from. Where mixtures tie, the paper's stopping rule never
+        ends; ``"distinct"`` then speaks of the rule that keeps tied neighbours together (``stopping="box"``).
     refined_after : when refinement ended in a run (the last of ``policy.phase_ends``). The theorem's τ^ε is random and
         the paper gives no formula; without this a time by which refinement must have ended is computed, which is
         far longer than what runs show.
@@ -353,6 +358,7 @@ def cirt_bound(
     (True, 0.06, 0.95)
     """
     known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 1)
+    _two_gaps(gap, "CIRT")
     phases = refinement_phases(epsilon, branching)
     sure = retention_probability(epsilon, delta, branching)
     k, q = known.n_arms, known.q
@@ -391,10 +397,16 @@ def cirt_bound(
         horizon=horizon,
         epsilon=epsilon,
         exploration=ended,
+        earliest=start,
         confidence=off.name,
         trivial=known.largest_loss,
         probability=sure,
     )
+
+
+def _two_gaps(gap: str, policy: str) -> None:
+    if gap == "13":
+        raise ValueError(f"the paper has delta_13 for PM-ETC-M only; for {policy} take gap='12' or gap='distinct'.")
 
 
 # ---- curves ----------------------------------------------------------------------------------------------
@@ -418,7 +430,9 @@ class BoundCurve:
     bounds: tuple[RegretBound | None, ...] = field(repr=False)
 
 
-def curve(bound: Callable[..., RegretBound], over: str, values: Iterable[float], *given: Any, **fixed: Any) -> BoundCurve:
+def curve(
+    bound: Callable[..., RegretBound], over: str, values: Iterable[float], *given: Any, **fixed: Any
+) -> BoundCurve:
     """A bound as a curve over ``"epsilon"`` or ``"horizon"``, for plots such as the paper's figure 6.
 
     >>> import pmbandits as pmb
@@ -433,9 +447,7 @@ def curve(bound: Callable[..., RegretBound], over: str, values: Iterable[float],
     for point in points:
         try:
             bounds.append(bound(*given, **fixed, **{over: point}))
-        except ValueError as error:
-            if "is 0 at epsilon" not in str(error):
-                raise
+        except TiedMixtures:
             bounds.append(None)
     return BoundCurve(
         over=over,
@@ -478,7 +490,13 @@ class Rate:
         )
 
     def __str__(self) -> str:
-        return f"T^(−{self.horizon})·log T" if self.log == 1 else f"T^(−{self.horizon})·(log T)^({self.log})"
+        slow = "log T" if self.log == 1 else f"(log T)^({written(self.log)})"
+        return f"T^(−{written(self.horizon)})·{slow}"
+
+
+def written(power: Fraction) -> str:
+    """A power as a fraction, or as a decimal number where the fraction would be long."""
+    return str(power) if power.denominator <= 10_000 else f"{float(power):.4g}"
 
 
 def rate(family: Family, q: float, beta: float | None = None) -> Rate:
@@ -508,10 +526,8 @@ def rate(family: Family, q: float, beta: float | None = None) -> Rate:
     if family == "etc":
         power = p * p / (2 * b)
         arms = arms_exponent_etc(q, beta) * float(power)
-        assert abs(float(power) * exploration_exponent(q, beta) - float(p * p / (2 * b + p))) < 1e-6
-        return Rate(family, q, beta, arms, p * p / (2 * b + p), power, "theorem:PM-ETC-M")
+        return Rate(family, q, beta, arms, p * p / (2 * b + p), power, "theorem:PM-ETC-M")  # γ·q²/2β
     kappa = 1 / (2 * b / p + 2)
-    assert abs(float(kappa) - spacing_exponent(q, beta)) < 1e-6
     power = min(p * kappa, (1 - kappa) * p / 2)
     return Rate(family, q, beta, arms_exponent_ucb(q, beta), power, power, "corollary:PM-UCB-M")
 
@@ -529,7 +545,9 @@ def leading_constant(bound: RegretBound, known: Rate, n_arms: int) -> float:
 
 
 def _simple(x: float) -> Fraction:
-    return Fraction(x).limit_denominator(10_000)
+    """1/3 for 0.333…, and the number itself where no simple fraction is meant."""
+    near = Fraction(x).limit_denominator(1000)
+    return near if abs(float(near) - x) < 1e-12 else Fraction(x)
 
 
 __all__ = [

@@ -230,6 +230,10 @@ def _stated(chosen: ConfidenceSet) -> Condition:
     return Condition(f"the confidence set {chosen.name!r} holds for the declared support", True)
 
 
+class TiedMixtures(ValueError):
+    """The gap that a bound is made of is 0."""
+
+
 # ---- an instance -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Facts:
@@ -257,6 +261,7 @@ class Facts:
     largest_loss: float
     best: Best = field(repr=False)
     _known: dict[tuple[float, str], FloatArray] = field(repr=False)
+    _times: dict[tuple[Any, ...], float] = field(repr=False)
 
     def ranking(self, epsilon: float, grid: Grid = "etc") -> FloatArray:
         """The utilities of the grid's mixtures, best first."""
@@ -302,7 +307,9 @@ class Facts:
             "13": "take gap='distinct' (the next different value) or another epsilon",
             "distinct": "every mixture is equally good, so any policy has regret 0",
         }[which]
-        raise ValueError(
+        if grid == "ucb":
+            others = others.replace(" gap='13',", "")  # the paper has it for PM-ETC-M only
+        raise TiedMixtures(
             f"delta_{which} is 0 at epsilon = {epsilon:g}: the best mixtures of the grid tie, and no number of "
             f"rewards tells them apart; {others}."
         )
@@ -326,7 +333,9 @@ def facts(metric: Distortion, bandit: Bandit) -> Facts:
     check_metric(metric)
     check_bandit(bandit)
     if bandit.support is None:
-        raise ValueError("the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma)).")
+        raise ValueError(
+            "the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma))."
+        )
     pair = metric.holder(bandit.support)
     best = oracle(metric, bandit)
     distance = wasserstein_constant(bandit)
@@ -346,6 +355,7 @@ def facts(metric: Distortion, bandit: Bandit) -> Facts:
         largest_loss=loss,
         best=best,
         _known={},
+        _times={},
     )
 
 
@@ -403,8 +413,8 @@ def exploration_rounds(
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
-    >>> f"{exploration_rounds(gini, bandit, 10**6, 0.5):.3g} {exploration_rounds(gini, bandit, 10**6, 0.5, confidence='auto'):.3g}"
-    '5.39e+08 1.88e+04'
+    >>> [f"{exploration_rounds(gini, bandit, 10**6, 0.5, confidence=c):.3g}" for c in ("paper", "auto")]
+    ['5.39e+08', '1.88e+04']
     """
     known = facts(metric, bandit)
     horizon = _check.whole("horizon", horizon, 2)
@@ -455,8 +465,17 @@ def separation_time(
     >>> f"{separation_time(gini, bandit, 0.4):.3g} {separation_time(gini, bandit, 0.4, confidence='auto'):.3g}"
     '1.33e+11 4.23e+06'
     """
-    known = facts(metric, bandit)
-    rho = _check.within("rho", rho, 0.0, 1.0, open_lo=True)
+    known, rho = facts(metric, bandit), _check.within("rho", rho, 0.0, 1.0, open_lo=True)
+    key = ("separation", float(epsilon), rho, gap, confidence) if isinstance(confidence, str) else None
+    if key is None or key not in known._times:  # it does not depend on the horizon, and bounds ask for it at each
+        found = _separation(known, epsilon, rho, gap, confidence)
+        if key is None:
+            return found
+        known._times[key] = found
+    return known._times[key]
+
+
+def _separation(known: Facts, epsilon: float, rho: float, gap: Gap, confidence: Any) -> float:
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "ucb"))
 
     def close(s: int) -> bool:
@@ -465,8 +484,8 @@ def separation_time(
 
     # From s = 3 on the radius at ρsε/4 rewards falls with s, whatever the set.
     found = _first(close, 3)
-    while found > 1 and found <= 3 and close(int(found) - 1):
-        found -= 1
+    while 1.0 < found <= 3.0 and close(int(found) - 1):
+        found -= 1.0
     return found
 
 

@@ -199,7 +199,9 @@ def gap_exponent(
     check_metric(metric)
     check_bandit(bandit)
     known = facts(metric, bandit)
-    spacings = np.array(sorted(_spacings(known, grid) if epsilons is None else epsilons, reverse=True), dtype=np.float64)
+    spacings = np.array(
+        sorted(_spacings(known, grid) if epsilons is None else epsilons, reverse=True), dtype=np.float64
+    )
     if spacings.size < 3:
         raise ValueError(f"a fit needs at least three epsilons, got {spacings.size}.")
     for spacing in spacings:
@@ -227,7 +229,8 @@ def gap_exponent(
 
 def _spacings(known: Facts, grid: Grid) -> list[float]:
     offset = 0.0 if grid == "etc" else known.n_arms / 2.0
-    steps, out = 8.0, []
+    steps = 8.0
+    out: list[float] = []
     while len(out) < 14 and comb(round(steps) + known.n_arms - 1, known.n_arms - 1) <= _LARGEST_GRID:
         out.append(1.0 / (round(steps) + offset))
         steps *= 1.7 if known.n_arms == 2 else 1.3

@@ -32,7 +32,7 @@ from pmbandits.metrics.families import (
     WangRightTail,
 )
 from pmbandits.supports import Interval
-from pmbandits.theory.bounds import Rate, rate
+from pmbandits.theory.bounds import Rate, rate, written
 from pmbandits.theory.exponents import Range, known_exponents
 
 # The nine metrics of the paper's tables; where it leaves a parameter open, an ordinary one.
@@ -157,7 +157,7 @@ def _rates(metrics: list[Distortion], printed: bool) -> PaperTable:
     rows = []
     for metric in metrics:
         q = known_exponents(metric).q
-        rows.append((metric, *(rate(family, q, beta) for family in ("ucb", "etc") for beta in (1.0, 2.0))))  # type: ignore[arg-type]
+        rows.append((metric, *(rate(family, q, beta) for family in ("ucb", "etc") for beta in (1.0, 2.0))))
     return PaperTable(
         number=1,
         title="How fast regret falls with T",
@@ -250,8 +250,8 @@ def _latex(value: Any) -> str:
     if isinstance(value, Formula):
         return f"${_mathematics(value.text)}$"
     if isinstance(value, Rate):
-        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{value.log}}}"
-        return rf"$T^{{-{value.horizon}}}\,{slow}$"
+        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{written(value.log)}}}"
+        return rf"$T^{{-{written(value.horizon)}}}\,{slow}$"
     if isinstance(value, (Range, Fraction)):
         return f"${value}$"
     if isinstance(value, Scaled):
@@ -299,7 +299,7 @@ def _plain(text: str) -> str:
 
 
 def _mathematics(text: str) -> str:
-    text = re.sub(r"√(\w)", r"\\sqrt{\1}", text).replace("1{", r"\mathbf{1}\{").replace("}", "}")
+    text = re.sub(r"√(\w)", r"\\sqrt{\1}", text).replace("1{", r"\mathbf{1}\{")
     if r"\mathbf{1}\{" in text:
         text = text[:-1] + r"\}"
     pattern = "|".join(re.escape(sign) for sign in _MATHS)
