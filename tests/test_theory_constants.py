@@ -60,7 +60,7 @@ def test_exponents_outside_their_range_are_refused(q: float, beta: float) -> Non
 
 
 def test_an_unknown_beta_is_explained_with_the_ways_to_know_it() -> None:
-    with pytest.raises(ValueError, match="gap_exponent.*known_exponents.*epsilon"):
+    with pytest.raises(ValueError, match=r"gap_exponent.*known_exponents.*epsilon"):
         theory.rate("etc", q=1.0)
     with pytest.raises(ValueError, match="beta is not known"):
         theory.etc_bound(GINI, TWO, 1000)
@@ -237,7 +237,7 @@ def test_the_separation_time_is_the_first_from_which_the_papers_inequality_holds
     metric, bandit = INSTANCES[name]
     epsilon = {"gini": 0.4, "wang": 0.4, "mean": 0.3, "normal": 0.4}[name]
     known = theory.facts(metric, bandit)
-    best, second = sorted((pmb.utility(metric, bandit, a) for a in pmb.ucb_grid(bandit.n_arms, epsilon)))[-1:-3:-1]
+    best, second = sorted(pmb.utility(metric, bandit, a) for a in pmb.ucb_grid(bandit.n_arms, epsilon))[-1:-3:-1]
     gap = best - second
     start = theory.separation_time(metric, bandit, epsilon, rho=rho)
     right = paper.t0_right(bandit.n_arms, gap, known.q, known.constant)
@@ -250,6 +250,19 @@ def test_the_separation_time_is_the_first_from_which_the_papers_inequality_holds
     assert theory.settling_time(metric, bandit, epsilon, rho=rho) == pytest.approx(
         start + (2 / epsilon - 1) * start - 2 / epsilon, rel=1e-12
     )
+
+
+@pytest.mark.parametrize("confidence", ["auto", "dkw", "wasserstein"])
+def test_the_separation_time_of_another_set_by_trying_every_horizon(confidence: str) -> None:
+    metric, bandit, epsilon = pmb.Mean(), pmb.Bandit.bernoulli([0.05, 0.95]), 0.5
+    start = theory.separation_time(metric, bandit, epsilon, rho=1.0, confidence=confidence)
+    limit = 0.5 * 0.9 / (2 * 2)  # δ_12 = ½·.9 on the two points of the grid
+    far = []
+    for horizon in range(1, 2 * int(start)):
+        chosen = confidence_set(confidence, pmb.Binary(), 2, horizon=horizon)
+        if theory.wasserstein_radius(chosen, pmb.Binary())(horizon * epsilon / 4) > limit:
+            far.append(horizon)
+    assert start == far[-1] + 1
 
 
 def test_the_separation_time_of_a_set_that_is_tight_from_the_start() -> None:
@@ -326,6 +339,6 @@ def test_every_public_name_of_theory_resolves() -> None:
     assert len(theory.__all__) == len(set(theory.__all__)) > 40
     for name in theory.__all__:
         assert getattr(theory, name) is not None
-    assert "plan" in dir(theory) and callable(theory.plan)
+    assert "plan" in dir(theory)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         theory.nothing  # noqa: B018

@@ -33,7 +33,7 @@ def delta_k(delta: float, K: int) -> float:
 def phases(eps: float, A: int) -> int:
     """L by trying: the least L with (2/A)^L ≤ ε"""
     L = 1
-    while (2 / A) ** L > eps * (1 + 1e-12):
+    while eps * (1 + 1e-12) < (2 / A) ** L:
         L += 1
     return L
 

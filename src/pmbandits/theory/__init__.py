@@ -15,6 +15,7 @@ from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb, exploration
 if TYPE_CHECKING:
     from pmbandits.arms import wasserstein_constant
     from pmbandits.best import gaps
+    from pmbandits.planning import Plan, PlanColumn, plan
     from pmbandits.theory.bounds import (
         BoundCurve,
         Rate,
@@ -117,6 +118,8 @@ __all__ = [
     "Facts",
     "GapExponent",
     "PaperTable",
+    "Plan",
+    "PlanColumn",
     "Range",
     "Rate",
     "RegretBound",
@@ -146,6 +149,7 @@ __all__ = [
     "leading_constant",
     "least_pulls",
     "paper_radius",
+    "plan",
     "rate",
     "refinement_phases",
     "refinement_time",
