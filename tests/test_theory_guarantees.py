@@ -123,7 +123,7 @@ def test_tracking_is_within_k_by_t_from_the_stated_time_on(data: s.DataObject, a
 @pytest.mark.parametrize("stopping", ["box", "literal"])
 @pytest.mark.parametrize("means", [[0.1, 0.9], [0.2, 0.7]])
 def test_cirt_keeps_the_best_mixture_as_often_as_promised(means: list[float], stopping: str) -> None:
-    bandit, epsilon, delta, trials, horizon = pmb.Bandit.bernoulli(means), 0.25, 0.05, 20, 60_000
+    bandit, epsilon, delta, trials, horizon = pmb.Bandit.bernoulli(means), 0.25, 0.05, 16, 120_000
     star = pmb.oracle(GINI, bandit).weights
     recipe = pmb.CIRT(epsilon=epsilon, delta=delta, stopping=stopping)
     phases = theory.refinement_phases(epsilon)

@@ -157,7 +157,7 @@ def hard_instance(metric: Distortion, support: Support, n_arms: int, target: flo
 
     >>> import pmbandits as pmb
     >>> hard_instance(pmb.GiniDeviation(), pmb.Binary(), 2, 0.01)
-    Bandit(arm 0: bernoulli(0.3), arm 1: bernoulli(0.9); support Binary())
+    Bandit(arm 0: bernoulli(0.05), arm 1: bernoulli(0.55); support Binary())
     """
     n_arms = _check.whole("n_arms", n_arms, 2)
     places = np.arange(n_arms) / (n_arms - 1) - 0.5
@@ -181,9 +181,11 @@ def _candidates(support: Support, places: FloatArray) -> list[Bandit]:
             Bandit([st.norm(support.sigma * s * x, support.sigma) for x in places], support=support) for s in spreads
         ]
     found = []
-    for centre in np.linspace(0.1, 0.9, 9):
-        for spread in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8):
-            means = np.round(np.clip(centre + spread * places, 0.02, 0.98), 6)
+    for centre in np.linspace(0.1, 0.9, 17):
+        for spread in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+            means = np.round(centre + spread * places, 6)
+            if means[0] < 0.02 or means[-1] > 0.98:
+                continue
             if isinstance(support, Binary):
                 found.append(Bandit.bernoulli(means))
             else:
