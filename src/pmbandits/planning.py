@@ -102,8 +102,8 @@ def plan(
     n_arms : how many arms, with a support.
     target_regret : how much utility may be lost, on average over runs.
     policy : ``"pmetc"``, ``"pmucb"``, ``"ceucb"`` or ``"cirt"``.
-    trials, longest : how many runs are simulated at each horizon, and the longest horizon tried; default 50,000 where
-        rewards take finitely many values, else 2,000 (there a round costs more).
+    trials, longest : how many runs are simulated at each horizon, and the longest horizon tried; default 50,000, and
+        2,000 for optimistic policies on a continuous support (there a round costs more the longer the run).
     seed : of the simulation.
 
     The hard instance has arms on the ends of the support (normal arms on ``Real``), evenly spaced and placed such that
@@ -139,7 +139,8 @@ def plan(
             "the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma))."
         )
     if longest is None:
-        longest = 50_000 if isinstance(bandit.support, (Binary, Finite)) else 2_000
+        cheap = policy == "pmetc" or isinstance(bandit.support, (Binary, Finite))
+        longest = 50_000 if cheap else 2_000
     longest = _check.whole("longest", longest, 128)
     return Plan(
         policy=policy,
@@ -176,13 +177,13 @@ def _candidates(support: Support, places: FloatArray) -> list[Bandit]:
     if isinstance(support, Real):
         import scipy.stats as st
 
-        spreads = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+        spreads = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
         return [
             Bandit([st.norm(support.sigma * s * x, support.sigma) for x in places], support=support) for s in spreads
         ]
     found = []
     for centre in np.linspace(0.1, 0.9, 17):
-        for spread in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        for spread in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
             means = np.round(centre + spread * places, 6)
             if means[0] < 0.02 or means[-1] > 0.98:
                 continue
