@@ -180,6 +180,23 @@ def test_a_horizon_that_is_too_short_is_explained_with_the_way_out(make: Any) ->
     assert fine.require() is fine and not fine.vacuous
 
 
+@pytest.mark.parametrize(
+    ("make", "means", "epsilon", "confidence", "about"),
+    [
+        (theory.etc_bound, [0.1, 0.9], 0.5, "paper", 5e8),
+        (theory.ucb_bound, [0.3, 0.9], 0.4, "paper", 7e11),
+        (theory.etc_bound, [0.1, 0.9], 0.5, "auto", 2e4),
+        (theory.ucb_bound, [0.3, 0.9], 0.4, "auto", 2e7),
+    ],
+)
+def test_bounds_begin_to_hold_at_the_horizons_that_their_module_states(
+    make: Any, means: list[float], epsilon: float, confidence: str, about: float
+) -> None:
+    bandit = pmb.Bandit.bernoulli(means)
+    assert not make(GINI, bandit, int(0.6 * about), epsilon, confidence=confidence).holds
+    assert make(GINI, bandit, int(1.6 * about), epsilon, confidence=confidence).holds
+
+
 def test_a_bound_that_says_nothing_says_so() -> None:
     bound = theory.etc_bound(GINI, pmb.Bandit.bernoulli([0.1, 0.9]), 50_000, 0.5, confidence="auto")
     assert bound.holds and bound.vacuous and "says nothing" in repr(bound)

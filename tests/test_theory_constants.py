@@ -172,6 +172,20 @@ def test_the_distinct_gap_looks_past_ties() -> None:
     assert known.gap(0.25, "distinct") == pytest.approx(0.075**2, rel=1e-9)
 
 
+@given(unit, s.floats(1e-6, 1.0), s.integers(2, 8), s.floats(0.1, 10.0))
+def test_within_the_tolerance_no_estimate_and_no_optimism_hides_the_gap(
+    q: float, gap: float, arms: int, constant: float
+) -> None:
+    known = theory.Facts(
+        metric=GINI, bandit=TWO, support=pmb.Binary(), n_arms=arms, q=q, constant=constant, distance=0.0,
+        largest_utility=1.0, largest_loss=1.0, best=pmb.oracle(GINI, TWO), _known={}, _times={},
+    )  # fmt: skip
+    radius = known.tolerance(gap)
+    # PM-ETC-M: both mixtures are off by K𝓛r^q; PM-UCB-M: laws of a ball are 2r apart; CE-UCB-M: estimate and bonus
+    assert 2 * arms * constant * radius**q == pytest.approx(gap, rel=1e-9)
+    assert arms * constant * (2 * radius) ** q <= gap * (1 + 1e-9)
+
+
 def test_a_gap_of_zero_is_explained_with_the_ways_out() -> None:
     bandit = pmb.Bandit.bernoulli([0.2, 0.5, 0.8])
     with pytest.raises(ValueError, match=r"delta_12 is 0 at epsilon = 0\.25.*distinct.*13"):

@@ -217,7 +217,7 @@ def ucb_bound(
     gap : ``"12"``, or ``"distinct"`` where the best mixtures of the grid tie.
 
     ``sharper`` is the appendix's sum (``eq:Discretized_regret``, with the √ε that its first display lost), in which
-    the failing of confidence sets is not yet absorbed. Its T(ε) lets laws be one radius apart that can be two.
+    the failing of confidence sets is not yet absorbed.
 
     Examples
     --------

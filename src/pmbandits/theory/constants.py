@@ -260,20 +260,22 @@ class Facts:
     largest_utility: float
     largest_loss: float
     best: Best = field(repr=False)
-    _known: dict[tuple[float, str], FloatArray] = field(repr=False)
+    _known: dict[tuple[float, str], tuple[FloatArray, float, int]] = field(repr=False)
     _times: dict[tuple[Any, ...], float] = field(repr=False)
 
-    def ranking(self, epsilon: float, grid: Grid = "etc") -> FloatArray:
-        """The utilities of the grid's mixtures, best first."""
+    def _top(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
+        """The best three utilities of the grid, the best that differs from the first, and how many points there are."""
         key = (float(epsilon), grid)
         if key not in self._known:
             points = etc_grid(self.n_arms, epsilon) if grid == "etc" else ucb_grid(self.n_arms, epsilon)
-            self._known[key] = np.sort(utilities(self.metric, self.bandit, points))[::-1]
+            values = np.sort(utilities(self.metric, self.bandit, points))[::-1]
+            worse = values[values[0] - values > 1e3 * TIE * max(1.0, abs(float(values[0])))]
+            self._known[key] = (values[:3].copy(), float(worse[0]) if worse.size else float(values[0]), values.size)
         return self._known[key]
 
     def lost(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
-        """δ_0i(ε) (``eq:regret_decomposition1_1``): what the i-th best mixture of the grid loses to the best of all."""
-        values = self.ranking(epsilon, grid)
+        """δ_0i(ε), i ≤ 3 (``eq:regret_decomposition1_1``): what the grid's i-th best loses to the best mixture of all."""
+        values, _, _ = self._top(epsilon, grid)
         return max(self.best.value, float(values[0])) - float(values[min(rank, values.size) - 1])
 
     def gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
@@ -283,19 +285,17 @@ class Facts:
         equally good ``"distinct"`` serves in place of δ_12.
         """
         _check.choice("gap", which, GAPS)
-        values = self.ranking(epsilon, grid)
-        tie = TIE * max(1.0, abs(float(values[0])))
+        values, different, size = self._top(epsilon, grid)
         if which == "distinct":
-            worse = values[values[0] - values > 1e3 * tie]
-            return float(values[0] - worse[0]) if worse.size else 0.0
+            return float(values[0]) - different
         place = 1 if which == "12" else 2
-        if values.size <= place:
+        if size <= place:
             raise ValueError(
-                f"the grid of {self.n_arms} arms with epsilon = {epsilon:g} has {values.size} points, too few for "
+                f"the grid of {self.n_arms} arms with epsilon = {epsilon:g} has {size} points, too few for "
                 f"delta_{which}; take a smaller epsilon."
             )
         difference = float(values[0] - values[place])
-        return difference if difference > tie else 0.0
+        return difference if difference > TIE * max(1.0, abs(float(values[0]))) else 0.0
 
     def positive_gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
         """The gap, or an error with the way out where it is 0."""
@@ -457,8 +457,8 @@ def separation_time(
     """T_0(ε) (``eq:T_epsilon``): the least t such that r_s(ρsε/4) ≤ (δ/(2K𝓛))^(1/q) for every horizon s ≥ t.
 
     The main text's display lost a bracket; this is the appendix's, 2(√(2e·log s) + 32)/√(ρsε) ≤ …/16. Its argument
-    compares an optimistic law with the true one, which lie up to *two* radii apart, but allows one; with two, T_0
-    would be about 4 times as long.
+    takes an optimistic law to be one radius from the true one, although they can be two apart. The conclusion stands:
+    a mixture that is not best has an optimistic value of at most its own plus K𝓛(2r)^q ≤ δ.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
