@@ -274,7 +274,7 @@ class Facts:
         return self._known[key]
 
     def lost(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
-        """δ_0i(ε), i ≤ 3 (``eq:regret_decomposition1_1``): what the grid's i-th best loses to the best mixture of all."""
+        """δ_0i(ε), i ≤ 3 (``eq:regret_decomposition1_1``): what the i-th best of the grid loses to the best of all."""
         values, _, _ = self._top(epsilon, grid)
         return max(self.best.value, float(values[0])) - float(values[min(rank, values.size) - 1])
 
