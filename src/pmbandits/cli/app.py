@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
+from pmbandits.cli.theory import app as theory_app
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(theory_app, name="theory")
 out = Console()
 err = Console(stderr=True)
 

@@ -1,5 +1,176 @@
-"""The paper's schedules."""
+"""The paper's theory as code: schedules, constants, bounds, exponents, tables, and a plan for a target regret.
+
+>>> import pmbandits as pmb
+>>> print(pmb.theory.rate("etc", q=1.0, beta=2.0))
+T^(−1/5)·(log T)^(1/4)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb, exploration
 
-__all__ = ["epsilon_etc", "epsilon_ucb", "exploration"]
+if TYPE_CHECKING:
+    from pmbandits.arms import wasserstein_constant
+    from pmbandits.best import gaps
+    from pmbandits.planning import Plan, PlanColumn, plan
+    from pmbandits.theory.bounds import (
+        BoundCurve,
+        Rate,
+        RegretBound,
+        ce_ucb_bound,
+        cirt_bound,
+        curve,
+        etc_bound,
+        leading_constant,
+        rate,
+        ucb_bound,
+    )
+    from pmbandits.theory.constants import (
+        Condition,
+        Facts,
+        anytime_settling_time,
+        arm_failure,
+        arms_exponent_etc,
+        arms_exponent_ucb,
+        concentration,
+        distance_limit,
+        estimation_limit,
+        exploration_exponent,
+        exploration_rounds,
+        exploration_scale,
+        exploration_yields,
+        facts,
+        largest_utility,
+        least_pulls,
+        paper_radius,
+        refinement_phases,
+        refinement_time,
+        retention_probability,
+        separation_time,
+        settling_time,
+        spacing_exponent,
+        wasserstein_radius,
+    )
+    from pmbandits.theory.exponents import (
+        Exponents,
+        GapExponent,
+        Range,
+        gap_exponent,
+        known_exponents,
+    )
+    from pmbandits.theory.tables import PaperTable, table
+
+_ROOMS = {
+    "pmbandits.arms": ("wasserstein_constant",),
+    "pmbandits.best": ("gaps",),
+    "pmbandits.theory.bounds": (
+        "BoundCurve",
+        "Rate",
+        "RegretBound",
+        "ce_ucb_bound",
+        "cirt_bound",
+        "curve",
+        "etc_bound",
+        "leading_constant",
+        "rate",
+        "ucb_bound",
+    ),
+    "pmbandits.theory.constants": (
+        "Condition",
+        "Facts",
+        "anytime_settling_time",
+        "arm_failure",
+        "arms_exponent_etc",
+        "arms_exponent_ucb",
+        "concentration",
+        "distance_limit",
+        "estimation_limit",
+        "exploration_exponent",
+        "exploration_rounds",
+        "exploration_scale",
+        "exploration_yields",
+        "facts",
+        "largest_utility",
+        "least_pulls",
+        "paper_radius",
+        "refinement_phases",
+        "refinement_time",
+        "retention_probability",
+        "separation_time",
+        "settling_time",
+        "spacing_exponent",
+        "wasserstein_radius",
+    ),
+    "pmbandits.theory.exponents": ("Exponents", "GapExponent", "Range", "gap_exponent", "known_exponents"),
+    "pmbandits.theory.tables": ("PaperTable", "table"),
+    # A plan also simulates, so it lives above the policies; only its name is known here.
+    "pmbandits.planning": ("Plan", "PlanColumn", "plan"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "BoundCurve",
+    "Condition",
+    "Exponents",
+    "Facts",
+    "GapExponent",
+    "PaperTable",
+    "Plan",
+    "PlanColumn",
+    "Range",
+    "Rate",
+    "RegretBound",
+    "anytime_settling_time",
+    "arm_failure",
+    "arms_exponent_etc",
+    "arms_exponent_ucb",
+    "ce_ucb_bound",
+    "cirt_bound",
+    "concentration",
+    "curve",
+    "distance_limit",
+    "epsilon_etc",
+    "epsilon_ucb",
+    "estimation_limit",
+    "etc_bound",
+    "exploration",
+    "exploration_exponent",
+    "exploration_rounds",
+    "exploration_scale",
+    "exploration_yields",
+    "facts",
+    "gap_exponent",
+    "gaps",
+    "known_exponents",
+    "largest_utility",
+    "leading_constant",
+    "least_pulls",
+    "paper_radius",
+    "plan",
+    "rate",
+    "refinement_phases",
+    "refinement_time",
+    "retention_probability",
+    "separation_time",
+    "settling_time",
+    "spacing_exponent",
+    "table",
+    "ucb_bound",
+    "wasserstein_constant",
+    "wasserstein_radius",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value  # the next use finds it here
+        return value
+    raise AttributeError(f"module 'pmbandits.theory' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,90 @@
+"""``pmbandits theory``: tables, bounds and plans from the paper's analysis."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated
+
+import typer
+
+from pmbandits.text import HELP, parse_arms
+
+app = typer.Typer(help="The paper's theory: tables, bounds, exponents, and how long to run.", no_args_is_help=True)
+
+Metric = Annotated[str, typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', 'mean-0.5*gini'.")]
+Arms = Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")]
+
+
+@app.command()
+def table(
+    number: Annotated[int, typer.Argument(help="1: rates, 2: rates for Bernoulli arms, 3: β and β̄, 4: Hölder pairs.")],
+    form: Annotated[str, typer.Option("--format", "-f", help="text, markdown or latex.")] = "text",
+) -> None:
+    """Print one of the paper's tables, computed."""
+    from pmbandits.theory.tables import table as compute
+
+    print(compute(number).render(form))
+
+
+@app.command()
+def bound(
+    metric: Metric,
+    arms: Arms,
+    horizon: Annotated[int, typer.Option("--horizon", "-T", help="How many rounds are played.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Spacing of the grid of mixtures.")],
+    policy: Annotated[str, typer.Option("--policy", "-p", help="pmetc, pmucb, ceucb or cirt.")] = "pmetc",
+    confidence: Annotated[str, typer.Option(help="Whose radius: paper, auto, dkw, wasserstein or kl.")] = "paper",
+    gap: Annotated[str, typer.Option(help="12, 13, or distinct where the best mixtures tie.")] = "12",
+) -> None:
+    """The regret bound of a policy, with its terms and what it needs."""
+    from pmbandits import _check
+    from pmbandits.metrics import metric as read
+    from pmbandits.theory import bounds
+
+    makers = {
+        "pmetc": bounds.etc_bound,
+        "pmucb": bounds.ucb_bound,
+        "ceucb": bounds.ce_ucb_bound,
+        "cirt": bounds.cirt_bound,
+    }
+    make = makers[_check.choice("policy", policy, makers)]
+    print(make(read(metric), parse_arms(arms), horizon, epsilon, gap=gap, confidence=confidence))  # type: ignore[operator]
+
+
+@app.command()
+def exponent(
+    metric: Metric,
+    arms: Arms,
+    gap: Annotated[str, typer.Option(help="12 for β, 13 for β̄, or distinct.")] = "13",
+) -> None:
+    """How fast the gap between the best mixtures shrinks with the grid, with the fit."""
+    from pmbandits.metrics import metric as read
+    from pmbandits.theory.exponents import gap_exponent
+
+    print(gap_exponent(read(metric), parse_arms(arms), gap=gap))  # type: ignore[arg-type]
+
+
+@app.command()
+def plan(
+    metric: Metric,
+    arms: Arms,
+    regret: Annotated[float, typer.Option("--regret", "-r", help="How much utility may be lost.")] = 0.01,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="pmetc, pmucb, ceucb or cirt.")] = "pmetc",
+    trials: Annotated[int, typer.Option(help="Runs simulated at each horizon.", min=2)] = 20,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """How long to run for a target regret: by the bound, by the bound with a tight set, and by simulation."""
+    from pmbandits.metrics import metric as read
+    from pmbandits.planning import plan as make
+
+    found = make(read(metric), parse_arms(arms), target_regret=regret, policy=policy, trials=trials)
+    if not json_output:
+        print(found)
+        return
+    columns = {}
+    for name, column in zip(("bound", "tight_set", "simulation"), found.columns, strict=True):
+        numbers = {k: getattr(column, k) for k in ("horizon", "epsilon", "exploration", "regret")}
+        finite = {k: v if math.isfinite(v) else None for k, v in numbers.items()}
+        columns[name] = {**finite, "note": column.note}
+    print(json.dumps({"policy": policy, "target": regret, **columns}, ensure_ascii=False, indent=1))

@@ -1,0 +1,565 @@
+"""Regret bounds of the four algorithms: with ε given, and as rates in which ε is chosen well.
+
+Each bound is a number with its terms, the equation it comes from, and the conditions it needs. A bound whose
+conditions fail says nothing; :meth:`RegretBound.require` turns that into an error with the way out.
+
+The paper's constants make most of this vacuous at horizons that people run: for Bernoulli arms (.1, .9), the Gini
+deviation and the coarsest grid, ε = ½, PM-ETC-M's bound needs T > 5e8 and PM-UCB-M's (arms (.3, .9), ε = .4)
+T > 7e11. With ``confidence="auto"`` the same formulas need T > 2e4 and T > 2e7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import e, isfinite, log
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.supports import Binary
+from pmbandits.theory.constants import (
+    Condition,
+    Facts,
+    Gap,
+    TiedMixtures,
+    anytime_settling_time,
+    arms_exponent_etc,
+    arms_exponent_ucb,
+    deviation_always,
+    deviation_at,
+    deviation_until,
+    exploration_rounds,
+    exponents,
+    facts,
+    refinement_phases,
+    refinement_time,
+    retention_probability,
+    settling_time,
+)
+from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
+
+Family = Literal["etc", "ucb", "etc_one_arm"]
+
+
+@dataclass(frozen=True)
+class RegretBound:
+    """A bound on the regret of a policy.
+
+    Attributes
+    ----------
+    policy : whose regret.
+    value : the bound, as the theorem states it.
+    sharper : the proof's sum before it is simplified; never above ``value`` where the conditions hold.
+    terms : the parts of ``value``.
+    conditions : what it needs, and whether that is so.
+    equation : where it stands in the paper.
+    horizon, epsilon : T and ε.
+    exploration : rounds of exploration, all arms together.
+    earliest : the horizon beyond which it holds: N(ε), max{e^K, T(ε)} or τ^ε.
+    confidence : whose radius it uses.
+    trivial : what any policy can lose at most. A larger ``value`` says nothing.
+    probability : with which the regret is below the bound; ``None`` if the bound is on the expected regret.
+    """
+
+    policy: str
+    value: float
+    sharper: float
+    terms: dict[str, float]
+    conditions: tuple[Condition, ...]
+    equation: str
+    horizon: int
+    epsilon: float
+    exploration: float
+    earliest: float
+    confidence: str
+    trivial: float
+    probability: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether all conditions are met."""
+        return all(c.holds for c in self.conditions)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it says no more than that a utility is bounded."""
+        return not self.holds or not self.value < self.trivial
+
+    def require(self) -> RegretBound:
+        """The bound itself, or an error that says which condition fails and what to do."""
+        for condition in self.conditions:
+            if not condition.holds:
+                out = f"; {condition.way_out}" if condition.way_out else ""
+                raise ValueError(
+                    f"the bound {self.equation!r} of {self.policy} needs that {condition.text}, and it is not so{out}."
+                )
+        return self
+
+    def __repr__(self) -> str:
+        state = "holds" if self.holds else "does not hold"
+        if self.holds and self.vacuous:
+            state = f"holds but says nothing: no policy loses more than {self.trivial:.3g}"
+        sure = "" if self.probability is None else f", with probability ≥ {self.probability:.3g}"
+        lines = [
+            f"{self.policy}, T = {self.horizon:,}, ε = {self.epsilon:.4g}, confidence {self.confidence!r}:"
+            f" regret ≤ {self.value:.4g}{sure} ({state}; {self.equation})"
+        ]
+        lines += [f"    {number:.4g}  {name}" for name, number in self.terms.items()]
+        lines += [f"    {condition}" for condition in self.conditions]
+        return "\n".join(lines)
+
+
+# ---- with ε given ----------------------------------------------------------------------------------------
+def etc_bound(
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float | None = None,
+    *,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+    beta: float | None = None,
+) -> RegretBound:
+    """PM-ETC-M's bound (``theorem: ETC upper bound``): (𝓛K + W^−q)(3W·N(ε)/T)^q + δ_01(ε), for T > N(ε).
+
+    Parameters
+    ----------
+    metric, bandit : the instance.
+    horizon, epsilon : T and the grid's spacing. Without ε, the paper's schedule for ``beta``.
+    gap : ``"12"``; ``"13"`` for N_13(ε) and δ_02(ε), as ``theorem:PM-ETC-M_beta13`` has it; or ``"distinct"``, the
+        gap to the next different value, for which the proof holds as well.
+    confidence : the radius: ``"paper"``, ``"auto"`` or any other confidence set.
+    beta : needed only to choose ε.
+
+    The theorem drops the probability T⁻² of committing to a wrong mixture into W^−q(…)^q; ``sharper`` keeps it:
+    B_h/T² + 𝓛K(2W·N(ε)/T)^q + δ_01(ε).
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
+    >>> bound = etc_bound(gini, bandit, 10**7, 0.5, confidence="auto")
+    >>> bound.holds, round(bound.value, 4), round(bound.sharper, 4)
+    (True, 0.0117, 0.0035)
+    >>> etc_bound(gini, bandit, 10**7, 0.5).require()
+    Traceback (most recent call last):
+        ...
+    ValueError: the bound 'theorem: ETC upper bound' of PM-ETC-M needs that T > N(ε) = 5.57e+08, and it is not so; ...
+    """
+    known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 2)
+    if epsilon is None:
+        q, beta = exponents(known.q, beta)
+        epsilon = min(1.0, epsilon_etc(horizon, known.n_arms, q, beta))
+    rounds = exploration_rounds(metric, bandit, horizon, epsilon, gap=gap, confidence=confidence)
+    share = rounds / horizon
+    lost = known.lost(2 if gap == "13" else 1, epsilon, "etc")
+    mixing = known.constant * known.n_arms * (3.0 * known.distance * share) ** known.q
+    missing = (3.0 * share) ** known.q
+    wrong = known.largest_loss / float(horizon) ** 2
+    sharper = wrong + known.constant * known.n_arms * (2.0 * known.distance * share) ** known.q + lost
+    off = deviation_at(confidence, known.support, known.n_arms, 1.0 / float(horizon) ** 2)
+    name = "N_13(ε)" if gap == "13" else "N(ε)"
+    conditions = (
+        Condition(
+            f"T > {name} = {rounds:.3g}",
+            horizon > rounds,
+            f"take a horizon beyond {rounds:.3g}, a larger epsilon, or a tighter confidence set such as 'auto'",
+        ),
+        Condition("B_h/T² is at most (3N(ε)/T)^q", wrong <= missing, "take a longer horizon"),
+        off.condition,
+    )
+    return RegretBound(
+        policy="PM-ETC-M",
+        value=mixing + missing + lost,
+        sharper=sharper,
+        terms={
+            "shares that exploration leaves to make up for, 𝓛K(3W·N/T)^q": mixing,
+            "a wrong mixture, (3N/T)^q": missing,
+            f"the grid, δ_0{2 if gap == '13' else 1}(ε)": lost,
+        },
+        conditions=conditions,
+        equation="theorem:PM-ETC-M_beta13" if gap == "13" else "theorem: ETC upper bound",
+        horizon=horizon,
+        epsilon=epsilon,
+        exploration=rounds,
+        earliest=rounds,
+        confidence=off.name,
+        trivial=known.largest_loss,
+    )
+
+
+def ucb_bound(
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float | None = None,
+    *,
+    rho: float = 0.1,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+    beta: float | None = None,
+) -> RegretBound:
+    """PM-UCB-M's bound (``theorem:UCB upper bound``): (B_h + 2𝓛K(W^q + 1))·(2r(ρTε/4))^q + δ_01(ε).
+
+    For T > max{e^K, T(ε)}. With the paper's radius 2r(ρTε/4) = 64(√(2e·log T) + 32)/√(ρεT).
+
+    Parameters
+    ----------
+    metric, bandit, horizon, epsilon, confidence, beta : as :func:`etc_bound`; the grid is the UCB grid.
+    rho : ρ: each arm is explored ρTε/4 times.
+    gap : ``"12"``, or ``"distinct"`` where the best mixtures of the grid tie.
+
+    ``sharper`` is the appendix's sum (``eq:Discretized_regret``, with the √ε that its first display lost), in which
+    the failing of confidence sets is not yet absorbed.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
+    >>> bound = ucb_bound(gini, bandit, 10**9, 0.4, confidence="auto")
+    >>> bound.holds, round(bound.value, 4), round(bound.sharper, 4)
+    (True, 0.0174, 0.0074)
+    >>> ucb_bound(gini, bandit, 10**9, 0.4).holds
+    False
+    """
+    return _optimistic("PM-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
+
+
+def ce_ucb_bound(
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float | None = None,
+    *,
+    rho: float = 0.1,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+    beta: float | None = None,
+) -> RegretBound:
+    """CE-UCB-M's bound: the same theorem as :func:`ucb_bound`, with the same parameters.
+
+    The appendix reaches half the width, (…)·r(ρTε/4)^q, before it weakens that to PM-UCB-M's
+    (``eq:theorem_lastline_CE``); ``sharper`` is its sum ``eq:discrete_error_CE``.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
+    >>> ce_ucb_bound(gini, bandit, 10**9, 0.4, confidence="auto").holds
+    True
+    """
+    return _optimistic("CE-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
+
+
+def _optimistic(
+    policy: str,
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float | None,
+    rho: float,
+    gap: Gap,
+    confidence: Any,
+    beta: float | None,
+) -> RegretBound:
+    known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 2)
+    _two_gaps(gap, policy)
+    rho = _check.within("rho", rho, 0.0, 1.0, open_lo=True)
+    k, q = known.n_arms, known.q
+    if epsilon is None:
+        q, beta = exponents(known.q, beta)
+        epsilon = min(2.0 / k, epsilon_ucb(horizon, k, q, beta))
+    off = deviation_until(confidence, known.support, k, horizon)
+    radius = off.radius(rho * horizon * epsilon / 4.0)
+    lost = known.lost(1, epsilon, "ucb")
+    width = (2.0 * radius) ** q
+    failing, steering = known.largest_loss * width, 2.0 * known.constant * k * known.distance**q * width
+    estimating = 2.0 * known.constant * k * width
+    # eq:Discretized_regret and eq:discrete_error_CE
+    wide = known.constant * k * width if policy == "PM-UCB-M" else 2.0 * known.constant * k * radius**q
+    tracked = 2.0 * known.constant * k * known.distance**q * (off.ever + (k / horizon) ** q)
+    sharper = known.largest_loss * off.once + wide + tracked + lost
+    settled = settling_time(metric, bandit, epsilon, rho=rho, gap=gap, confidence=confidence)
+    conditions = (
+        Condition(
+            f"T > T(ε) = {settled:.3g}",
+            horizon > settled,
+            f"take a horizon beyond {settled:.3g}, a larger epsilon, or a tighter confidence set such as 'auto'",
+        ),
+        Condition(f"T > e^K = {e**k:.3g}", horizon > e**k, "take a longer horizon"),
+        Condition(
+            "the theorem's short form is not below the sum that it shortens",
+            sharper <= failing + steering + estimating + lost,
+            "take a longer horizon",
+        ),
+        off.condition,
+    )
+    return RegretBound(
+        policy=policy,
+        value=failing + steering + estimating + lost,
+        sharper=sharper,
+        terms={
+            "confidence sets that fail, B_h(2r)^q": failing,
+            "shares not yet reached, 2𝓛K·W^q(2r)^q": steering,
+            "estimates that are off, 2𝓛K(2r)^q": estimating,
+            "the grid, δ_01(ε)": lost,
+        },
+        conditions=conditions,
+        equation="theorem:UCB upper bound",
+        horizon=horizon,
+        epsilon=epsilon,
+        exploration=k * float(np.ceil(rho * horizon * epsilon / 4.0)),
+        earliest=max(e**k, settled),
+        confidence=off.name,
+        trivial=known.largest_loss,
+    )
+
+
+def cirt_bound(
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float = 0.06,
+    *,
+    delta: float = 0.05,
+    branching: int = 4,
+    exploration: float = 1.0,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+    refined_after: int | None = None,
+) -> RegretBound:
+    """CIRT's bound (``theorem:any_regret``): 𝓛W^q·K^(q+1)·(ε^q + T^−q), with probability ≥ 1 − Lδ, for T > τ^ε.
+
+    Parameters
+    ----------
+    metric, bandit : the instance; the theorem is for Bernoulli arms.
+    horizon, epsilon : T and ε, the resolution at which CIRT stops refining.
+    delta, branching, exploration : δ, A and ξ of CIRT.
+    gap, confidence : what the phases' length is computed from. Where mixtures tie, the paper's stopping rule never
+        ends; ``"distinct"`` then speaks of the rule that keeps tied neighbours together (``stopping="box"``).
+    refined_after : when refinement ended in a run (the last of ``policy.phase_ends``). The theorem's τ^ε is random and
+        the paper gives no formula; without this a time by which refinement must have ended is computed, which is
+        far longer than what runs show.
+
+    τ^ε also waits for exploration to yield (T_ξ): with K = 2, ε = .06, A = 4 and ξ = 1 it is 8.5e6 however soon
+    refinement ends, so the theorem is silent about the paper's own runs of T = 3e6, which do reach tracking.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9])
+    >>> bound = cirt_bound(gini, bandit, 10**7, delta=0.01, confidence="auto", refined_after=10_000)
+    >>> bound.holds, round(bound.value, 4), round(bound.probability, 4)
+    (True, 0.06, 0.95)
+    """
+    known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 1)
+    _two_gaps(gap, "CIRT")
+    phases = refinement_phases(epsilon, branching)
+    sure = retention_probability(epsilon, delta, branching)
+    k, q = known.n_arms, known.q
+    if refined_after is None:
+        ended = refinement_time(
+            metric, bandit, epsilon, delta=delta, branching=branching, exploration=exploration, gap=gap,
+            confidence=confidence,
+        )  # fmt: skip
+    else:
+        ended = float(_check.whole("refined_after", refined_after, 0))
+    start = anytime_settling_time(ended, epsilon, k, branching=branching, exploration=exploration)
+    off = deviation_always(confidence, known.support, k, delta)
+    scale = known.constant * known.distance**q * k ** (q + 1.0)
+    grid, tracking = scale * epsilon**q, scale * float(horizon) ** -q
+    conditions = (
+        Condition("the arms are Bernoulli", isinstance(known.support, Binary), "read it as a guide only"),
+        Condition(
+            f"T > τ^ε = {start:.3g}",
+            horizon > start,
+            "take a longer horizon or a larger epsilon" if isfinite(start) else
+            "take gap='distinct', or give refined_after from a run: some grids tie, and the proof's time is infinite",
+        ),
+        Condition(f"Lδ = {phases * delta:.3g} is below 1", phases * delta < 1.0, "take a smaller delta"),
+        off.condition,
+    )  # fmt: skip
+    return RegretBound(
+        policy="CIRT",
+        value=grid + tracking,
+        sharper=known.constant * (k * known.distance * epsilon) ** q + tracking,
+        terms={
+            "the last box, 𝓛W^q·K^(q+1)·ε^q": grid,
+            "tracking, 𝓛W^q·K^(q+1)·T^−q": tracking,
+        },
+        conditions=conditions,
+        equation="theorem:any_regret",
+        horizon=horizon,
+        epsilon=epsilon,
+        exploration=ended,
+        earliest=start,
+        confidence=off.name,
+        trivial=known.largest_loss,
+        probability=sure,
+    )
+
+
+def _two_gaps(gap: str, policy: str) -> None:
+    if gap == "13":
+        raise ValueError(f"the paper has delta_13 for PM-ETC-M only; for {policy} take gap='12' or gap='distinct'.")
+
+
+# ---- curves ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class BoundCurve:
+    """A bound over several ε or T: arrays to plot, and the bounds themselves.
+
+    Attributes
+    ----------
+    over : ``"epsilon"`` or ``"horizon"``.
+    x, values, sharper : what varies, and the bounds there.
+    holds : where the conditions are met.
+    bounds : each bound with its terms; ``None`` where the gap is 0 and there is no bound.
+    """
+
+    over: str
+    x: FloatArray
+    values: FloatArray
+    sharper: FloatArray
+    holds: NDArray[np.bool_]
+    bounds: tuple[RegretBound | None, ...] = field(repr=False)
+
+
+def curve(
+    bound: Callable[..., RegretBound], over: str, values: Iterable[float], *given: Any, **fixed: Any
+) -> BoundCurve:
+    """A bound as a curve over ``"epsilon"`` or ``"horizon"``, for plots such as the paper's figure 6.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
+    >>> line = curve(etc_bound, "horizon", [10**4, 10**6, 10**8], gini, bandit, epsilon=0.5, confidence="auto")
+    >>> line.values.round(3).tolist(), line.holds.tolist()
+    ([7.056, 0.102, 0.001], [False, True, True])
+    """
+    _check.choice("over", over, ["epsilon", "horizon"])
+    points = [int(v) if over == "horizon" else float(v) for v in values]
+    bounds: list[RegretBound | None] = []
+    for point in points:
+        try:
+            bounds.append(bound(*given, **fixed, **{over: point}))
+        except TiedMixtures:
+            bounds.append(None)
+    return BoundCurve(
+        over=over,
+        x=np.array(points, dtype=np.float64),
+        values=np.array([np.nan if b is None else b.value for b in bounds]),
+        sharper=np.array([np.nan if b is None else b.sharper for b in bounds]),
+        holds=np.array([b is not None and b.holds for b in bounds]),
+        bounds=tuple(bounds),
+    )
+
+
+# ---- rates -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Rate:
+    """constant · K^arms · T^−horizon · (log T)^log: a bound in which ε is chosen as a function of T.
+
+    ``horizon`` and ``log`` are exact fractions where q and β are simple numbers.
+    """
+
+    family: Family
+    q: float
+    beta: float
+    arms: float
+    horizon: Fraction
+    log: Fraction
+    equation: str
+
+    def at(self, horizon: int, n_arms: int = 1, constant: float = 1.0) -> float:
+        """Its value. The paper proves an order, O(·): the leading constant is yours (default 1).
+
+        >>> round(rate("ucb", q=1.0, beta=1.0).at(10**6, n_arms=2), 4)
+        0.1724
+        """
+        horizon = _check.whole("horizon", horizon, 2)
+        return (
+            constant
+            * float(_check.whole("n_arms", n_arms, 1)) ** self.arms
+            * float(horizon) ** -float(self.horizon)
+            * log(horizon) ** float(self.log)
+        )
+
+    def __str__(self) -> str:
+        slow = "log T" if self.log == 1 else f"(log T)^({written(self.log)})"
+        return f"T^(−{written(self.horizon)})·{slow}"
+
+
+def written(power: Fraction) -> str:
+    """A power as a fraction, or as a decimal number where the fraction would be long."""
+    return str(power) if power.denominator <= 10_000 else f"{float(power):.4g}"
+
+
+def rate(family: Family, q: float, beta: float | None = None) -> Rate:
+    """The ε-independent bounds as powers of K, T and log T.
+
+    Parameters
+    ----------
+    family : ``"etc"``: [K^c_E·log T/T^γ]^(q²/2β), ``theorem:PM-ETC-M``, and with β̄ for β,
+        ``theorem:PM-ETC-M_beta13``; ``"ucb"``: K^c_U·[log T/T]^(qκ), ``corollary:PM-UCB-M``, for PM-UCB-M and
+        CE-UCB-M; ``"etc_one_arm"``: PM-ETC-M with ε = 1 where a single arm is known to be best: [log T/T]^q.
+    q, beta : Hölder exponent and gap exponent.
+
+    Below β = q/2 the paper's UCB rate is no longer the larger of its two terms; then the other is taken.
+
+    >>> print(rate("etc", q=1.0, beta=2.0))
+    T^(−1/5)·(log T)^(1/4)
+    >>> print(rate("ucb", q=1.0, beta=2.0))
+    T^(−1/6)·(log T)^(1/6)
+    """
+    _check.choice("family", family, ["etc", "ucb", "etc_one_arm"])
+    if family == "etc_one_arm":
+        q, beta = exponents(q, 1.0 if beta is None else beta)
+        exact = _simple(q)
+        return Rate(family, q, beta, q + 3.0, exact, exact, "theorem: ETC upper bound with ε = 1")
+    q, beta = exponents(q, beta)
+    p, b = _simple(q), _simple(beta)
+    if family == "etc":
+        power = p * p / (2 * b)
+        arms = arms_exponent_etc(q, beta) * float(power)
+        return Rate(family, q, beta, arms, p * p / (2 * b + p), power, "theorem:PM-ETC-M")  # γ·q²/2β
+    kappa = 1 / (2 * b / p + 2)
+    power = min(p * kappa, (1 - kappa) * p / 2)
+    return Rate(family, q, beta, arms_exponent_ucb(q, beta), power, power, "corollary:PM-UCB-M")
+
+
+def leading_constant(bound: RegretBound, known: Rate, n_arms: int) -> float:
+    """The constant that makes a rate meet a bound: what the order O(·) hides.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9])
+    >>> found = ucb_bound(gini, bandit, 10**9, beta=2.0, gap="distinct")
+    >>> round(leading_constant(found, rate("ucb", q=1.0, beta=2.0), n_arms=2), 1)
+    42.2
+    """
+    return bound.value / known.at(bound.horizon, n_arms)
+
+
+def _simple(x: float) -> Fraction:
+    """1/3 for 0.333…, and the number itself where no simple fraction is meant."""
+    near = Fraction(x).limit_denominator(1000)
+    return near if abs(float(near) - x) < 1e-12 else Fraction(x)
+
+
+__all__ = [
+    "BoundCurve",
+    "Facts",
+    "Rate",
+    "RegretBound",
+    "ce_ucb_bound",
+    "cirt_bound",
+    "curve",
+    "etc_bound",
+    "leading_constant",
+    "rate",
+    "ucb_bound",
+]

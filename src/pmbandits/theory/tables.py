@@ -1,0 +1,310 @@
+"""The paper's four tables, computed: each entry comes from a metric's (q, 𝓛) and (β, β̄).
+
+=====  ==================================  ===========================================================
+table  label in the paper                  shows
+=====  ==================================  ===========================================================
+1      ``table:table_regrets``             how regret falls with T, UCB-type and ETC-type, β = 1 and 2
+2      ``table:table_regrets_bernoulli``   the same for K Bernoulli arms and PM-ETC-M
+3      ``table:beta_values``               β and β̄ for Bernoulli arms
+4      ``table:table_risks``               Hölder exponents and constants
+=====  ==================================  ===========================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pmbandits import _check
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.families import (
+    PHT,
+    CVaR,
+    DualPower,
+    GiniDeviation,
+    InterESRange,
+    Mean,
+    MeanMedianDeviation,
+    Quadratic,
+    WangRightTail,
+)
+from pmbandits.supports import Interval
+from pmbandits.theory.bounds import Rate, rate, written
+from pmbandits.theory.exponents import Range, known_exponents
+
+# The nine metrics of the paper's tables; where it leaves a parameter open, an ordinary one.
+PAPER_METRICS: tuple[Distortion, ...] = (
+    Mean(),
+    DualPower(2.0),
+    Quadratic(0.5),
+    CVaR(0.9),
+    PHT(0.5),
+    MeanMedianDeviation(),
+    InterESRange(),
+    WangRightTail(),
+    GiniDeviation(),
+)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """h(u), as text and for LaTeX."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A number times a power of the support's width: the Hölder constant 𝓛."""
+
+    factor: float
+    power: float
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table: its rows as data, and as text, Markdown or LaTeX.
+
+    Attributes
+    ----------
+    number, title, equation : which one.
+    head : the columns' names.
+    rows : for each metric a tuple of values (:class:`Distortion`, :class:`Rate`, :class:`Range`, text, ``None``).
+    notes : where the printed table and the paper's own formulas differ, and what the entries need.
+    """
+
+    number: int
+    title: str
+    equation: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Aligned columns."""
+        cells = [list(self.head), *([_text(v) for v in row] for row in self.rows)]
+        widths = [max(len(line[k]) for line in cells) for k in range(len(self.head))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
+        lines.insert(1, "  ".join("-" * w for w in widths))
+        notes = [f"Note: {note}" for note in self.notes]
+        return "\n".join([f"Table {self.number}. {self.title} ({self.equation})", *lines, *notes])
+
+    def markdown(self) -> str:
+        """A Markdown table."""
+        cells = [[_text(v).replace("|", "\\|") for v in row] for row in self.rows]
+        lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", ""]
+        lines.append("| " + " | ".join(self.head) + " |")
+        lines.append("|" + " --- |" * len(self.head))
+        lines += ["| " + " | ".join(line) + " |" for line in cells]
+        lines += [f"\n{note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def latex(self) -> str:
+        """A LaTeX table, in ASCII, that needs no package."""
+        lines = [
+            r"\begin{table}",
+            rf"  \caption{{{_plain(self.title)}}}",
+            rf"  \label{{{self.equation}}}",
+            r"  \centering",
+            rf"  \begin{{tabular}}{{l{'c' * (len(self.head) - 1)}}}",
+            r"    \hline",
+            "    " + " & ".join(_plain(name) for name in self.head) + r" \\",
+            r"    \hline",
+        ]
+        lines += ["    " + " & ".join(_latex(v) for v in row) + r" \\" for row in self.rows]
+        lines += [r"    \hline", r"  \end{tabular}", r"\end{table}"]
+        return "\n".join(lines)
+
+    def render(self, form: str = "text") -> str:
+        """The table as ``"text"``, ``"markdown"`` or ``"latex"``."""
+        _check.choice("format", form, ["text", "markdown", "latex"])
+        return str(getattr(self, form)())
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def table(number: int, metrics: Sequence[Distortion] | None = None) -> PaperTable:
+    """Table 1, 2, 3 or 4 of the paper, for its nine metrics or for yours.
+
+    Parameters
+    ----------
+    number : which table.
+    metrics : any metrics with a Hölder pair; default the paper's.
+
+    Examples
+    --------
+    >>> print(table(1).text())
+    Table 1. How fast regret falls with T (table:table_regrets)
+    metric            UCB-type, β = 1          UCB-type, β = 2          ETC-type, β = 1          ETC-type, β = 2
+    ...
+    GiniDeviation     T^(−1/4)·(log T)^(1/4)   T^(−1/6)·(log T)^(1/6)   T^(−1/3)·(log T)^(1/2)   T^(−1/5)·(log T)^(1/4)
+    ...
+    >>> str(table(2, metrics=[GiniDeviation()]).rows[0][2])
+    'T^(−1/5)·(log T)^(1/4)'
+    """
+    number = _check.whole("table number", number, 1, 4)
+    chosen = list(PAPER_METRICS if metrics is None else metrics)
+    return (_rates, _bernoulli_rates, _gap_exponents, _holder_pairs)[number - 1](chosen, metrics is None)
+
+
+def _rates(metrics: list[Distortion], printed: bool) -> PaperTable:
+    if printed:  # its table has the differentiable ones
+        metrics = [m for m in metrics if not m.kinks]
+    rows = []
+    for metric in metrics:
+        q = known_exponents(metric).q
+        rows.append((metric, *(rate(family, q, beta) for family in ("ucb", "etc") for beta in (1.0, 2.0))))
+    return PaperTable(
+        number=1,
+        title="How fast regret falls with T",
+        equation="table:table_regrets",
+        head=("metric", "UCB-type, β = 1", "UCB-type, β = 2", "ETC-type, β = 1", "ETC-type, β = 2"),
+        rows=tuple(rows),
+        notes=(
+            "β = 1 where the best mixture lies on the simplex's boundary, 2 inside.",
+            "The printed ETC column has T^(1/β)·ϖ(T^γ) for q = 1 and ϖ^(1/β)(T^γ) for q = ½; theorem:PM-ETC-M gives "
+            "ϖ^(q²/β)(T^γ), which is what is here.",
+        ),
+    )
+
+
+def _bernoulli_rates(metrics: list[Distortion], printed: bool) -> PaperTable:
+    rows = []
+    for metric in metrics:
+        known = known_exponents(metric)
+        slow = rate("etc", known.q, known.beta_bar.high) if known.beta_bar is not None else None
+        fast = rate("etc_one_arm", known.q) if known.one_arm else None
+        rows.append((metric, "one arm" if known.one_arm else "a mixture", slow, fast))
+    return PaperTable(
+        number=2,
+        title="How fast PM-ETC-M's regret falls with T for K Bernoulli arms",
+        equation="table:table_regrets_bernoulli",
+        head=("metric", "best is", "with δ_13", "with δ_12, ε = 1"),
+        rows=tuple(rows),
+        notes=(
+            "β̄ at the upper end of its range. With ε = 1 only single arms are compared.",
+            "Where a mixture is best the entry rests on the β̄ of table 3, which was found to hold for two arms only.",
+            "For Wang's right-tail deviation the printed entry equals T^(−1/18)·(log T)^(1/8); "
+            "theorem:PM-ETC-M_beta13 gives (log T)^(1/16).",
+        ),
+    )
+
+
+def _gap_exponents(metrics: list[Distortion], printed: bool) -> PaperTable:
+    rows = []
+    for metric in metrics:
+        known = known_exponents(metric)
+        formula = Formula(metric.formula) if metric.formula and not len(metric.terms) > 1 else None
+        rows.append((metric, formula, known.beta, known.beta_bar, known.proviso or None))
+    return PaperTable(
+        number=3,
+        title="Gap exponents for Bernoulli arms",
+        equation="table:beta_values",
+        head=("metric", "h(u)", "β", "β̄", "needs"),
+        rows=tuple(rows),
+        notes=(
+            "With three arms or more, where h peaks inside (0, 1), gaps were measured to shrink about twice as fast as "
+            "β̄ says, or to be 0; see pmb.theory.known_exponents.",
+        ),
+    )
+
+
+def _holder_pairs(metrics: list[Distortion], printed: bool) -> PaperTable:
+    rows = []
+    for metric in metrics:
+        pair = metric.holder(Interval(0.0, 1.0))
+        rows.append((metric, _fraction(pair.q), Scaled(pair.constant, 1.0 - pair.q)))
+    return PaperTable(
+        number=4,
+        title="Hölder exponents and constants with respect to the Wasserstein distance",
+        equation="table:table_risks",
+        head=("metric", "q", "𝓛"),
+        rows=tuple(rows),
+        notes=("Z − V is the width of the rewards' support; where it occurs the support must be bounded.",),
+    )
+
+
+# ---- how values are written ------------------------------------------------------------------------------
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Distortion):
+        return repr(value).replace("()", "")
+    if isinstance(value, Formula):
+        return value.text
+    if isinstance(value, Scaled):
+        width = "" if value.power == 0.0 else f"(Z − V)^({_fraction(value.power)})"
+        return width if width and value.factor == 1.0 else f"{value.factor:g}{'·' + width if width else ''}"
+    return str(value)
+
+
+def _latex(value: Any) -> str:
+    if value is None:
+        return "--"
+    if isinstance(value, Distortion):
+        return rf"\texttt{{{_plain(_text(value))}}}"
+    if isinstance(value, Formula):
+        return f"${_mathematics(value.text)}$"
+    if isinstance(value, Rate):
+        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{written(value.log)}}}"
+        return rf"$T^{{-{written(value.horizon)}}}\,{slow}$"
+    if isinstance(value, (Range, Fraction)):
+        return f"${value}$"
+    if isinstance(value, Scaled):
+        width = "" if value.power == 0.0 else f"(Z-V)^{{{_fraction(value.power)}}}"
+        return f"${width}$" if width and value.factor == 1.0 else f"${value.factor:g}{width}$"
+    return _plain(str(value))
+
+
+_SIGNS = {
+    "δ_13": r"$\delta_{13}$",
+    "δ_12": r"$\delta_{12}$",
+    "β̄": r"$\bar\beta$",
+    "β": r"$\beta$",
+    "ε": r"$\varepsilon$",
+    "𝓛": r"$\mathcal{L}$",
+    "ö": r"\"o",
+    "−": "$-$",
+    "h(u)": "$h(u)$",
+    "_": r"\_",
+}
+_MATHS = {
+    "−": "-",
+    "²": "^2",
+    "α": r"\alpha",
+    "β": r"\beta",
+    "γ": r"\gamma",
+    "λ": r"\lambda",
+    "Φ⁻¹": r"\Phi^{-1}",
+    "Φ": r"\Phi",
+    "≤": r"\le",
+    "·": r"\cdot ",
+    "min(": r"\min(",
+    "max(": r"\max(",
+    "exp(": r"\exp(",
+    "ln ": r"\ln ",
+    "shift": r"\mathrm{shift}",
+    "upper": r"\mathrm{upper}",
+    "lower": r"\mathrm{lower}",
+}
+
+
+def _plain(text: str) -> str:
+    pattern = "|".join(re.escape(sign) for sign in _SIGNS)
+    return re.sub(pattern, lambda found: _SIGNS[found[0]], text)
+
+
+def _mathematics(text: str) -> str:
+    text = re.sub(r"√(\w)", r"\\sqrt{\1}", text).replace("1{", r"\mathbf{1}\{")
+    if r"\mathbf{1}\{" in text:
+        text = text[:-1] + r"\}"
+    pattern = "|".join(re.escape(sign) for sign in _MATHS)
+    return re.sub(pattern, lambda found: _MATHS[found[0]], text)
+
+
+def _fraction(x: float) -> Fraction:
+    return Fraction(x).limit_denominator(1000)
