@@ -1,0 +1,1 @@
+"""The paper's experiments, each as a small specification with its claims."""

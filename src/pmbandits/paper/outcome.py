@@ -1,0 +1,71 @@
+"""What an experiment is given and what it leaves: the one shape that every figure, table and comparison has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+Verdict = Literal["holds", "does not hold", "not decidable"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """How an experiment is to be run.
+
+    Attributes
+    ----------
+    folder : where simulations keep their journals; an interrupted experiment goes on from there.
+    quick : small sizes; claims are then only indicative.
+    seed : of everything random.
+    jobs : workers; ``None`` for all cores.
+    progress : show bars; ``None`` on a terminal only.
+    """
+
+    folder: Path
+    quick: bool = False
+    seed: int = 0
+    jobs: int | None = None
+    progress: bool | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, and what our runs say about it."""
+
+    name: str
+    says: str
+    verdict: Verdict
+    evidence: str
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table for readers."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass
+class Outcome:
+    """What an experiment leaves: text, claims, figures, data and tables for readers."""
+
+    name: str
+    title: str
+    text: list[str]
+    claims: list[Claim]
+    figures: dict[str, Figure] = field(default_factory=dict)
+    data: dict[str, pa.Table] = field(default_factory=dict)
+    shown: list[Shown] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+Experiment = Callable[[Context], Outcome]
