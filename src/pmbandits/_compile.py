@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 PACKAGE = Path(__file__).parent
+_ONE_AT_A_TIME = threading.Lock()
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,12 +53,13 @@ def kernel(function: F, *, inline: Literal["never", "always"] = "never") -> F:
     import numba
 
     settings: Any = numba.config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(cache_folder())
-    try:
-        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
-    finally:
-        settings.CACHE_DIR = before
+    with _ONE_AT_A_TIME:  # the setting is the process's
+        before = settings.CACHE_DIR
+        settings.CACHE_DIR = str(cache_folder())
+        try:
+            compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
+        finally:
+            settings.CACHE_DIR = before
     return cast(F, compiled)
 
 

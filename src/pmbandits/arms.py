@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -218,13 +219,21 @@ def _law(arm: Any, name: str) -> Law:
 
 def _law_to_dict(law: Law) -> dict[str, Any]:
     if isinstance(law, Atoms):
-        if law.x.size == 2 and law.lo == 0.0 and law.hi == 1.0:
+        if law.x.size == 2 and law.lo == 0.0 and law.hi == 1.0 and law.p[0] == 1.0 - law.p[1]:
             return {"bernoulli": float(law.p[1])}
         return {"points": law.x.tolist(), "probabilities": law.p.tolist()}
     if isinstance(law, Scipy):
-        shapes, loc, scale = law.frozen.dist._parse_args(*law.frozen.args, **law.frozen.kwds)
+        import scipy.stats as st
+
+        frozen: Any = law.frozen
+        dist = frozen.dist
+        name = str(dist.name)
+        if type(dist) is not type(getattr(st, name, None)):  # of your own: its values
+            levels = np.asarray(law.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
+            return {"own": law.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
+        shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
         numbers = [float(x) for x in (*shapes, loc, *([] if law.lattice else [scale]))]
-        return {"scipy": law.frozen.dist.name, "parameters": numbers}
+        return {"scipy": name, "parameters": numbers}
     raise TypeError(f"{law.describe()} cannot be written down.")
 
 
@@ -235,6 +244,8 @@ def _law_from_dict(data: Mapping[str, Any]) -> Any:
         x = _check.numbers("points", data["points"])
         p = _check.numbers("probabilities", data["probabilities"])
         return Atoms(x, p)
+    if "own" in data:
+        raise ValueError(f"the arm {data['own']} is a distribution of your own; code is never stored: make it again.")
     import scipy.stats as st
 
     family = getattr(st, str(data.get("scipy")), None)

@@ -113,11 +113,16 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None) -
         ax.set_xscale("log")
         if np.isfinite(lowest):
             ax.set_yscale("log")
+        else:  # no regret at all
+            ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
+            ax.set_ylim(0.0, 1.0)
         ax.set_xlabel("rounds")
         ax.set_ylabel("regret per round")
         ax.grid(which="major", color="0.9", lw=0.6)
         ax.set_axisbelow(True)
-        ax.legend(fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+        handles = [drawn[label] for label in run.policies]
+        ax.legend(handles, run.policies, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         trials = len(run.trials)
         ax.set_title(title if title is not None else f"{run.spec['metric_text']}, {trials} trials")
     return ax

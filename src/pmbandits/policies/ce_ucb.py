@@ -10,7 +10,19 @@ from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, CURRENT, DIRTY, EXPLORE, GRID_USED, GROW, HOLDER_C, HOLDER_Q, PLAIN, SHAPE
+from pmbandits.policies._state import (
+    ASKED,
+    CURRENT,
+    DIRTY,
+    EXPLORE,
+    GRID_USED,
+    GROW,
+    HOLDER_C,
+    HOLDER_Q,
+    PEAK,
+    PLAIN,
+    SHAPE,
+)
 from pmbandits.policies.base import Setup
 from pmbandits.policies.ucb import PMUCB
 from pmbandits.supports import Support
@@ -67,7 +79,7 @@ def stays(whole: Any) -> bool:
                 lead += c * d * (least[i] if d > 0.0 else most[i])
             else:
                 lead += c * ((mine[i] * least[i]) ** q - (other[i] * most[i]) ** q)
-        if not lead > st.SURE:
+        if not lead > st.SURE * max(1.0, abs(s.knobs[PEAK])):
             return False
     return True
 

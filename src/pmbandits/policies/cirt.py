@@ -24,6 +24,7 @@ from pmbandits.policies._state import (
     LITERAL,
     MODE,
     OPTIMISTIC,
+    PEAK,
     PESSIMISTIC,
     PHASE,
     PHASES,
@@ -187,17 +188,18 @@ def stays(whole: Any, witness: int) -> bool:
     """Whether leader and witness stay what they are while no arm pays more than ``nap`` times."""
     s = st.parts(whole)
     ahead, leader = s.nap[s.size[0]], s.clock[CURRENT]
+    sure = SURE * max(1.0, abs(s.knobs[PEAK]))
     mine, other = s.grid[leader], s.grid[witness]
     low, high = st.surely_inside(s.whole, ahead)
     left, right = st.dot(mine, low), st.dot(mine, high)
     near, far = st.dot(other, low), st.dot(other, high)
     if left > right or near > far:
         return False
-    if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.knobs[TOLERANCE] + SURE:
+    if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.knobs[TOLERANCE] + sure:
         return False
     low, high = st.shares_within(s.whole, ahead)
     for g in range(s.clock[GRID_USED]):
-        if g != leader and not st.least_lead(s.h, s.size[SHAPE], mine, s.grid[g], low, high) > SURE:
+        if g != leader and not st.least_lead(s.h, s.size[SHAPE], mine, s.grid[g], low, high) > sure:
             return False
     return True
 

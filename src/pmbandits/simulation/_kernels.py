@@ -66,8 +66,8 @@ def unit(word):
 
 @inlined
 def inner(word):
-    """A number in (0, 1), symmetric around ½."""
-    return (np.float64(word >> np.uint64(11)) + 0.5) * _TO_UNIT
+    """A number in (0, 1), symmetric around ½, with 52 bits: one more would round to 1."""
+    return (np.float64(word >> np.uint64(12)) + 0.5) * (2.0 * _TO_UNIT)
 
 
 @kernel
@@ -114,7 +114,7 @@ def other_reward(key, arm, n, u, kind, parameters, start, end, points, levels):
     if kind == UNIFORM:
         x = u
     elif kind == NORMAL:
-        x = normal_quantile(u + 0.5 * _TO_UNIT)
+        x = normal_quantile((math.floor(u / (2.0 * _TO_UNIT)) + 0.5) * (2.0 * _TO_UNIT))
     elif kind == EXPONENTIAL:
         x = -math.log1p(-u)
     else:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
@@ -20,10 +21,11 @@ from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies.base import Policy
+from pmbandits.simulation._kernels import BLOCK
 from pmbandits.simulation.journal import Journal
 from pmbandits.simulation.progress import Bar
-from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR
-from pmbandits.simulation.run import FORMAT, SCHEMA, Run
+from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, source
+from pmbandits.simulation.run import FORMAT, SCHEMA, Run, schema
 from pmbandits.simulation.trial import Player
 
 if TYPE_CHECKING:
@@ -128,6 +130,8 @@ class Experiment:
         """A hash of everything that results depend on, but which trials are wanted."""
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
+        if (source(self.bandit).kinds == BLOCK).any():  # these rewards are scipy's and numpy's
+            what |= {"scipy": scipy.__version__, "numpy": np.__version__}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -173,7 +177,8 @@ class Experiment:
                 "pulls": pa.FixedSizeListArray.from_arrays(pa.array(flat["pulls"], pa.int64()), k),
                 "mixture": pa.FixedSizeListArray.from_arrays(pa.array(flat["mixture"], pa.float64()), k),
                 "phase_ends": pa.array(ends, pa.list_(pa.int64())),
-            }
+            },
+            schema=schema(k),
         )
         provenance = {
             "format": FORMAT,
@@ -234,6 +239,8 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
         raise ValueError(
             f"the support of {bandit!r} is not known; say Bandit(..., support=Interval(lo, hi)), or Real(sigma)."
         )
+    if recipe.names and recipe.n_arms != bandit.n_arms:
+        raise ValueError(f"{label} was made for {recipe.n_arms} arms, but the bandit has {bandit.n_arms}.")
     if recipe.support is not None:
         _agree(recipe.support, bandit.laws, bandit.names)
     options = dict(recipe.options)
@@ -266,10 +273,12 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
 
 
 def _recipes(policies: Any) -> dict[str, Policy]:
-    if isinstance(policies, Policy):
+    if isinstance(policies, (Policy, type)) or not hasattr(policies, "__iter__"):
         policies = [policies]
     if isinstance(policies, Mapping):
         named = {str(label): recipe for label, recipe in policies.items()}
+        if len(named) < len(policies):
+            raise ValueError(f"policies need different names, got {', '.join(map(repr, policies))}.")
     else:
         given = list(policies)
         for recipe in given:
@@ -308,16 +317,32 @@ def _labels(recipes: Sequence[Policy]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value) if isinstance(value, (int, str, type(None))) else type(value).__name__
 
 
 def _describe(recipe: Policy, metric: Distortion) -> dict[str, Any]:
-    options = {
-        k: v if isinstance(v, (int, float, str, bool, type(None))) else repr(v) for k, v in recipe.options.items()
-    }
+    options = {name: _option(value) for name, value in recipe.options.items()}
     own = None if recipe.metric is None or recipe.metric is metric else _metric_to_dict(recipe.metric)
     support = None if recipe.support is None else recipe.support.to_dict()
-    return {"policy": recipe.name, "options": options, "seed": recipe.seed, "metric": own, "support": support}
+    described = {"policy": recipe.name, "options": options, "seed": recipe.seed, "metric": own, "support": support}
+    if not type(recipe).__module__.startswith("pmbandits."):  # of your own: the code is part of what it is
+        steps = (type(recipe)._choose.py_func.__code__, type(recipe)._update.py_func.__code__)
+        code = [step.co_code + repr((step.co_consts, step.co_names)).encode() for step in steps]
+        described["class"] = f"{type(recipe).__module__}.{type(recipe).__qualname__}"
+        described["code"] = hashlib.sha256(b"".join(code)).hexdigest()
+    return described
+
+
+def _option(value: Any) -> Any:
+    """An option as JSON; a confidence set of one's own is known by its radii."""
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return value
+    if callable(getattr(value, "radius", None)):
+        radii = np.asarray(value.radius(np.arange(1.0, 1001.0)), dtype=np.float64)
+        return {"custom": type(value).__qualname__, "values": hashlib.sha256(radii.tobytes()).hexdigest()}
+    return repr(value)
 
 
 def _metric_to_dict(metric: Distortion) -> dict[str, Any]:
@@ -336,7 +361,7 @@ def _horizons(horizon: Any) -> list[int]:
 
 def _trials(trials: Any) -> tuple[int, ...]:
     if np.ndim(trials) == 0:
-        return tuple(range(_check.whole("trials", trials, 1)))
+        return tuple(range(_check.whole("trials", trials, 1, 10_000_000)))
     numbers = tuple(sorted({_check.whole("trial", k, 0, _LARGEST_SEED) for k in trials}))
     if not numbers:
         raise ValueError("trials is empty; say how many, or which ones.")

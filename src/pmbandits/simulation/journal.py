@@ -37,18 +37,22 @@ class Journal:
             raise
 
     def _open(self) -> None:
-        fresh = not self.path.exists() or self.path.stat().st_size < len(self._first)
-        self._file = self.path.open("r+b" if self.path.exists() else "w+b")
-        if fresh:  # nothing finished can be in it
-            self._file.truncate(0)
-            self._file.write(self._first)
-            self._flush()
-            _flush_folder(self.path.parent)
-        elif self._file.read(len(self._first)) != self._first:
+        folder, known = self.path.parent, self.path.exists()
+        if not known and (folder / "run.parquet").exists():
+            raise ValueError(f"{folder} holds a run.parquet that no journal belongs to; give another folder.")
+        self._file = self.path.open("r+b" if known else "w+b")
+        first = self._file.read(len(self._first))
+        if first != self._first[: len(first)]:
+            self._file.close()
             raise ValueError(
-                f"{self.path.parent} holds a run of another specification; give another folder, or delete it. "
+                f"{folder} holds a run of another specification; give another folder, or delete it. "
                 "Nothing was overwritten."
             )
+        if len(first) < len(self._first):  # new, or cut off before anything was finished
+            self._file.seek(0)
+            self._file.write(self._first)
+            self._flush()
+            _flush_folder(folder)
         self._start = len(self._first)
 
     def records(self) -> Iterator[bytes]:
@@ -58,19 +62,20 @@ class Journal:
         while at < size:
             self._file.seek(at)
             head = self._file.read(_HEAD.size)
-            payload = b""
+            payload, digest = None, b""
             if len(head) == _HEAD.size:
                 length, digest = _HEAD.unpack(head)
                 if length <= size - at - _HEAD.size:
                     payload = self._file.read(length)
-            if not payload or hashlib.sha256(payload).digest() != digest:
+            if payload is None or hashlib.sha256(payload).digest() != digest:
+                self._file.truncate(at)
+                self._flush()
+                self._file.seek(0, os.SEEK_END)
                 warnings.warn(
                     f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and made again.",
                     JournalWarning,
                     stacklevel=4,
                 )
-                self._file.truncate(at)
-                self._flush()
                 break
             yield payload
             at += _HEAD.size + len(payload)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +84,10 @@ def block(law: Law, seed: int, trial: int, arm: int, number: int) -> FloatArray:
         key=np.array([seed, trial], dtype=np.uint64),
         counter=np.array([0, arm, number, kernels.OUTSIDE], dtype=np.uint64),
     )
-    return np.clip(law.sample(BLOCK_SIZE, np.random.Generator(bits)), law.lo, law.hi)
+    made = law.sample(BLOCK_SIZE, np.random.Generator(bits))
+    if not np.isfinite(made).all():
+        raise ValueError(f"{law.describe()} pays rewards that are NaN or infinite; repair the distribution.")
+    return np.clip(made, law.lo, law.hi)
 
 
 class Stream:
@@ -160,12 +162,13 @@ class Rewards:
         return f"Rewards({self.bandit!r}, seed={self._stream.seed}, trial={int(self._stream.key[1])})"
 
 
-@lru_cache(maxsize=4096)
 def policy_seed(seed: int, trial: int, own: int = 0) -> int:
     """The seed of a policy's own choices in a trial; ``own`` is the seed it was made with.
 
     >>> policy_seed(0, 0) != policy_seed(0, 1)
     True
     """
+    for name, value in (("seed", seed), ("trial", trial), ("own", own)):
+        _check.whole(name, value, 0, 2**63 - 1)
     word = kernels.philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, kernels.POLICY)))[0]
     return int(word >> np.uint64(11))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = "pmbandits-run"
 SCHEMA = 1
 _KEY = b"pmbandits"
+_CHECK = b"pmbandits sha256"
 QUANTILES = (0.05, 0.5, 0.95)
 
 
@@ -181,6 +183,14 @@ class Run:
         """The horizons that a policy was run for: one for an anytime policy."""
         return self._entries()[_check.choice("policy", policy, self.policies)]
 
+    def _horizon(self, policy: str, horizon: int | None) -> int:
+        known = self.horizons(policy)
+        if horizon is None:
+            return max(known)
+        if horizon not in known:
+            raise ValueError(f"{policy} was not run for {horizon} rounds, but for {', '.join(map(str, known))}.")
+        return horizon
+
     def _entries(self) -> dict[str, tuple[int, ...]]:
         return {p["label"]: tuple(p["horizons"]) for p in self.provenance["spec"]["policies"]}
 
@@ -195,10 +205,7 @@ class Run:
         import pyarrow.compute as pc
 
         _check.choice("column", name, ["regret", "utility", "pulls", "mixture"])
-        known = self.horizons(policy)
-        horizon = max(known) if horizon is None else horizon
-        if horizon not in known:
-            raise ValueError(f"{policy} was not run for {horizon} rounds, but for {', '.join(map(str, known))}.")
+        horizon = self._horizon(policy, horizon)
         mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
         part = self._table.filter(mine)
         t = part["t"].to_numpy()
@@ -223,7 +230,7 @@ class Run:
     def seconds(self, policy: str, horizon: int | None = None) -> FloatArray:
         """Wall time of each trial; NaN where it was not kept (files do not keep it: they are the same every time)."""
         known = [(label, h) for label, horizons in self._entries().items() for h in horizons]
-        place = known.index((policy, max(self.horizons(policy)) if horizon is None else horizon))
+        place = known.index((policy, self._horizon(policy, horizon)))
         count = len(self.trials)
         if self._seconds is None:
             return np.full(count, np.nan)
@@ -234,9 +241,9 @@ class Run:
         found = []
         for label in (policy, other):
             series: dict[int, FloatArray] = {}
-            for horizon in self.horizons(label):
+            for horizon in sorted(self.horizons(label), reverse=True):
                 times, regret = self.regret(label, horizon)
-                if horizon == max(self.horizons(label)):
+                if not series:  # the longest run; each shorter horizon has a run of its own
                     series.update({int(x): regret[:, c] for c, x in enumerate(times)})
                 series[int(times[-1])] = regret[:, -1]
             found.append(series)
@@ -281,10 +288,13 @@ class Run:
             raise ValueError(f"no policy has a checkpoint at {t}; leave t out for the end of each run.")
         differences = []
         last = max(row["t"] for row in rows)
-        finals = [row for row in rows if row["t"] == last]
+        finals: dict[str, dict[str, Any]] = {}
+        for row in rows:  # of several runs of a policy the one made for this horizon, else the longest
+            if row["t"] == last and finals.get(row["policy"], {"horizon": -1})["horizon"] != last:
+                finals[row["policy"]] = row
         if len(finals) > 1:
-            leader = min(finals, key=lambda row: row["regret"])["policy"]
-            differences = [self.difference(row["policy"], leader, last) for row in finals if row["policy"] != leader]
+            leader = min(finals, key=lambda label: finals[label]["regret"])
+            differences = [self.difference(label, leader, last) for label in finals if label != leader]
         weights = ", ".join(
             f"{n} {100 * w:.1f} %" for n, w in zip(self.spec["bandit"]["names"], self.best["weights"], strict=True) if w
         )
@@ -305,8 +315,8 @@ class Run:
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
         """The table, with the provenance in its metadata."""
-        text = json.dumps(self.provenance, ensure_ascii=False, sort_keys=True)
-        return self._table.replace_schema_metadata({_KEY: text.encode()})
+        text = json.dumps(self.provenance, ensure_ascii=False, sort_keys=True).encode()
+        return self._table.replace_schema_metadata({_KEY: text, _CHECK: _digest(self._table, text)})
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a pandas frame (pandas must be installed)."""
@@ -326,6 +336,8 @@ class Run:
         os.close(handle)
         try:
             pq.write_table(self.to_arrow(), temporary, compression="zstd")
+            with open(temporary, "rb+") as written:
+                os.fsync(written.fileno())
             mask = os.umask(0)
             os.umask(mask)
             os.chmod(temporary, 0o666 & ~mask)
@@ -345,10 +357,16 @@ class Run:
             raise FileNotFoundError(f"there is no run file {str(path)!r}.")
         try:
             table = pq.read_table(file, partitioning=None)
-            provenance = json.loads((table.schema.metadata or {})[_KEY])
-            if provenance["format"] != FORMAT:
+            metadata = table.schema.metadata or {}
+            text = metadata[_KEY]
+            provenance = json.loads(text)
+            if provenance["format"] != FORMAT or not isinstance(provenance["schema"], int):
                 raise ValueError("format")
-        except (pa.ArrowException, KeyError, ValueError, OSError) as error:
+            if provenance["schema"] <= SCHEMA:
+                table = table.replace_schema_metadata(None).cast(schema(table.schema.field("pulls").type.list_size))
+                if metadata[_CHECK] != _digest(table, text):
+                    raise ValueError("checksum")
+        except (pa.ArrowException, KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             raise ValueError(
                 f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
             ) from None
@@ -357,7 +375,7 @@ class Run:
                 f"{file.name} was written by a newer pmbandits ({provenance['library']}, schema "
                 f"{provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
             )
-        return cls(table.replace_schema_metadata(None), provenance)
+        return cls(table, provenance)
 
     def equals(self, other: Run) -> bool:
         """Whether two runs hold the same, to the last bit (wall times aside).
@@ -373,6 +391,44 @@ class Run:
     def __repr__(self) -> str:
         longest = max(h for horizons in self._entries().values() for h in horizons)
         return f"Run({', '.join(self.policies)}; {len(self.trials)} trials, up to {longest:,} rounds, seed {self.seed})"
+
+
+def schema(n_arms: int) -> pa.Schema:
+    """The columns of a run."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("policy", pa.string()),
+            ("horizon", pa.int64()),
+            ("trial", pa.int64()),
+            ("t", pa.int64()),
+            ("regret", pa.float64()),
+            ("utility", pa.float64()),
+            ("pulls", pa.list_(pa.int64(), n_arms)),
+            ("mixture", pa.list_(pa.float64(), n_arms)),
+            ("phase_ends", pa.list_(pa.int64())),
+        ]
+    )
+
+
+def _digest(table: pa.Table, text: bytes) -> bytes:
+    """A hash of all that a run holds, however it is laid out."""
+    import pyarrow.compute as pc
+
+    digest = hashlib.sha256(text)
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        digest.update(name.encode())
+        if name == "phase_ends":
+            digest.update(pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64).tobytes())
+        if name in ("pulls", "mixture", "phase_ends"):
+            column = column.flatten()
+        if name == "policy":
+            digest.update("\0".join(column.to_pylist()).encode())
+        else:
+            digest.update(column.to_numpy(zero_copy_only=False).tobytes())
+    return digest.hexdigest().encode()
 
 
 def _standard_error(values: FloatArray) -> float:
