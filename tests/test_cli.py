@@ -64,7 +64,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
         monkeypatch.setattr(sys, "argv", ["pmbandits", *arguments])
         capsys.readouterr()
         with pytest.raises(SystemExit) as stopped:
-            commands.run()
+            commands.main()
         shown = capsys.readouterr()
         return Done(stopped.value.code, shown.out, shown.err)
 

@@ -10,7 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pmbandits import simulation, theory
+    from pmbandits import simulation as simulation
+    from pmbandits import theory as theory
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, gaps, oracle
     from pmbandits.metrics import (
@@ -149,8 +150,6 @@ __all__ = [
     "plot_mixture",
     "plot_regret",
     "simulate",
-    "simulation",
-    "theory",
     "ucb_grid",
     "utility",
     "wasserstein_constant",
