@@ -29,6 +29,7 @@ from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 REGISTRY: dict[str, type[Policy]] = {}
 _LARGEST_DEFAULT_GRID = 20_000
 _observe = st.observe
+_PIECE = 1 << 16
 _FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
 
 
@@ -201,8 +202,13 @@ class Policy(ABC):
         for name, content in self._derived.items():
             fields[name][:] = content
         if self.confidence is not None:
-            fields["radii"][:] = self.confidence.radius(np.arange(fields["radii"].size))
-            self._falling = bool(np.all(np.diff(fields["radii"][1:]) <= 0.0))
+            radii = fields["radii"]
+            self._falling = True
+            for at in range(0, radii.size, _PIECE):  # in pieces: the table can be long, and its temporaries longer
+                piece = self.confidence.radius(np.arange(at, min(at + _PIECE, radii.size)))
+                radii[at : at + _PIECE] = piece
+                before = radii[max(at, 2) - 1 : at + piece.size - 1]
+                self._falling &= bool(np.all(radii[max(at, 2) : at + piece.size] <= before))
             self._note_radii()
 
     def _note_radii(self) -> None:

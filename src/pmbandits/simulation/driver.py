@@ -447,7 +447,7 @@ class Task:
 
 
 _IDLE: dict[str, list[Player]] = {}  # players between two tasks: their tables of radii are worth keeping
-_MOST_IDLE = 8
+_MOST_IDLE = 1  # runs whose players are kept: a table of radii is as long as the run
 
 
 def perform(task: Task) -> bytes:

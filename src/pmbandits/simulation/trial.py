@@ -81,8 +81,9 @@ class Player:
             status = self.loop(policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture)
             if status == kernels.DONE:
                 break
-            if status == kernels.NEEDS_RADII:
-                policy._grow_radii()
+            if status == kernels.NEEDS_RADII:  # doubled, but never more than the run can use
+                told = int(policy._view("told").max())
+                policy._resize(RADII=max(min(2 * told, int(self.checkpoints[-1])), told, 256) + 2)
             elif status == kernels.NEEDS_ROOM:
                 policy._grow_room()
             elif status == kernels.NEEDS_BLOCK:
