@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._random import OUTSIDE, POLICY, philox
 from pmbandits.arms import Bandit, arm_index, check_bandit
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.simulation import _kernels as kernels
@@ -83,7 +84,7 @@ def block(law: Law, seed: int, trial: int, arm: int, number: int) -> FloatArray:
     """Ready-made rewards of an arm whose law has no compiled sampler: one generator for each block."""
     bits = np.random.Philox(
         key=np.array([seed, trial], dtype=np.uint64),
-        counter=np.array([0, arm, number, kernels.OUTSIDE], dtype=np.uint64),
+        counter=np.array([0, arm, number, OUTSIDE], dtype=np.uint64),
     )
     return np.clip(law.sample(BLOCK_SIZE, np.random.Generator(bits)), law.lo, law.hi)
 
@@ -167,5 +168,5 @@ def policy_seed(seed: int, trial: int, own: int = 0) -> int:
     >>> policy_seed(0, 0) != policy_seed(0, 1)
     True
     """
-    word = kernels.philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, kernels.POLICY)))[0]
+    word = philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, POLICY)))[0]
     return int(word >> np.uint64(11))
