@@ -5,8 +5,41 @@ from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.cirt import CIRT
 from pmbandits.policies.etc import PMETC
 from pmbandits.policies.fixed_grid import FixedGrid
+from pmbandits.policies.published import (
+    BCVTS,
+    MCVTS,
+    MVLCB,
+    UUCB,
+    WUCB,
+    BrownUCB,
+    CVaRUCB,
+    RhoNPTS,
+    Thompson,
+)
 from pmbandits.policies.simple import UCB1, SolitaryArm, Uniform
+from pmbandits.policies.solitary_ucb import SolitaryUCB
 from pmbandits.policies.store import load
 from pmbandits.policies.ucb import PMUCB
 
-__all__ = ["CEUCB", "CIRT", "PMETC", "PMUCB", "UCB1", "FixedGrid", "Policy", "SolitaryArm", "Uniform", "load"]
+__all__ = [
+    "BCVTS",
+    "CEUCB",
+    "CIRT",
+    "MCVTS",
+    "MVLCB",
+    "PMETC",
+    "PMUCB",
+    "UCB1",
+    "UUCB",
+    "WUCB",
+    "BrownUCB",
+    "CVaRUCB",
+    "FixedGrid",
+    "Policy",
+    "RhoNPTS",
+    "SolitaryArm",
+    "SolitaryUCB",
+    "Thompson",
+    "Uniform",
+    "load",
+]

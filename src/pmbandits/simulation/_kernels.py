@@ -1,8 +1,8 @@
-"""Random numbers by counter, rewards from them, and the loop that plays a trial; compiled.
+"""Rewards from random numbers by counter, and the loop that plays a trial; compiled.
 
-The generator is Philox 4x64-10 (Salmon, Moraes, Dror and Shaw, 2011), as numpy has it. Its key is (seed, trial) and
-its counter (block, arm, attempt, purpose): the n-th reward of an arm in a trial depends on nothing else, so neither on
-the number of workers, nor on the policy, nor on what was drawn before.
+The key of the generator (:mod:`pmbandits._random`) is (seed, trial) and its counter (block, arm, attempt, purpose):
+the n-th reward of an arm in a trial depends on nothing else, so neither on the number of workers, nor on the policy,
+nor on what was drawn before.
 """
 
 from __future__ import annotations
@@ -10,92 +10,30 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from pmbandits._compile import inlined, kernel
+from pmbandits._random import (  # noqa: F401 (some only for who looks for them here)
+    GAMMA_A,
+    GAMMA_B,
+    OUTSIDE,
+    PLAIN,
+    POLICY,
+    POWER,
+    TO_UNIT,
+    inner,
+    log_gamma_variate,
+    philox,
+    unit,
+)
 from pmbandits.metrics._kernels import normal_quantile
 from pmbandits.policies._state import ARMS, ASKED, FULL, GROW, HEAD, RADII, borrowed, observe, short_table, unpack
 
 # how an arm's rewards are made
 TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
-# purpose: the last word of the counter
-PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE = range(6)
 # why the loop stops before the end
 DONE, NEEDS_RADII, NEEDS_ROOM, NEEDS_BLOCK, REFUSED = range(5)
 # cursor: where a trial is
 WAITING, CHECKPOINT = range(2)
-
-_TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³
-
-
-@intrinsic
-def _high_product(typingctx, a, b):
-    """The upper 64 bits of the product of two 64-bit numbers."""
-    del typingctx
-
-    def codegen(context, builder, signature, args):
-        del context, signature
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@kernel
-def philox(k0, k1, c0, c1, c2, c3):
-    """Four random 64-bit words for a key and a counter."""
-    for _ in range(10):
-        h0 = _high_product(np.uint64(0xD2E7470EE14C6C93), c0)
-        l0 = np.uint64(0xD2E7470EE14C6C93) * c0
-        h1 = _high_product(np.uint64(0xCA5A826395121157), c2)
-        l1 = np.uint64(0xCA5A826395121157) * c2
-        c0, c1, c2, c3 = h1 ^ c1 ^ k0, l1, h0 ^ c3 ^ k1, l0
-        k0 += np.uint64(0x9E3779B97F4A7C15)
-        k1 += np.uint64(0xBB67AE8584CAA73B)
-    return c0, c1, c2, c3
-
-
-@inlined
-def unit(word):
-    """A number in [0, 1) with 53 bits, as numpy makes it."""
-    return np.float64(word >> np.uint64(11)) * _TO_UNIT
-
-
-@inlined
-def inner(word):
-    """A number in (0, 1), symmetric around ½, with 52 bits: one more would round to 1."""
-    return (np.float64(word >> np.uint64(12)) + 0.5) * (2.0 * _TO_UNIT)
-
-
-@kernel
-def log_gamma_variate(key, n, arm, shape, purpose):
-    """The logarithm of a gamma variate (Marsaglia and Tsang, 2000), by as many attempts as it takes.
-
-    Below shape 1 it is one of shape + 1 times U^(1/shape); the logarithm keeps tiny shapes from vanishing.
-    """
-    boost = 0.0
-    if shape < 1.0:
-        which = np.uint64(0) if purpose == GAMMA_A else np.uint64(1)
-        w0, _, _, _ = philox(key[0], key[1], np.uint64(n), np.uint64(arm), which, np.uint64(POWER))
-        boost = math.log(inner(w0)) / shape
-        shape += 1.0
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    attempt = 0
-    while True:
-        w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n), np.uint64(arm), np.uint64(attempt), np.uint64(purpose))
-        for half in range(2):
-            x = normal_quantile(inner(w0 if half == 0 else w2))
-            v = 1.0 + c * x
-            if v <= 0.0:
-                continue
-            v = v * v * v
-            if math.log(inner(w1 if half == 0 else w3)) < 0.5 * x * x + d - d * v + d * math.log(v):
-                return math.log(d * v) + boost
-        attempt += 1
 
 
 @kernel
@@ -114,7 +52,7 @@ def other_reward(key, arm, n, u, kind, parameters, start, end, points, levels):
     if kind == UNIFORM:
         x = u
     elif kind == NORMAL:
-        x = normal_quantile((math.floor(u / (2.0 * _TO_UNIT)) + 0.5) * (2.0 * _TO_UNIT))
+        x = normal_quantile((math.floor(u / (2.0 * TO_UNIT)) + 0.5) * (2.0 * TO_UNIT))
     elif kind == EXPONENTIAL:
         x = -math.log1p(-u)
     else:
@@ -140,7 +78,7 @@ def next_reward(arm, key, used, words, kinds, parameters, starts, points, levels
         w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n >> 2), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
         words[arm, 0], words[arm, 1], words[arm, 2], words[arm, 3] = w0, w1, w2, w3
     used[arm] = n + 1
-    u = np.float64(words[arm, place] >> np.uint64(11)) * _TO_UNIT
+    u = np.float64(words[arm, place] >> np.uint64(11)) * TO_UNIT
     start = starts[arm]
     if kind == TWO:  # the common case, without a call
         return points[start + np.int64(u < parameters[arm, 0])]

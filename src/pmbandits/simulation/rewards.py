@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._random import OUTSIDE, POLICY, philox
 from pmbandits.arms import Bandit, arm_index, check_bandit
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.simulation import _kernels as kernels
@@ -82,7 +83,7 @@ def block(law: Law, seed: int, trial: int, arm: int, number: int) -> FloatArray:
     """Ready-made rewards of an arm whose law has no compiled sampler: one generator for each block."""
     bits = np.random.Philox(
         key=np.array([seed, trial], dtype=np.uint64),
-        counter=np.array([0, arm, number, kernels.OUTSIDE], dtype=np.uint64),
+        counter=np.array([0, arm, number, OUTSIDE], dtype=np.uint64),
     )
     made = law.sample(BLOCK_SIZE, np.random.Generator(bits))
     if not np.isfinite(made).all():
@@ -170,5 +171,5 @@ def policy_seed(seed: int, trial: int, own: int = 0) -> int:
     """
     for name, value in (("seed", seed), ("trial", trial), ("own", own)):
         _check.whole(name, value, 0, 2**63 - 1)
-    word = kernels.philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, kernels.POLICY)))[0]
+    word = philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, POLICY)))[0]
     return int(word >> np.uint64(11))

@@ -1,0 +1,13 @@
+"""Published risk-sensitive bandits: one file an algorithm. All of them look for the best single arm."""
+
+from pmbandits.policies.published.b_cvts import BCVTS
+from pmbandits.policies.published.brown_ucb import BrownUCB
+from pmbandits.policies.published.cvar_ucb import CVaRUCB
+from pmbandits.policies.published.m_cvts import MCVTS
+from pmbandits.policies.published.mv_lcb import MVLCB
+from pmbandits.policies.published.rho_npts import RhoNPTS
+from pmbandits.policies.published.thompson import Thompson
+from pmbandits.policies.published.u_ucb import UUCB
+from pmbandits.policies.published.w_ucb import WUCB
+
+__all__ = ["BCVTS", "MCVTS", "MVLCB", "UUCB", "WUCB", "BrownUCB", "CVaRUCB", "RhoNPTS", "Thompson"]

@@ -1,0 +1,346 @@
+"""What the published risk-sensitive algorithms share, compiled.
+
+Everything here is for all arms at once: one pass over the counts, or over the pool of sorted rewards with their owners.
+The atoms of the arms' laws carry weights that need not add up to 1: ones (the empirical law), or draws from a
+posterior (Dirichlet weights are independent gamma variates by their sum). ``anchor`` holds each arm's weights at the
+upper and the lower end of the support, ``total`` the sum of all its weights.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits._compile import inlined, kernel
+from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
+from pmbandits.metrics._kernels import _one_term, h_max, h_value
+from pmbandits.policies import _state as st
+from pmbandits.policies._state import ARMS, ATOMS, DIRTY, HIGH, LOW, MODE, REWARDS, SAMPLES, SEED, STREAM, TIE
+
+LEVEL, SCALE = 22, 23  # knobs, counted from the end: the other policies use them from the start
+
+
+@inlined
+def scratch(s):
+    """Room for the weights: one for each reward in the pool, or for each arm and atom."""
+    return s.curve if s.size[MODE] == SAMPLES else np.empty(s.size[ARMS] * s.size[ATOMS])
+
+
+# ---- weights --------------------------------------------------------------------------------------------
+
+
+@kernel
+def count_rewards(whole, weight, anchor, total):
+    """The empirical law: every reward alike."""
+    s = st.parts(whole)
+    k, m = s.size[ARMS], s.size[ATOMS]
+    for i in range(k):
+        anchor[i, 0], anchor[i, 1] = 0.0, 0.0
+        total[i] = s.told[i]
+    if s.size[MODE] == SAMPLES:
+        for j in range(s.clock[REWARDS]):
+            weight[j] = 1.0
+        return
+    for i in range(k):
+        for a in range(m):
+            weight[i * m + a] = s.counts[i, a]
+
+
+@inlined
+def next_key(s):
+    """The key of this round's draws; no other round has it."""
+    s.clock[STREAM] += 1
+    return np.uint64(s.knobs[SEED]), np.uint64(s.clock[STREAM])
+
+
+@kernel
+def draw_atoms(whole, prior, top, bottom, weight, anchor, total):
+    """Dirichlet weights on the atoms: parameters are counts plus ``prior``, and more at the upper and lower end."""
+    s = st.parts(whole)
+    k, m = s.size[ARMS], s.size[ATOMS]
+    key = next_key(s)
+    for i in range(k):
+        anchor[i, 0], anchor[i, 1], total[i] = 0.0, 0.0, 0.0
+        for a in range(m):
+            shape = s.counts[i, a] + prior
+            if a == m - 1:
+                shape += top
+            if a == 0:
+                shape += bottom
+            g = 0.0
+            if shape > 0.0:
+                g = math.exp(log_gamma_variate(key, a, i, shape, POSTERIOR))
+            weight[i * m + a] = g
+            total[i] += g
+
+
+@kernel
+def draw_rewards(whole, both, weight, anchor, total):
+    """Dirichlet(1, …, 1) weights on all rewards and the upper end of the support (or both): exponential variates.
+
+    The weight of an arm's reward depends on its rank among that arm's, not on when it came. On a finite support equal
+    rewards share one gamma variate: the same law for O(atoms) a round instead of O(rewards).
+    """
+    s = st.parts(whole)
+    if s.size[MODE] != SAMPLES:
+        draw_atoms(s.whole, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
+        return
+    k = s.size[ARMS]
+    k0, k1 = next_key(s)
+    words, rank = np.empty((k, 4), dtype=np.uint64), np.full(k, 2, dtype=np.int64)  # ranks 0 and 1 are the ends
+    zero, purpose = np.uint64(0), np.uint64(POSTERIOR)
+    for i in range(k):
+        w0, w1, w2, w3 = philox(k0, k1, zero, np.uint64(i), zero, purpose)
+        words[i, 0], words[i, 1], words[i, 2], words[i, 3] = w0, w1, w2, w3
+        anchor[i, 0] = -math.log(inner(w0))
+        anchor[i, 1] = -math.log(inner(w1)) if both else 0.0
+        total[i] = anchor[i, 0] + anchor[i, 1]
+    owner = s.owner
+    for j in range(s.clock[REWARDS]):
+        i = owner[j]
+        r = rank[i]
+        if r & 3 == 0:
+            w0, w1, w2, w3 = philox(k0, k1, np.uint64(r >> 2), np.uint64(i), zero, purpose)
+            words[i, 0], words[i, 1], words[i, 2], words[i, 3] = w0, w1, w2, w3
+        e = -math.log(inner(words[i, r & 3]))
+        weight[j] = e
+        total[i] += e
+        rank[i] = r + 1
+
+
+# ---- functionals of weighted atoms ----------------------------------------------------------------------
+
+
+@inlined
+def height(h, alone, u):
+    """h(u); a family by itself (``alone``, the common case) without the walk over a combination's terms."""
+    if alone:
+        return h[5] * _one_term(int(h[4]), h[6], h[7], min(max(u, 0.0), 1.0))
+    return h_value(h, u)
+
+
+@kernel
+def distorted(whole, weight, anchor, total, out):
+    """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
+    s = st.parts(whole)
+    k, m, h, samples = s.size[ARMS], s.size[ATOMS], s.h, s.size[MODE] == SAMPLES
+    before, below = np.empty(k), np.zeros(k)
+    top, one, alone = s.knobs[HIGH], h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
+    for i in range(k):
+        out[i] = 0.0
+        if anchor[i, 1] > 0.0:
+            out[i], before[i], below[i] = s.knobs[LOW] * one, s.knobs[LOW], anchor[i, 1]
+    if samples:
+        for j in range(s.clock[REWARDS]):
+            i, x = s.owner[j], s.x[j]
+            if below[i] == 0.0:
+                out[i] = x * one
+            elif x > before[i]:
+                out[i] += (x - before[i]) * height(h, alone, 1.0 - below[i] / total[i])
+            before[i] = x
+            below[i] += weight[j]
+    else:
+        for i in range(k):
+            for a in range(m):
+                w, x = weight[i * m + a], s.points[a]
+                if w > 0.0:
+                    if below[i] == 0.0:
+                        out[i] = x * one
+                    else:
+                        out[i] += (x - before[i]) * height(h, alone, 1.0 - below[i] / total[i])
+                    before[i] = x
+                    below[i] += w
+    for i in range(k):
+        if anchor[i, 0] > 0.0:
+            if below[i] == 0.0:
+                out[i] = top * one
+            elif top > before[i]:
+                out[i] += (top - before[i]) * height(h, alone, anchor[i, 0] / total[i])
+
+
+@kernel
+def lower_cvar(whole, alpha, weight, total, out):
+    """The mean of every arm's worst α share, into ``out``: take atoms from below until α of the weight is taken.
+
+    What is not taken then lies at the upper end. The same as q − (1/α)·Σ w(q − x)⁺, q the first atom whose cumulative
+    weight reaches α.
+    """
+    s = st.parts(whole)
+    k, m = s.size[ARMS], s.size[ATOMS]
+    wanted = np.empty(k)
+    for i in range(k):
+        out[i] = 0.0
+        wanted[i] = alpha * total[i]
+    if s.size[MODE] == SAMPLES:
+        for j in range(s.clock[REWARDS]):
+            i = s.owner[j]
+            if wanted[i] > 0.0:
+                take = min(weight[j], wanted[i])
+                out[i] += take * s.x[j]
+                wanted[i] -= take
+    else:
+        for i in range(k):
+            for a in range(m):
+                take = min(weight[i * m + a], wanted[i])
+                out[i] += take * s.points[a]
+                wanted[i] -= take
+    for i in range(k):
+        if wanted[i] > 0.0:
+            out[i] += wanted[i] * s.knobs[HIGH]
+        out[i] = out[i] / (alpha * total[i]) if total[i] > 0.0 else s.knobs[HIGH]
+
+
+@kernel
+def shifted_cvar(whole, alpha, shift, out):
+    """The largest lower-tail CVaR of a law whose CDF is within ``shift`` of the arm's, into ``out``.
+
+    B − (1/α)·Σ (x_(i+1) − x_(i))·clip(i/n − shift, 0, α), with B after the last reward.
+    """
+    s = st.parts(whole)
+    k, m, top = s.size[ARMS], s.size[ATOMS], s.knobs[HIGH]
+    before, count = np.empty(k), np.zeros(k)
+    for i in range(k):
+        out[i] = 0.0
+    if s.size[MODE] == SAMPLES:
+        for j in range(s.clock[REWARDS]):
+            i, x = s.owner[j], s.x[j]
+            if count[i] > 0.0:
+                out[i] += (x - before[i]) * min(max(count[i] / s.told[i] - shift[i], 0.0), alpha)
+            before[i] = x
+            count[i] += 1.0
+    else:
+        for i in range(k):
+            for a in range(m):
+                if s.counts[i, a] > 0:
+                    x = s.points[a]
+                    if count[i] > 0.0:
+                        out[i] += (x - before[i]) * min(max(count[i] / s.told[i] - shift[i], 0.0), alpha)
+                    before[i] = x
+                    count[i] += s.counts[i, a]
+    for i in range(k):
+        if count[i] > 0.0:
+            out[i] += (top - before[i]) * min(max(1.0 - shift[i], 0.0), alpha)
+        out[i] = top - out[i] / alpha
+
+
+@kernel
+def banded(whole, out):
+    """The largest U_h of a law whose CDF is within the arm's radius of the empirical one, into ``out``."""
+    s = st.parts(whole)
+    k, m, h = s.size[ARMS], s.size[ATOMS], s.h
+    before, left = np.full(k, s.knobs[LOW]), s.told.astype(np.float64)
+    start, alone = s.knobs[LOW] * h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
+    rises = h[1] == 0.0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
+    for i in range(k):
+        out[i] = start
+    if s.size[MODE] == SAMPLES:
+        for j in range(s.clock[REWARDS]):
+            i, x = s.owner[j], s.x[j]
+            if x > before[i]:
+                share, r = left[i] / s.told[i], s.radius[i]
+                if rises:
+                    out[i] += (x - before[i]) * height(h, alone, share + r)
+                else:
+                    out[i] += (x - before[i]) * h_max(h, share - r, share + r)
+                before[i] = x
+            left[i] -= 1.0
+    else:
+        for i in range(k):
+            for a in range(m):
+                if s.counts[i, a] > 0:
+                    x, share, r = s.points[a], left[i] / s.told[i], s.radius[i]
+                    if rises:
+                        out[i] += (x - before[i]) * height(h, alone, share + r)
+                    else:
+                        out[i] += (x - before[i]) * h_max(h, share - r, share + r)
+                    before[i] = x
+                    left[i] -= s.counts[i, a]
+    for i in range(k):
+        out[i] += (s.knobs[HIGH] - before[i]) * h_max(h, 0.0, s.radius[i])
+
+
+@kernel
+def mean_variance(whole, rho, out):
+    """Variance − ρ·mean of every arm's rewards (of those it has), into ``out``."""
+    s = st.parts(whole)
+    k, m = s.size[ARMS], s.size[ATOMS]
+    mean = np.zeros(k)
+    for i in range(k):
+        out[i] = 0.0
+        if s.told[i] > 0:
+            mean[i] = s.sums[i] / s.told[i]
+    if s.size[MODE] == SAMPLES:
+        for j in range(s.clock[REWARDS]):
+            i = s.owner[j]
+            out[i] += (s.x[j] - mean[i]) ** 2
+    else:
+        for i in range(k):
+            for a in range(m):
+                out[i] += s.counts[i, a] * (s.points[a] - mean[i]) ** 2
+    for i in range(k):
+        if s.told[i] > 0:
+            out[i] = out[i] / s.told[i] - rho * mean[i]
+
+
+# ---- arms -----------------------------------------------------------------------------------------------
+
+
+@inlined
+def largest(s):
+    """The arm with the largest index; of equals (up to rounding) the one with the fewest pulls, then the first."""
+    top = s.index[0]
+    for i in range(1, s.size[ARMS]):
+        top = max(top, s.index[i])
+    least = top if top == np.inf else top - TIE * max(1.0, abs(top))
+    arm = -1
+    for i in range(s.size[ARMS]):
+        if s.index[i] >= least and (arm < 0 or s.pulls[i] < s.pulls[arm]):
+            arm = i
+    return arm
+
+
+@inlined
+def call_best(s):
+    """The mixture: the arm with the largest ``value`` of those that have paid (the first of equals)."""
+    arm = -1
+    for i in range(s.size[ARMS]):
+        s.mix[i] = 0.0
+        if s.told[i] > 0 and (arm < 0 or s.value[i] > s.value[arm]):
+            arm = i
+    s.mix[max(arm, 0)] = 1.0
+    s.clock[DIRTY] = 0
+
+
+@kernel
+def empirical_utilities(whole, out):
+    """U_h of every arm's rewards, into ``out``."""
+    s = st.parts(whole)
+    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
+    count_rewards(s.whole, weight, anchor, total)
+    distorted(s.whole, weight, anchor, total, out)
+
+
+@kernel
+def empirical_cvars(whole, out):
+    """Lower-tail CVaR of every arm's rewards, into ``out``."""
+    s = st.parts(whole)
+    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
+    count_rewards(s.whole, weight, anchor, total)
+    lower_cvar(s.whole, s.knobs[LEVEL], weight, total, out)
+
+
+@kernel
+def update_utility(ints, floats):
+    """Call that arm best whose rewards have the largest U_h."""
+    s = st.unpack(ints, floats)
+    empirical_utilities(s.whole, s.value)
+    call_best(s)
+
+
+@kernel
+def update_cvar(ints, floats):
+    """Call that arm best whose rewards have the largest lower-tail CVaR."""
+    s = st.unpack(ints, floats)
+    empirical_cvars(s.whole, s.value)
+    call_best(s)

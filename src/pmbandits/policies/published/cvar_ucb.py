@@ -1,0 +1,88 @@
+"""CVaR-UCB: optimism over a band around each arm's CDF."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits._compile import kernel
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _state as st
+from pmbandits.policies._state import ARMS
+from pmbandits.policies.base import Policy, Setup
+from pmbandits.policies.published._checks import bounded, tail_level, tail_metric
+from pmbandits.policies.published._kernels import LEVEL, SCALE, largest, shifted_cvar, update_cvar
+from pmbandits.supports import Support
+
+
+@kernel
+def choose(ints: st.IntArray, floats: FloatArray) -> int:
+    s = st.unpack(ints, floats)
+    shift = np.empty(s.size[ARMS])
+    for i in range(shift.size):
+        shift[i] = s.knobs[SCALE] / math.sqrt(s.told[i]) if s.told[i] > 0 else 1.0
+    shifted_cvar(s.whole, s.knobs[LEVEL], shift, s.index)
+    for i in range(shift.size):
+        if s.told[i] == 0:
+            s.index[i] = np.inf
+    return st.pull(s, largest(s))
+
+
+class CVaRUCB(Policy):
+    """CVaR-UCB: the largest lower-tail CVaR in a DKW band around each arm's empirical CDF.
+
+    **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
+    **Assumes:** rewards at most B, the upper end of the support; the horizon is known.
+
+    1. Pull every arm once.
+    2. Then the arm with the largest index B − (1/α)·Σ_{i=1..n} (x_(i+1) − x_(i))·clip(i/n − b, 0, α),
+       with x_(n+1) = B and b = √(ln(2T²)/(2n)).
+
+    ``mixture`` is the arm with the largest empirical CVaR. A round costs one pass over the rewards so far (over the
+    atoms on a finite support), for all arms together.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed : see :class:`Policy`; the metric is ``LowerCVaR(alpha)``.
+    horizon : T.
+    alpha : the share; default that of the metric. Given, any metric is accepted and not used.
+
+    References
+    ----------
+    A. Tamkin, R. Keramati, C. Dann and E. Brunskill (2019), *Distributionally-aware exploration for CVaR bandits*.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.CVaRUCB(pmb.LowerCVaR(0.5), n_arms=2, support=pmb.Interval(0, 1), horizon=1000)
+    >>> policy.ask(2).tolist()
+    [0, 1]
+    """
+
+    name: ClassVar[str] = "cvar_ucb"
+    _choose = staticmethod(choose)
+    _update = staticmethod(update_cvar)
+
+    def __init__(
+        self,
+        metric: Distortion | None = None,
+        *,
+        n_arms: int | None = None,
+        support: Support | None = None,
+        horizon: int,
+        alpha: float | None = None,
+        names: Any = None,
+        seed: int = 0,
+    ) -> None:
+        metric, alpha = tail_metric(metric, alpha)
+        self._start(metric, n_arms, support, names, seed, horizon=_check.whole("horizon", horizon, 2), alpha=alpha)
+
+    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        bounded("CVaRUCB", support)
+        level = tail_level("CVaRUCB", metric, self.options["alpha"])
+        scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))
+        return Setup(grid=np.eye(n_arms), knobs={LEVEL: level, SCALE: scale})

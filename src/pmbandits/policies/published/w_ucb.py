@@ -1,0 +1,81 @@
+"""W-UCB: a confidence bound for distorted expectations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits._compile import kernel
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _state as st
+from pmbandits.policies._state import ARMS, ASKED, HOLDER_Q
+from pmbandits.policies.base import Policy, Setup
+from pmbandits.policies.published._checks import bounded
+from pmbandits.policies.published._kernels import SCALE, empirical_utilities, largest, update_utility
+from pmbandits.supports import Support
+
+
+@kernel
+def choose(ints: st.IntArray, floats: FloatArray) -> int:
+    s = st.unpack(ints, floats)
+    empirical_utilities(s.whole, s.index)
+    depth = 1.5 * math.log(s.clock[ASKED] + 1.0)
+    for i in range(s.size[ARMS]):
+        if s.told[i] > 0:
+            s.index[i] += s.knobs[SCALE] * (depth / s.told[i]) ** (0.5 * s.knobs[HOLDER_Q])
+        else:
+            s.index[i] = np.inf
+    return st.pull(s, largest(s))
+
+
+class WUCB(Policy):
+    """W-UCB: the weighted-distortion bandit, the natural yardstick for distortion risk measures.
+
+    **Objective:** the largest distorted expectation (U_h with w = h) of a single arm: maximised.
+    **Assumes:** rewards in an interval of width M; w is (L, q)-Hölder: |w(u) − w(v)| ≤ L|u − v|^q.
+
+    1. Pull every arm once.
+    2. Then the arm with the largest index Σ x_(i)·[w((n+1−i)/n) − w((n−i)/n)] + L·M·(3·ln t/(2n))^(q/2).
+
+    ``mixture`` is the arm with the largest empirical U_h. A round costs one pass over the rewards so far (over the
+    atoms on a finite support), for all arms together.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed : see :class:`Policy`.
+
+    References
+    ----------
+    A. Gopalan, L. A. Prashanth, M. Fu and S. Marcus (2017), *Weighted bandits or: how bandits learn distorted values
+    that are not expected*, AAAI. R. K. Kolla, L. A. Prashanth, A. Gopalan, K. Jagannathan, M. Fu and S. Marcus (2023),
+    *Bandit algorithms to emulate human decision making using probabilistic distortions*.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> pmb.WUCB(pmb.PHT(0.5), n_arms=2, support=pmb.Interval(0, 1)).ask(2).tolist()
+    [0, 1]
+    """
+
+    name: ClassVar[str] = "w_ucb"
+    _choose = staticmethod(choose)
+    _update = staticmethod(update_utility)
+
+    def __init__(
+        self,
+        metric: Distortion | None = None,
+        *,
+        n_arms: int | None = None,
+        support: Support | None = None,
+        names: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self._start(metric, n_arms, support, names, seed)
+
+    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        bounded("WUCB", support)
+        pair = metric.holder(support)  # its constant is L·width^(1−q)
+        return Setup(grid=np.eye(n_arms), knobs={HOLDER_Q: pair.q, SCALE: pair.constant * support.width**pair.q})
