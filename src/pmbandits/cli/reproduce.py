@@ -27,7 +27,7 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Workers; default all cores.", min=1)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Redo the paper's experiments: figures, data, claims.json and one page to read. Stopped, it goes on when called again."""
+    """Redo the paper's figures and tables, with claims and a page to read. Stopped, it goes on when called again."""
     from pmbandits.paper.outcome import Context
     from pmbandits.paper.registry import chosen
     from pmbandits.report.page import put_page

@@ -54,7 +54,8 @@ def run(context: Context) -> Outcome:
             "lifts",
             "With β < 1 the distortion gives more weight to rare large outcomes.",
             yes(lifted > 1.0),
-            f"β = .5: wherever P(X > x) < 1/e, h exceeds it, by a factor of {lifted:.3f} at least (exact, no randomness).",
+            f"β = .5: wherever P(X > x) < 1/e, h exceeds it, by a factor of {lifted:.3f} at least (exact, no "
+            "randomness).",
             {"least_factor": lifted},
         ),
         Claim(

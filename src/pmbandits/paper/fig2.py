@@ -44,6 +44,7 @@ def run(context: Context) -> Outcome:
             ax.axhline(best.value, color=draw.LOOKS[2].colour, lw=1.0, ls="-.", label="best mixture")
             ax.set_title(NAMES[key])
             ax.set_xlabel("horizon T")
+            draw.number_axis(ax, horizons)
             last = attained["PM-UCB-M"][-1]
             gain = Mean(last.value - float(alone.max()), last.error)
             lines.append([NAMES[key], *(f"{v:.4f}" for v in alone), str(last), str(attained["paper's constants"][-1]),
@@ -56,7 +57,8 @@ def run(context: Context) -> Outcome:
     text = [
         f"Arms: Bernoulli {THREE_ARMS}. {THREE_ARMS.why} Utilities of single arms are exact; PM-UCB-M is the mean over "
         f"{trials} trials, bars are one standard error.",
-        "The paper says that for the mean PM-UCB-M ends just below the best arm: it must, since every arm keeps a share "
+        "The paper says that for the mean PM-UCB-M ends just below the best arm: it must, since every arm keeps a "
+        "share "
         "of ε/2 on its grid.",
     ]
     shown = [

@@ -101,7 +101,8 @@ def run(context: Context) -> Outcome:
             lines,
         ),
         Shown(
-            f"What hangs on the constant of ε: regret of CE-UCB-M (constant {UCB_CONSTANT:g}) minus that of PM-ETC-M at "
+            f"What hangs on the constant of ε: regret of CE-UCB-M (constant {UCB_CONSTANT:g}) minus that of PM-ETC-M "
+            "at "
             f"T = {horizons[-1]:,}",
             ["metric", *(f"ETC with {c:g}" for c in OTHERS)],
             other_lines,
@@ -151,7 +152,8 @@ def _claims(
         ),
         Claim(
             f"{key}-order-robust",
-            f"{name.capitalize()}: that order does not hang on the constant of PM-ETC-M's ε, which the paper leaves open "
+            f"{name.capitalize()}: that order does not hang on the constant of PM-ETC-M's ε, which the paper leaves "
+            "open "
             "(our question).",
             "holds" if signs == {"holds"} else ("does not hold" if "does not hold" in signs else "not decidable"),
             "CE-UCB-M minus PM-ETC-M for constants " + ", ".join(f"{c:g}: {m}" for c, m in sensitivity.items()) + ".",

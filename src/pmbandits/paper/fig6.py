@@ -23,7 +23,7 @@ LEAST = 5  # so many spacings must comply for a curve to be judged
 
 
 def run(context: Context) -> Outcome:
-    """Average each bound over the pairs at every ε at which it holds for all of them; no randomness."""
+    """The median of each bound over the pairs, at every ε at which it holds for most of them; no randomness."""
     gini, bandits = GiniDeviation(), INNER_PAIRS.bandits
     records: list[dict[str, Any]] = []
     claims, lines = [], []
@@ -39,8 +39,8 @@ def run(context: Context) -> Outcome:
                         )
                         for b in bandits
                     ]
-                    values = np.mean([c.values for c in curves], axis=0)
-                    holds = np.all([c.holds for c in curves], axis=0)
+                    values = np.nanmedian([c.values for c in curves], axis=0)
+                    holds = np.mean([c.holds for c in curves], axis=0) > 0.5
                     complies[confidence] = holds
                     records += [
                         {"policy": policy, "horizon": horizon, "confidence": confidence, "epsilon": e,
@@ -71,8 +71,10 @@ def run(context: Context) -> Outcome:
     text = [
         f"Gini deviation, Bernoulli arms. {INNER_PAIRS.why} Drawn where the theorem's conditions are met, with tight "
         "confidence sets in the theorem's formulas; with the paper's constants hardly any ε complies (table).",
-        "The bound has two parts: what estimation and steering cost, which falls with ε, and the grid's own error, which "
-        "grows. At a fixed T just beyond the condition the first is the larger; only at far longer horizons the second.",
+        "The bound has two parts: what estimation and steering cost, which falls with ε, and the grid's own error, "
+        "which "
+        "grows. At a fixed T just beyond the condition the first is the larger; only at far longer horizons the "
+        "second.",
     ]
     shown = [
         Shown(

@@ -1,8 +1,8 @@
-"""From runs to verdicts: means with standard errors, paired differences, and the one rule by which claims are judged."""
+"""From runs to verdicts: means with standard errors, paired differences, the one rule by which claims are judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
+from pmbandits.metrics.distortion import Distortion
 from pmbandits.paper.outcome import Context, Verdict
+from pmbandits.policies.base import Policy
 from pmbandits.simulation import Run, simulate
 
 if TYPE_CHECKING:
@@ -73,11 +76,24 @@ def yes(truth: bool) -> Verdict:
     return "holds" if truth else "does not hold"
 
 
-def play(context: Context, part: str, *given: Any, **options: Any) -> Run:
+def play(
+    context: Context,
+    part: str,
+    bandit: Bandit,
+    metric: Distortion,
+    policies: Mapping[str, Policy],
+    horizon: int | Sequence[int],
+    trials: int,
+    **options: Any,
+) -> Run:
     """:func:`simulate` as the context says, journalled under the name of this part."""
     return simulate(
-        *given,
-        seed=context.seed,
+        bandit,
+        metric,
+        policies,
+        horizon,
+        trials,
+        context.seed,
         n_jobs=context.jobs,
         progress=context.progress,
         out=context.folder / part,

@@ -146,8 +146,10 @@ def table4(context: Context) -> Outcome:
             "holder",
             "|U(P) − U(Q)| ≤ 𝓛·W₁(P, Q)^q with the paper's q and 𝓛, for every metric.",
             every(yes(share <= 1.0 + 1e-9) for share in worst.values()),
-            f"{PAIRS[context.quick]:,} random pairs of distributions on [0, 1] for each metric: the left side is at most "
-            f"{max(worst.values()):.4f} of the right ({max(worst, key=lambda name: worst[name])}). A search cannot prove "
+            f"{PAIRS[context.quick]:,} random pairs of distributions on [0, 1] for each metric: the left side is at "
+            "most "
+            f"{max(worst.values()):.4f} of the right ({max(worst, key=lambda name: worst[name])}). A search cannot "
+            "prove "
             "it, only fail to break it.",
             {f"largest_share_{name}": share for name, share in worst.items()},
         )

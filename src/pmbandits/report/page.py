@@ -19,7 +19,8 @@ body { margin: 0; color: var(--ink); background: var(--paper);
   font: 16px/1.55 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif; }
 main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1.1rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 1rem 0 .4rem; }
-h2 { font-size: 1.35rem; line-height: 1.25; margin: 3rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
+h2 { font-size: 1.35rem; line-height: 1.25; margin: 3rem 0 .6rem; padding-top: .8rem;
+  border-top: 1px solid var(--line); }
 h3 { font-size: 1.02rem; margin: 1.4rem 0 .4rem; }
 p { margin: .6rem 0; max-width: 46rem; }
 a { color: var(--link); }
@@ -105,17 +106,22 @@ def _head(claims: dict[str, Any]) -> str:
     )
     return (
         "<h1>Preference-centric bandits: the experiments, reproduced</h1>\n"
-        '<p class="lead">Every figure and table of the paper’s empirical section: what it claims, what we measured, and '
+        '<p class="lead">Every figure and table of the paper’s empirical section: what it claims, what we measured, '
+        "and "
         "whether the claim holds. A claim that fails is shown as such; the point is to know, not to agree.</p>\n"
         f'{quick}<div class="counts">{counts}</div>\n'
-        "<p>Regret is always V(α*) − V(τ<sub>T</sub>/T): the utility of the shares that were played, not a sum of gaps. "
-        "A difference counts when it is two standard errors away from 0; bars and bands show one. Where trials repeat the "
+        "<p>Regret is always V(α*) − V(τ<sub>T</sub>/T): the utility of the shares that were played, not a sum of "
+        "gaps. "
+        "A difference counts when it is two standard errors away from 0; bars and bands show one. Where trials "
+        "repeat the "
         "same arms, trials are the independent units; where several pairs of arms are played, pairs are.</p>\n"
         "<p><strong>Two readings.</strong> The constants of the paper’s confidence sets are kept exactly, and shown "
-        "where they matter: at the horizons of these experiments they leave every mixture tied, so the algorithms "
-        "that use them cannot learn from their rewards. Claims are judged on the same algorithms with tight, valid "
+        "where they matter: at the horizons of these experiments they leave every mixture tied, so that what "
+        "is played hangs on how ties are broken, not on confidence. Claims are judged on the same algorithms with "
+        "tight, valid "
         "confidence sets. PM-ETC-M uses no confidence set.</p>\n"
-        "<p>The paper names no arms for its Bernoulli experiments and no constants for its schedules of ε. What was chosen, "
+        "<p>The paper names no arms for its Bernoulli experiments and no constants for its schedules of ε. What was "
+        "chosen, "
         "and why, is said at each figure; all choices are in <code>pmbandits/paper/instances.py</code>.</p>"
     )
 
@@ -126,7 +132,8 @@ def _summary(records: list[dict[str, Any]], *, quick: bool) -> str:
         for k, claim in enumerate(record["claims"]):
             first = f'<a href="#{escape(record["name"])}">{escape(label(record["name"]))}</a>' if k == 0 else ""
             rows.append(
-                f'<tr><td class="num">{first}</td><td>{escape(claim["says"])}</td><td>{badge(claim["verdict"])}</td></tr>'
+                "<tr><td "
+                f'class="num">{first}</td><td>{escape(claim["says"])}</td><td>{badge(claim["verdict"])}</td></tr>'
             )
     head = "verdict" + (" (indicative)" if quick else "")
     return (
@@ -157,7 +164,8 @@ def _section(folder: Path, record: dict[str, Any], times: dict[str, Any]) -> str
     if times.get("table"):
         out.append(_table(times["table"]))
         out.append(
-            '<p class="files">These seconds are the only numbers here that another machine, or another run, changes.</p>'
+            '<p class="files">These seconds are the only numbers here that another machine, or another run, '
+            "changes.</p>"
         )
     links = [f'<a href="data/{d}.{s}">{d}.{s}</a>' for d in record["data"] for s in ("csv", "parquet")]
     if links:
@@ -186,9 +194,12 @@ def _provenance(claims: dict[str, Any], times: dict[str, Any]) -> str:
     table = _table({"caption": "Seconds, on the machine that made this page", "heads": ["", "seconds"], "rows": rows})
     return (
         '<h2 id="again">How this page was made</h2>\n'
-        f"<p>pmbandits {escape(__version__)}, seed {claims['seed']}. The same seed gives the same data files, figures and "
-        "verdicts, byte for byte, whatever the number of workers; only seconds differ. Interrupted, the same command goes "
+        f"<p>pmbandits {escape(__version__)}, seed {claims['seed']}. The same seed gives the same data files, "
+        "figures and "
+        "verdicts, byte for byte, whatever the number of workers; only seconds differ. Interrupted, the same command "
+        "goes "
         "on where it was stopped.</p>\n"
-        f"<pre>pmbandits reproduce all{quick}{seed} --out FOLDER\npmbandits reproduce fig3 table2{quick}{seed} --out FOLDER</pre>\n"
+        f"<pre>pmbandits reproduce all{quick}{seed} --out FOLDER\npmbandits reproduce fig3 table2{quick}{seed} --out "
+        "FOLDER</pre>\n"
         '<p>Verdicts for programs: <a href="claims.json">claims.json</a>.</p>\n' + table
     )
