@@ -55,11 +55,10 @@ def run(context: Context) -> Outcome:
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=6)
     text = [
-        f"Arms: Bernoulli {THREE_ARMS}. {THREE_ARMS.why} Utilities of single arms are exact; PM-UCB-M is the mean over "
-        f"{trials} trials, bars are one standard error.",
+        f"Arms: Bernoulli {THREE_ARMS}. {THREE_ARMS.why} Utilities of single arms are exact; PM-UCB-M is the mean "
+        f"over {trials} trials, bars are one standard error.",
         "The paper says that for the mean PM-UCB-M ends just below the best arm: it must, since every arm keeps a "
-        "share "
-        "of ε/2 on its grid.",
+        "share of ε/2 on its grid.",
     ]
     shown = [
         Shown(

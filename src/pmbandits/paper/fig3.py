@@ -121,7 +121,7 @@ def _claims(key: str, name: str, regrets: Regret, horizons: tuple[int, ...]) -> 
             f"{key}-below-uniform",
             f"{name}: both stay below uniform sampling.",
             every(positive(m) for m in below.values()),
-            f"Uniform sampling minus the algorithm, smallest over both and all horizons: "
+            "Uniform sampling minus the algorithm, smallest over both and all horizons: "
             f"{min(below.values(), key=lambda m: m.value)}; on no pair does either exceed {100 * worst:.2g} % of the "
             "regret of uniform sampling.",
             _numbers({f"uniform_minus_{p}_{t}": m for (p, t), m in below.items()}) | {"worst_share": worst},
@@ -130,8 +130,8 @@ def _claims(key: str, name: str, regrets: Regret, horizons: tuple[int, ...]) -> 
             f"{key}-spread",
             f"{name}: the regret of PM-ETC-M varies more from run to run than that of PM-UCB-M.",
             positive(wider),
-            f"Standard deviation over trials, PM-ETC-M minus PM-UCB-M, mean over horizons and pairs: {wider}; "
-            f"larger on {100 * share:.0f} % of the pairs.",
+            f"Standard deviation over trials, PM-ETC-M minus PM-UCB-M, mean over horizons and pairs: {wider}; larger "
+            f"on {100 * share:.0f} % of the pairs.",
             _numbers({"difference": wider}) | {"share_larger": share},
         ),
     ]
@@ -144,14 +144,13 @@ def _numbers(found: dict[str, Mean]) -> dict[str, float]:
 def _text(trials: int, horizons: tuple[int, ...]) -> list[str]:
     radius = float(confidence_set("paper", Binary(), 2, horizon=horizons[-1]).radius(horizons[-1]))
     return [
-        f"{trials} trials for each of {len(GINI_PAIRS.pairs)} pairs of arms. {REGRET_HORIZONS_WHY} "
-        f"Gini: {GINI_PAIRS.why} Right-tail: {WANG_PAIRS.why}",
+        f"{trials} trials for each of {len(GINI_PAIRS.pairs)} pairs of arms. {REGRET_HORIZONS_WHY} Gini: "
+        f"{GINI_PAIRS.why} Right-tail: {WANG_PAIRS.why}",
         "ε and the exploration follow the paper: its schedules (with the library's constant .2), and ½KεT rounds of "
-        "exploration for PM-ETC-M because N(ε) exceeds T/2. On the left the paper's own comparison; on the right, on a "
-        "log axis, with uniform sampling and with PM-UCB-M under the paper's constants.",
+        "exploration for PM-ETC-M because N(ε) exceeds T/2. On the left the paper's own comparison; on the right, on "
+        "a log axis, with uniform sampling and with PM-UCB-M under the paper's constants.",
         f"Those constants are inert: the radius of an arm that got all {horizons[-1]:,} pulls would still be "
-        f"{radius:.2f} "
-        "where rewards span 1, so every confidence set is everything and every mixture ties for the lead in every "
-        "round. What is played is then decided by how ties are broken: by the estimates at the end of the "
-        "exploration, once.",
+        f"{radius:.2f} where rewards span 1, so every confidence set is everything and every mixture ties for the "
+        "lead in every round. What is played is then decided by how ties are broken: by the estimates at the end of "
+        "the exploration, once.",
     ]

@@ -84,8 +84,8 @@ def run(context: Context) -> Outcome:
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)
     text = [
-        "Arms: unit variance, means 1, 3 and 5, as the paper gives them; rewards are unbounded, so confidence sets are "
-        f"Wasserstein balls for 1-sub-Gaussian arms. {GAUSSIAN_HORIZONS_WHY} {CONSTANTS_WHY}",
+        "Arms: unit variance, means 1, 3 and 5, as the paper gives them; rewards are unbounded, so confidence sets "
+        f"are Wasserstein balls for 1-sub-Gaussian arms. {GAUSSIAN_HORIZONS_WHY} {CONSTANTS_WHY}",
         "What decides the order is ε: under the mean both algorithms end at shares ε/2 of the two lesser arms "
         "(exploration here, the grid's offset there), so the smaller ε wins; under the Gini deviation CE-UCB-M's "
         "first-order bonus also over-explores. PM-ETC-M explores for at most T/2 rounds.",
@@ -102,8 +102,7 @@ def run(context: Context) -> Outcome:
         ),
         Shown(
             f"What hangs on the constant of ε: regret of CE-UCB-M (constant {UCB_CONSTANT:g}) minus that of PM-ETC-M "
-            "at "
-            f"T = {horizons[-1]:,}",
+            f"at T = {horizons[-1]:,}",
             ["metric", *(f"ETC with {c:g}" for c in OTHERS)],
             other_lines,
         ),
@@ -153,8 +152,7 @@ def _claims(
         Claim(
             f"{key}-order-robust",
             f"{name.capitalize()}: that order does not hang on the constant of PM-ETC-M's ε, which the paper leaves "
-            "open "
-            "(our question).",
+            "open (our question).",
             "holds" if signs == {"holds"} else ("does not hold" if "does not hold" in signs else "not decidable"),
             "CE-UCB-M minus PM-ETC-M for constants " + ", ".join(f"{c:g}: {m}" for c, m in sensitivity.items()) + ".",
             {f"ceucb_minus_etc_{c:g}": m.value for c, m in sensitivity.items()},

@@ -72,9 +72,8 @@ def run(context: Context) -> Outcome:
         f"Gini deviation, Bernoulli arms. {INNER_PAIRS.why} Drawn where the theorem's conditions are met, with tight "
         "confidence sets in the theorem's formulas; with the paper's constants hardly any ε complies (table).",
         "The bound has two parts: what estimation and steering cost, which falls with ε, and the grid's own error, "
-        "which "
-        "grows. At a fixed T just beyond the condition the first is the larger; only at far longer horizons the "
-        "second.",
+        "which grows. At a fixed T just beyond the condition the first is the larger; only at far longer horizons "
+        "the second.",
     ]
     shown = [
         Shown(

@@ -60,11 +60,10 @@ def run(context: Context) -> Outcome:
         f"T = {horizon:,}, A = 4, δ = .05, Gini deviation; {trials} trials on Bernoulli arms {ANYTIME_ARMS}. "
         f"{ANYTIME_ARMS.why}",
         f"Right: the regret at T, one mark for each of {len(ANYTIME_FAMILY.pairs)} other pairs "
-        f"({FAMILY_TRIALS[context.quick]} "
-        f"trials each). {ANYTIME_FAMILY.why} The final regret is judged on these; values below 1e-9 are drawn there.",
-        f"With the paper's constants and its literal stopping rule nothing happens: in {never} of "
-        f"{len(inert.trials)} runs "
-        f"tracking has not begun by T, and {began} phases ended in all.",
+        f"({FAMILY_TRIALS[context.quick]} trials each). {ANYTIME_FAMILY.why} The final regret is judged on these; "
+        "values below 1e-9 are drawn there.",
+        f"With the paper's constants and its literal stopping rule nothing happens: in {never} of {len(inert.trials)} "
+        f"runs tracking has not begun by T, and {began} phases ended in all.",
     ]
     shown = [
         Shown(

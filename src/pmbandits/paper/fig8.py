@@ -80,18 +80,14 @@ def run(context: Context) -> Outcome:
     ]  # fmt: skip
     text = [
         f"ε = .06, A = 4, Gini deviation, Bernoulli arms {ANYTIME_ARMS}, as figure 7. A regret is reached at the "
-        "first of "
-        f"{looks.size} log-spaced looks from which on it is never above: in the first rounds shares are right by "
-        "chance.",
+        f"first of {looks.size} log-spaced looks from which on it is never above: in the first rounds shares are "
+        "right by chance.",
         "Evaluations are counted from the algorithms' definitions, so no machine changes them: CIRT "
-        f"{CIRT_EVALUATIONS} a "
-        "round (A + 1 utilities, as many bounds) until refinement ends and none after; the fixed grid "
-        f"{FIXED_EVALUATIONS} "
-        "a round, always.",
-        "Seconds were measured in one process, one worker, one algorithm after the other, for runs of the mean length "
-        "that the threshold takes. This library looks at 0/1 rewards only when a decision can have changed, which "
-        "saves "
-        "both algorithms most of these evaluations, so its seconds differ less than the counts.",
+        f"{CIRT_EVALUATIONS} a round (A + 1 utilities, as many bounds) until refinement ends and none after; the "
+        f"fixed grid {FIXED_EVALUATIONS} a round, always.",
+        "Seconds were measured in one process, one worker, one algorithm after the other, for runs of the mean "
+        "length that the threshold takes. This library looks at 0/1 rewards only when a decision can have changed, "
+        "which saves both algorithms most of these evaluations, so its seconds differ less than the counts.",
     ]
     figure = _draw(work, thresholds)
     return Outcome(

@@ -51,8 +51,8 @@ _APART = tuple(round(0.4 + 0.015 * k, 3) for k in range(24))
 # ---- figure 2 ------------------------------------------------------------------------------------------------
 THREE_ARMS = Arms(
     (0.1, 0.85, 0.7),
-    "Three arms, of which no single one is best for the Gini or the right-tail deviation (their h peak at means ½ and "
-    "¼), while arm 1 has the highest mean, as in the paper's figure.",
+    "Three arms, of which no single one is best for the Gini or the right-tail deviation (their h peak at means ½ "
+    "and ¼), while arm 1 has the highest mean, as in the paper's figure.",
 )
 
 # ---- figure 3 ------------------------------------------------------------------------------------------------
@@ -80,8 +80,9 @@ ETC_CONSTANT = 0.2
 UCB_CONSTANT = 0.4
 CONSTANTS_WHY = (
     "The schedules of ε are orders: the constants are ours. .2 for PM-ETC-M is the library's default; .4 for CE-UCB-M "
-    "gives both the same grid, ε = ¼, at the smallest horizon under the Gini deviation, so that from there on only the "
-    "rates differ. It also keeps CE-UCB-M's grid below 22 points: a round costs grid × samples on continuous rewards."
+    "gives both the same grid, ε = ¼, at the smallest horizon under the Gini deviation, so that from there on only "
+    "the rates differ. It also keeps CE-UCB-M's grid below 22 points: a round costs grid × samples on continuous "
+    "rewards."
 )
 
 
@@ -114,9 +115,10 @@ INNER_PAIRS = Family(
 # ---- figures 7 and 8 -----------------------------------------------------------------------------------------
 ANYTIME_ARMS = Arms(
     (0.3, 0.9),
-    "Among pairs on a lattice of .05, one of the two at which CIRT's grids for ε = .12, .06, .03 and the fixed grid of "
-    ".06/4 hold mixtures within 1e-6 of the best from ε = .06 on: with other pairs the smallest threshold of figure 8 "
-    "is out of reach for one of the two, however long it runs; of these the pair with the means farther apart.",
+    "Among pairs on a lattice of .05, one of the two at which CIRT's grids for ε = .12, .06, .03 and the fixed grid "
+    "of .06/4 hold mixtures within 1e-6 of the best from ε = .06 on: with other pairs the smallest threshold of "
+    "figure 8 is out of reach for one of the two, however long it runs; of these the pair with the means farther "
+    "apart.",
 )
 _GOLDEN = 0.6180339887498949
 ANYTIME_FAMILY = Family(
@@ -125,8 +127,7 @@ ANYTIME_FAMILY = Family(
         for a in (0.2 + 0.6 * ((k * _GOLDEN) % 1.0) for k in range(1, 17))
     ),
     "Sixteen pairs .6 apart whose best weights (.2 to .8, golden-ratio steps) fall anywhere between grid points: on "
-    "one "
-    "pair the final regret for an ε is a matter of luck with the grid.",
+    "one pair the final regret for an ε is a matter of luck with the grid.",
 )
 
 # ---- what solitary algorithms cost ---------------------------------------------------------------------------

@@ -72,8 +72,8 @@ def table1(context: Context) -> Outcome:
             yes(not wrong[family]),
             f"{count - len(wrong[family])} of {count} entries agree in the powers of T and log T"
             + (
-                "; none of the printed ones has the theorem's power q²/β on ϖ(T^γ), and for the metrics with q = 1 the "
-                "factor T^(1/β) makes the bound grow with T."
+                "; none of the printed ones has the theorem's power q²/β on ϖ(T^γ), and for the metrics with q = 1 "
+                "the factor T^(1/β) makes the bound grow with T."
                 if wrong[family]
                 else "."
             ),
@@ -147,10 +147,8 @@ def table4(context: Context) -> Outcome:
             "|U(P) − U(Q)| ≤ 𝓛·W₁(P, Q)^q with the paper's q and 𝓛, for every metric.",
             every(yes(share <= 1.0 + 1e-9) for share in worst.values()),
             f"{PAIRS[context.quick]:,} random pairs of distributions on [0, 1] for each metric: the left side is at "
-            "most "
-            f"{max(worst.values()):.4f} of the right ({max(worst, key=lambda name: worst[name])}). A search cannot "
-            "prove "
-            "it, only fail to break it.",
+            f"most {max(worst.values()):.4f} of the right ({max(worst, key=lambda name: worst[name])}). A search "
+            "cannot prove it, only fail to break it.",
             {f"largest_share_{name}": share for name, share in worst.items()},
         )
     ]
