@@ -46,6 +46,8 @@ LOOKS = tuple(
     Look(*look)
     for look in zip(COLOURS, ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1))), "os^DvP", strict=True)
 )
+# An algorithm looks alike in all figures; where figures compare settings of one, they take the looks in order.
+ETC, UCB, ZOOM, FIXED, PAPER, MEAN = LOOKS
 BASELINE = Look(GREY, (0, (1, 1)), "x")
 
 
@@ -82,11 +84,11 @@ def band(ax: Axes, x: ArrayLike, values: np.ndarray[Any, Any], look: Look, label
     ax.fill_between(x, low, middle + error, color=look.colour, alpha=0.2, lw=0.0)
 
 
-def number_axis(ax: Axes, ticks: Sequence[float], axis: str = "x") -> None:
-    """Plain numbers at these places of a log axis, and nothing between."""
+def number_axis(ax: Axes, ticks: Sequence[float], axis: str = "x", *, unit: float = 1.0) -> None:
+    """Plain numbers, in this unit, at these places of a log axis, and nothing between."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     which = ax.xaxis if axis == "x" else ax.yaxis
     which.set_major_locator(FixedLocator(list(ticks)))
-    which.set_major_formatter(FixedFormatter([f"{t:,g}" if t < 1e6 else f"{t:.0e}" for t in ticks]))
+    which.set_major_formatter(FixedFormatter([f"{t / unit:,g}" for t in ticks]))
     which.set_minor_locator(NullLocator())

@@ -35,7 +35,7 @@ def run(context: Context) -> Outcome:
             ax = axes[k]
             ax.set_xscale("log")
             attained: dict[str, list[Mean]] = {}
-            for label, look in zip(policies, draw.LOOKS, strict=False):
+            for label, look in zip(policies, (draw.UCB, draw.PAPER), strict=True):
                 values = [found.column("utility", label, t)[1][:, -1] for t in horizons]
                 attained[label] = [mean(v) for v in values]
                 draw.points(ax, horizons, attained[label], look, label)
@@ -43,8 +43,8 @@ def run(context: Context) -> Outcome:
                 ax.axhline(value, color=draw.GREY, lw=1.0, ls=("-", "--", ":")[i], label=f"arm {i} alone")
             ax.axhline(best.value, color=draw.LOOKS[2].colour, lw=1.0, ls="-.", label="best mixture")
             ax.set_title(NAMES[key])
-            ax.set_xlabel("horizon T")
-            draw.number_axis(ax, horizons)
+            ax.set_xlabel("horizon T, thousands")
+            draw.number_axis(ax, horizons, unit=1e3)
             last = attained["PM-UCB-M"][-1]
             gain = Mean(last.value - float(alone.max()), last.error)
             lines.append([NAMES[key], *(f"{v:.4f}" for v in alone), str(last), str(attained["paper's constants"][-1]),

@@ -30,7 +30,7 @@ HORIZONS = {False: (1_000, 2_000, 5_000), True: (200, 400, 800)}
 TRIALS = {False: {"gini": (100, 100, 100), "mean": (100, 100, 20)}, True: {"gini": (12, 12, 12), "mean": (8, 8, 8)}}
 OTHERS = (0.05, 0.1, 0.2, 0.4)  # constants of PM-ETC-M's schedule, to see what hangs on it
 ETC, UCB, PAPER, EQUAL = "PM-ETC-M", "CE-UCB-M", "CE-UCB-M, paper's constants", "uniform"
-LOOKS = {ETC: draw.LOOKS[0], UCB: draw.LOOKS[1], PAPER: draw.LOOKS[4], EQUAL: draw.BASELINE}
+LOOKS = {ETC: draw.ETC, UCB: draw.UCB, PAPER: draw.PAPER, EQUAL: draw.BASELINE}
 LEAST_FALL = 0.05  # of the regret: less is called flat
 
 

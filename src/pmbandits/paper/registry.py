@@ -40,7 +40,7 @@ _ENTRIES = (
     Entry("table3", "pmbandits.paper.tables:table3", 0.1, 0.1),
     Entry("table4", "pmbandits.paper.tables:table4", 1, 1),
     Entry("solitary", "pmbandits.paper.solitary:run", 20, 3),
-    Entry("risk", "pmbandits.paper.risk:run", 60, 10),
+    Entry("risk", "pmbandits.paper.risk:risk", 60, 10),
 )
 ALL = "all"
 
