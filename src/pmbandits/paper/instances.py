@@ -1,7 +1,7 @@
 """Every choice that the paper leaves open, in one place, each with its reason.
 
-The paper names no arms for its Bernoulli experiments, and its schedules of ε are orders, Θ(·), without constants. What
-is chosen here was chosen before the claims were looked at, by the reason that stands beside it.
+The paper names no arms for its Bernoulli experiments, and its schedules of ε are orders, Θ(·), without constants. Where
+an outcome hangs on a choice made here, the experiment plays other choices, too, and says so.
 """
 
 from __future__ import annotations
