@@ -136,7 +136,7 @@ def _draw(work: dict[tuple[str, float], FloatArray], thresholds: tuple[float, ..
             ax.set_yscale("log")
             ax.invert_xaxis()
             ax.set_xlabel("regret to reach")
-        for p, look in zip(POLICIES, draw.LOOKS[2:4], strict=True):
+        for p, look in zip(POLICIES, (draw.ZOOM, draw.FIXED), strict=True):
             draw.points(left, thresholds, [mean(work[p, level]) for level in thresholds], look, p)
         left.set_ylabel("evaluations of $U_h$")
         left.set_title("work to reach a regret")

@@ -25,7 +25,7 @@ CASES = {
 HORIZON = {False: 300_000, True: 30_000}
 TRIALS = {False: 100, True: 12}
 OURS, OURS_T, ONE, MEAN = "CIRT", "PM-UCB-M", "best single arm", "UCB1"
-LOOKS = {OURS: draw.LOOKS[2], OURS_T: draw.LOOKS[1], ONE: draw.BASELINE, MEAN: draw.LOOKS[5]}
+LOOKS = {OURS: draw.ZOOM, OURS_T: draw.UCB, ONE: draw.BASELINE, MEAN: draw.MEAN}
 FLAT = 0.05  # a per-round regret that changes by less over the last tenfold of rounds is flat: the total is linear
 
 
