@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from pmbandits.metrics import GiniDeviation
 from pmbandits.paper import draw
 from pmbandits.paper.fig7 import tracking_starts
 from pmbandits.paper.instances import ANYTIME_ARMS
-from pmbandits.paper.measure import every, mean, play, positive, rows
+from pmbandits.paper.measure import Mean, every, mean, play, positive, rows
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
 from pmbandits.policies.cirt import CIRT
 from pmbandits.policies.fixed_grid import FixedGrid
@@ -66,7 +65,7 @@ def run(context: Context) -> Outcome:
     lines = [
         [f"{level:.0e}", *(f"{rounds[p, level].mean():,.0f}" for p in POLICIES),
          *(f"{work[p, level].mean():,.0f}" for p in POLICIES),
-         f"{np.exp(mean(np.log(work[FIXED, level] / work[ZOOM, level])).value):.1f}",
+         f"{np.exp(ratio(work[FIXED, level], work[ZOOM, level]).value):.1f}",
          " / ".join(str(missed[p, level]) for p in POLICIES)]
         for level in thresholds
     ]  # fmt: skip
@@ -86,18 +85,27 @@ def run(context: Context) -> Outcome:
         f"{CIRT_EVALUATIONS} a round (A + 1 utilities, as many bounds) until refinement ends and none after; the "
         f"fixed grid {FIXED_EVALUATIONS} a round, always.",
         "Seconds were measured in one process, one worker, one algorithm after the other, for runs of the mean "
-        "length that the threshold takes. This library looks at 0/1 rewards only when a decision can have changed, "
-        "which saves both algorithms most of these evaluations, so its seconds differ less than the counts. Under "
-        "the paper's constants neither learns (figure 7).",
+        "length that the threshold takes. They tell another story: this library looks at 0/1 rewards only when a "
+        "decision can have changed, which saves most of these evaluations, and saves the fixed grid more than CIRT. "
+        "Under the paper's constants neither learns (figure 7).",
     ]
-    figure = _draw(work, thresholds)
+    faster = sum(a < b for a, b in seconds.values())
+    timings = {
+        "caption": "Seconds for a run that reaches the regret, on the machine that made this page: CIRT is the faster at "
+        f"{faster} of {len(seconds)} regrets",
+        "heads": ["regret", "CIRT", "fixed grid", "ratio"],
+        "rows": [[f"{level:.0e}", f"{a:.2g}", f"{b:.2g}", f"{b / a:.2f}"] for level, (a, b) in seconds.items()],
+    }
     return Outcome(
-        "fig8", TITLE, text, _claims(work, thresholds), {"fig8": figure}, {"fig8": rows(records)}, shown,
-        notes={"timings": {"caption": "Seconds for a run that reaches the regret, on the machine that made this page",
-                           "heads": ["regret", "CIRT", "fixed grid", "ratio"],
-                           "rows": [[f"{level:.0e}", f"{a:.2g}", f"{b:.2g}", f"{b / a:.2f}"]
-                                    for level, (a, b) in seconds.items()]}},
-    )  # fmt: skip
+        "fig8",
+        TITLE,
+        text,
+        _claims(work, thresholds),
+        {"fig8": _draw(work, thresholds)},
+        {"fig8": rows(records)},
+        shown,
+        {"timings": timings},
+    )
 
 
 def reached(t: NDArray[np.int64], regret: FloatArray, level: float) -> tuple[FloatArray, int]:
@@ -128,6 +136,14 @@ def _time(
     return out
 
 
+def ratio(above: FloatArray, below: FloatArray) -> Mean:
+    """The logarithm of the ratio of two means over the same trials, with its standard error (jackknife)."""
+    n = above.size
+    left_out = np.log((above.sum() - above) / (below.sum() - below))
+    error = float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
+    return Mean(float(np.log(above.mean() / below.mean())), error)
+
+
 def _draw(work: dict[tuple[str, float], FloatArray], thresholds: tuple[float, ...]) -> Any:
     with draw.canvas(2, width=4.2, height=3.3) as (figure, axes):
         left, right = axes
@@ -141,50 +157,51 @@ def _draw(work: dict[tuple[str, float], FloatArray], thresholds: tuple[float, ..
         left.set_ylabel("evaluations of $U_h$")
         left.set_title("work to reach a regret")
         left.legend()
-        ratios = [np.log(work[FIXED, level] / work[ZOOM, level]) for level in thresholds]
-        middle = np.exp([r.mean() for r in ratios])
-        error = np.array([r.std(ddof=1) / np.sqrt(r.size) for r in ratios])
+        logs = [ratio(work[FIXED, level], work[ZOOM, level]) for level in thresholds]
+        middle, error = np.exp([m.value for m in logs]), np.array([m.error for m in logs])
         look = draw.LOOKS[0]
-        right.errorbar(thresholds, middle, yerr=(middle - middle * np.exp(-error), middle * np.exp(error) - middle),
-                       color=look.colour, ls=look.dash, marker=look.mark, capsize=3, lw=1.5)  # fmt: skip
+        right.errorbar(
+            thresholds, middle, yerr=(middle - middle * np.exp(-error), middle * np.exp(error) - middle),
+            color=look.colour, ls=look.dash, marker=look.mark, capsize=3, lw=1.5,
+        )  # fmt: skip
         right.axhline(1.0, color=draw.GREY, lw=0.8)
-        right.set_ylim(0.8, max(40.0, 1.5 * float(middle.max())))
+        right.set_ylim(0.7 * min(1.0, float(middle.min())), 1.5 * max(20.0, float(middle.max())))
         draw.number_axis(right, (1, 2, 5, 10, 20, 50), "y")
         right.set_ylabel("fixed grid ÷ CIRT")
-        right.set_title("ratio, geometric mean")
+        right.set_title("ratio of the means")
     return figure
 
 
 def _claims(work: dict[tuple[str, float], FloatArray], thresholds: tuple[float, ...]) -> list[Claim]:
-    logs = {level: mean(np.log(work[FIXED, level] / work[ZOOM, level])) for level in thresholds}
     saved = {level: work[FIXED, level] - work[ZOOM, level] for level in thresholds}
-    steps = [mean(saved[b] - saved[a]) for a, b in pairwise(thresholds)]
+    logs = {level: ratio(work[FIXED, level], work[ZOOM, level]) for level in thresholds}
     first, last = thresholds[0], thresholds[-1]
-    gain = mean(np.log(work[FIXED, last] / work[ZOOM, last]) - np.log(work[FIXED, first] / work[ZOOM, first]))
+    more = mean(saved[last] - saved[first])
+    gain = Mean(logs[last].value - logs[first].value, float(np.hypot(logs[last].error, logs[first].error)))
     ratios = ", ".join(f"{np.exp(m.value):.1f} at {level:.0e}" for level, m in logs.items())
     return [
         Claim(
             "less-work",
-            "CIRT reaches every regret with less computation than the fixed grid.",
-            every(positive(m) for m in logs.values()),
-            f"Evaluations of U_h, fixed grid ÷ CIRT, geometric mean over paired runs: {ratios}.",
+            "CIRT reaches every regret with less computation than the fixed grid, on average.",
+            every(positive(mean(saved[level])) for level in thresholds),
+            f"Evaluations of U_h, fixed grid ÷ CIRT, ratio of the means: {ratios}.",
             {f"ratio_{level:.0e}": float(np.exp(m.value)) for level, m in logs.items()}
             | {f"log_ratio_error_{level:.0e}": m.error for level, m in logs.items()},
         ),
         Claim(
             "saves-more",
-            "The smaller the regret, the more computation is saved.",
-            every(positive(m) for m in steps),
+            f"It saves more at a small regret than at a large one ({last:.0e} and {first:.0e}).",
+            positive(more),
             "Evaluations saved, mean: "
             + ", ".join(f"{saved[level].mean():,.0f} at {level:.0e}" for level in thresholds)
             + ".",
-            {f"saved_{level:.0e}": float(saved[level].mean()) for level in thresholds},
+            {f"saved_{level:.0e}": float(saved[level].mean()) for level in thresholds} | {"standard_error": more.error},
         ),
         Claim(
             "ratio-grows",
             f"Also as a ratio the advantage is larger at {last:.0e} than at {first:.0e} (our stricter reading).",
             positive(gain),
-            f"Logarithm of the ratio at {last:.0e} minus that at {first:.0e}, paired: {gain}.",
+            f"Logarithm of the ratio at {last:.0e} minus that at {first:.0e}: {gain}.",
             {"log_ratio_gain": gain.value, "standard_error": gain.error},
         ),
     ]
