@@ -91,7 +91,7 @@ def run(context: Context) -> Outcome:
     ]
     faster = sum(a < b for a, b in seconds.values())
     timings = {
-        "caption": "Seconds for a run that reaches the regret, on the machine that made this page: CIRT is the faster at "
+        "caption": "Seconds for a run that reaches the regret, on the machine that made this page; CIRT is faster at "
         f"{faster} of {len(seconds)} regrets",
         "heads": ["regret", "CIRT", "fixed grid", "ratio"],
         "rows": [[f"{level:.0e}", f"{a:.2g}", f"{b:.2g}", f"{b / a:.2f}"] for level, (a, b) in seconds.items()],
