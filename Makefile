@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test lint bench paper lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -22,6 +22,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# The paper's experiments at full size, with the page out/paper/index.html. Stopped, it goes on where it was.
+paper: $(RUNTIME)
+	$(BIN)/pmbandits reproduce all --out out/paper
 
 # The library alone, which is all that the demonstration needs …
 $(RUNTIME): requirements.txt pyproject.toml

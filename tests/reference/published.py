@@ -30,7 +30,7 @@ def philox(key: tuple[int, int], counter: tuple[int, int, int, int]) -> list[int
 
 
 def inner(word: int) -> float:
-    return ((word >> 11) + 0.5) / 2**53
+    return ((word >> 12) + 0.5) / 2**52
 
 
 def exponential(key: tuple[int, int], arm: int, rank: int) -> float:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
+from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(theory_app, name="theory")
+app.command()(reproduce)
 out = Console()
 err = Console(stderr=True)
 

@@ -25,6 +25,7 @@ class Context:
     seed : of everything random.
     jobs : workers; ``None`` for all cores.
     progress : show bars; ``None`` on a terminal only.
+    tick : told, now and then, which share of the experiment is done.
     """
 
     folder: Path
@@ -32,6 +33,12 @@ class Context:
     seed: int = 0
     jobs: int | None = None
     progress: bool | None = None
+    tick: Callable[[float], None] | None = None
+
+    def done(self, share: float) -> None:
+        """Say that this share of the experiment is done."""
+        if self.tick is not None:
+            self.tick(share)
 
 
 @dataclass(frozen=True)

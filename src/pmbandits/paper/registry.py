@@ -1,0 +1,66 @@
+"""Every experiment by name, imported when it is run."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+
+from pmbandits import _check
+from pmbandits.paper.outcome import Experiment
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an experiment is, and about how many seconds it takes on two cores: full size and ``--quick``."""
+
+    name: str
+    where: str
+    seconds: float
+    quick_seconds: float
+
+    def load(self) -> Experiment:
+        """The function that runs it."""
+        module, _, function = self.where.partition(":")
+        found: Experiment = getattr(importlib.import_module(module), function)
+        return found
+
+
+_ENTRIES = (
+    Entry("fig1", "pmbandits.paper.fig1:run", 1, 2),
+    Entry("fig2", "pmbandits.paper.fig2:run", 15, 2),
+    Entry("fig3", "pmbandits.paper.fig3:run", 110, 7),
+    Entry("fig4", "pmbandits.paper.fig4:run", 350, 3),
+    Entry("fig5", "pmbandits.paper.fig5:run", 1, 1),
+    Entry("fig6", "pmbandits.paper.fig6:run", 4, 4),
+    Entry("fig7", "pmbandits.paper.fig7:run", 160, 5),
+    Entry("fig8", "pmbandits.paper.fig8:run", 40, 1),
+    Entry("table1", "pmbandits.paper.tables:table1", 0.1, 0.1),
+    Entry("table2", "pmbandits.paper.tables:table2", 0.1, 0.1),
+    Entry("table3", "pmbandits.paper.tables:table3", 0.1, 0.1),
+    Entry("table4", "pmbandits.paper.tables:table4", 1, 1),
+    Entry("solitary", "pmbandits.paper.solitary:run", 30, 2),
+    Entry("risk", "pmbandits.paper.risk:risk", 60, 10),
+)
+ALL = "all"
+
+
+def entries() -> dict[str, Entry]:
+    """The experiments that are there, in the order of the page."""
+    return {e.name: e for e in _ENTRIES if importlib.util.find_spec(e.where.partition(":")[0]) is not None}
+
+
+def chosen(names: list[str]) -> list[Entry]:
+    """The experiments of these names, in the order of the page; ``all`` for every one.
+
+    >>> [entry.name for entry in chosen(["table2", "fig3"])]
+    ['fig3', 'table2']
+    >>> chosen(["fig33"])
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown experiment 'fig33'. Did you mean 'fig3'? Known: all, fig1, ...
+    """
+    known = entries()
+    for name in names:
+        _check.choice("experiment", name, [ALL, *known], kind="experiment")
+    return [entry for name, entry in known.items() if ALL in names or name in names]

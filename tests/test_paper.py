@@ -1,0 +1,219 @@
+"""``pmbandits reproduce``: what it leaves, that it leaves the same every time, and how it refuses."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from pmbandits.cli.app import app
+from pmbandits.paper import fig2, instances
+from pmbandits.paper.outcome import Context
+from pmbandits.paper.registry import entries
+from pmbandits.report.page import render
+from pmbandits.report.store import open_folder, records
+
+VERDICTS = {"holds", "does not hold", "not decidable"}
+# Differ from run to run, and are marked so.
+SECONDS = {"timings.json", "index.html"}
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["reproduce", *arguments])
+
+
+def refusal(*arguments: str) -> str:
+    """What a command that must fail says, which is one sentence or two on a line."""
+    done = invoke(*arguments)
+    assert isinstance(done.exception, ValueError)
+    assert "\n" not in str(done.exception)
+    return str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``reproduce all --quick`` once, as a user runs it, whichever worker of the test run comes first."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    out, done = shared / "paper-quick", shared / "paper-quick.json"
+    with (shared / "paper-quick.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            command = [sys.executable, "-m", "pmbandits", "reproduce", "all", "--quick", "--out", str(out)]
+            env = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+            ran = subprocess.run(
+                command, capture_output=True, text=True, encoding="utf-8", timeout=900, check=False, env=env
+            )
+            done.write_text(json.dumps({"code": ran.returncode, "out": ran.stdout, "err": ran.stderr}))
+    assert json.loads(done.read_text())["code"] == 0, json.loads(done.read_text())["err"]
+    return out
+
+
+@pytest.fixture(scope="module")
+def claims(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "claims.json").read_text(encoding="utf-8")))
+
+
+def test_every_figure_and_table_of_the_paper_is_there() -> None:
+    known = set(entries())
+    assert {f"fig{k}" for k in range(1, 9)} | {f"table{k}" for k in range(1, 5)} | {"solitary"} <= known
+
+
+def test_every_claim_is_judged_with_its_evidence(claims: dict[str, Any]) -> None:
+    assert claims["format"] == "pmbandits-claims"
+    assert (claims["schema"], claims["seed"], claims["quick"]) == (1, 0, True)
+    assert {claim["experiment"] for claim in claims["claims"]} == set(entries())
+    names = [(claim["experiment"], claim["name"]) for claim in claims["claims"]]
+    assert len(names) == len(set(names))
+    for claim in claims["claims"]:
+        assert claim["verdict"] in VERDICTS
+        assert claim["says"]
+        assert claim["evidence"]
+        assert claim["indicative"] is True
+        assert all(value is None or isinstance(value, float) for value in claim["numbers"].values())
+    assert sum(claims["counts"].values()) == len(names)
+
+
+def test_what_is_exact_holds_at_any_size(claims: dict[str, Any]) -> None:
+    verdicts = {(c["experiment"], c["name"]): c["verdict"] for c in claims["claims"]}
+    for name in [("fig1", "lifts"), ("fig1", "lowers"), ("fig5", "two-arms"), ("table3", "exponents"),
+                 ("table4", "holder"), ("table1", "ucb-column")]:  # fmt: skip
+        assert verdicts[name] == "holds"
+    for name in [("table1", "etc-column"), ("table2", "rates"), ("fig5", "three-arms-peaked")]:
+        assert verdicts[name] == "does not hold"
+
+
+def test_large_effects_show_at_small_sizes(claims: dict[str, Any]) -> None:
+    verdicts = {(c["experiment"], c["name"]): c["verdict"] for c in claims["claims"]}
+    for name in [("fig2", "gini"), ("fig2", "wang"), ("fig2", "mean"), ("fig3", "gini-below-uniform"),
+                 ("fig3", "wang-below-uniform"), ("fig7", "tracking-earlier"), ("fig8", "less-work"),
+                 ("solitary", "gini-linear")]:  # fmt: skip
+        assert verdicts[name] == "holds"
+
+
+def test_figures_and_data_are_written_in_both_forms(folder: Path) -> None:
+    for record in records(folder):
+        for name in record["figures"]:
+            assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+            assert "<svg" in (folder / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert record["data"]
+        for name in record["data"]:
+            columns = pq.read_table(folder / "data" / f"{name}.parquet")
+            text = pc.read_csv(folder / "data" / f"{name}.csv")
+            assert columns.column_names == text.column_names
+            assert columns.num_rows == text.num_rows > 0
+
+
+def test_every_figure_has_a_picture(folder: Path) -> None:
+    with_pictures = {record["name"] for record in records(folder) if record["figures"]}
+    assert {f"fig{k}" for k in range(1, 9)} | {"solitary"} <= with_pictures
+
+
+def test_the_page_needs_nothing_from_elsewhere(folder: Path) -> None:
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "@import" not in page
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in re.findall(r'src="([^"]*)"', page))
+    assert not re.search(r"url\(", page)
+    for link in re.findall(r'href="([^"]*)"', page):
+        if link.startswith("#"):
+            assert f'id="{link[1:]}"' in page
+        else:
+            assert (folder / link).is_file(), link
+
+
+def test_the_page_shows_every_claim_and_says_that_quick_is_indicative(folder: Path, claims: dict[str, Any]) -> None:
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "indicative only" in page
+    assert page.count('class="claim is-') == len(claims["claims"])
+    assert "indicative only" not in render(folder, {**claims, "quick": False})
+
+
+def test_a_second_run_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
+    names = ["fig1", "fig2", "fig8", "table4"]
+    assert invoke(*names, "--quick", "--jobs", "1", "--out", str(tmp_path / "again")).exit_code == 0
+    compared = 0
+    for path in (tmp_path / "again").rglob("*"):
+        place = path.relative_to(tmp_path / "again")
+        if path.is_file() and place.parts[0] in ("figures", "data", "outcomes"):
+            assert path.read_bytes() == (folder / place).read_bytes(), place
+            compared += 1
+    assert compared == 4 + 3 * 2 + 4 * 2
+
+
+def test_another_seed_gives_other_data(folder: Path, tmp_path: Path) -> None:
+    assert invoke("fig2", "--quick", "--seed", "1", "--out", str(tmp_path / "other")).exit_code == 0
+    assert (tmp_path / "other/data/fig2.csv").read_bytes() != (folder / "data/fig2.csv").read_bytes()
+
+
+def test_an_interrupted_run_goes_on(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cut"
+    open_folder(out, seed=0, quick=True)
+
+    def cut(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fig2.run(Context(out / "work" / "fig2", quick=True, progress=False, tick=cut))
+    journal = out / "work" / "fig2" / "gini" / "journal.bin"
+    size, stamp = journal.stat().st_size, journal.stat().st_mtime_ns
+    assert size > 0
+    assert invoke("fig2", "--quick", "--out", str(out)).exit_code == 0
+    assert (journal.stat().st_size, journal.stat().st_mtime_ns) == (size, stamp)  # nothing was played again
+    for place in ("data/fig2.parquet", "data/fig2.csv", "figures/fig2.svg", "outcomes/fig2.json"):
+        assert (out / place).read_bytes() == (folder / place).read_bytes()
+
+
+def test_experiments_gather_on_one_page(tmp_path: Path) -> None:
+    out = tmp_path / "some"
+    assert invoke("table3", "--quick", "--out", str(out)).exit_code == 0
+    assert invoke("table2", "--quick", "--out", str(out)).exit_code == 0
+    found = json.loads((out / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert [claim["experiment"] for claim in found] == ["table2", "table3"]
+
+
+def test_an_unknown_name_gets_a_suggestion(tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    assert "Did you mean 'fig3'?" in refusal("fig33", "--out", str(out))
+    assert not out.exists()
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    assert "Nothing was overwritten" in refusal("table2", "--out", str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert "is a file" in refusal("table2", "--out", str(tmp_path / "thesis.txt"))
+
+
+def test_another_reproduction_is_left_alone(tmp_path: Path) -> None:
+    out = tmp_path / "paper"
+    assert invoke("table2", "--quick", "--out", str(out)).exit_code == 0
+    before = (out / "claims.json").read_bytes()
+    assert "seed 0, quick" in refusal("table2", "--quick", "--seed", "7", "--out", str(out))
+    assert "full size" in refusal("table2", "--out", str(out))
+    assert (out / "claims.json").read_bytes() == before
+    (out / "reproduction.json").write_text("{")
+    assert "unreadable" in refusal("table2", "--quick", "--out", str(out))
+
+
+def test_every_open_instance_has_its_reason() -> None:
+    for value in vars(instances).values():
+        if isinstance(value, (instances.Arms, instances.Family)):
+            assert value.why.endswith(".")
+    for pair in (*instances.GINI_PAIRS.pairs, *instances.WANG_PAIRS.pairs, *instances.ANYTIME_FAMILY.pairs):
+        assert 0.0 < pair[0] < pair[1] < 1.0
+    for low, high in instances.GINI_PAIRS.pairs:
+        assert ((low + high) / 2 - 0.5) ** 2 == pytest.approx(0.0144)
+        assert low < 0.5 < high
+    for low, high in instances.WANG_PAIRS.pairs:
+        assert low < 0.25 < high
