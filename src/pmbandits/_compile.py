@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 PACKAGE = Path(__file__).parent
+_SETTINGS = threading.Lock()  # numba's cache folder is a setting of the process, and simulations make kernels in threads
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,12 +53,13 @@ def kernel(function: F, *, inline: Literal["never", "always"] = "never") -> F:
     import numba
 
     settings: Any = numba.config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(cache_folder())
-    try:
-        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
-    finally:
-        settings.CACHE_DIR = before
+    with _SETTINGS:
+        before = settings.CACHE_DIR
+        settings.CACHE_DIR = str(cache_folder())
+        try:
+            compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
+        finally:
+            settings.CACHE_DIR = before
     return cast(F, compiled)
 
 
