@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 PACKAGE = Path(__file__).parent
-_SETTINGS = threading.Lock()  # numba's cache folder is a setting of the process, and simulations make kernels in threads
+_SETTINGS = threading.Lock()  # the cache folder is numba's, one for the process; simulations make kernels in threads
 
 F = TypeVar("F", bound=Callable[..., Any])
 
