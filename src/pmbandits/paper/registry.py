@@ -30,7 +30,7 @@ _ENTRIES = (
     Entry("fig1", "pmbandits.paper.fig1:run", 1, 2),
     Entry("fig2", "pmbandits.paper.fig2:run", 15, 2),
     Entry("fig3", "pmbandits.paper.fig3:run", 110, 7),
-    Entry("fig4", "pmbandits.paper.fig4:run", 350, 3),
+    Entry("fig4", "pmbandits.paper.fig4:run", 450, 4),
     Entry("fig5", "pmbandits.paper.fig5:run", 1, 1),
     Entry("fig6", "pmbandits.paper.fig6:run", 4, 4),
     Entry("fig7", "pmbandits.paper.fig7:run", 160, 5),
