@@ -36,7 +36,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
         return GROW
     st.refresh(s.whole)
     k = s.size[ARMS]
-    if s.knobs[LEVEL] == 1.0:  # eq:CE_UCB: the empirical utility plus 𝓛·r^q
+    if s.knobs[LEVEL] == 1.0:  # eq:UCB_alpha2: the empirical utility plus 𝓛·r^q
         empirical_utilities(s.whole, s.index)
         for i in range(k):
             s.index[i] += s.knobs[HOLDER_C] * st.wasserstein_radius(s.whole, i) ** s.knobs[HOLDER_Q]
@@ -65,8 +65,8 @@ class SolitaryUCB(Policy):
     2. Then the arm whose utility can be the largest in its confidence set (``index="optimistic"``, PM-UCB-M), or the
        one with the largest U_h(rewards) + 𝓛·r^q (``index="additive"``, CE-UCB-M).
 
-    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and a band it is CVaR-UCB but for the
-    radius. A round costs one pass over the rewards so far (over the atoms on a finite support), for all arms together.
+    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and the default band it is CVaR-UCB to
+    the letter. A round costs one pass over the rewards so far (over the atoms on a finite support), for all arms.
 
     Parameters
     ----------

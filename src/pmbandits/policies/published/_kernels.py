@@ -2,8 +2,8 @@
 
 Everything here is for all arms at once: one pass over the counts, or over the pool of sorted rewards with their owners.
 The atoms of the arms' laws carry weights that need not add up to 1: ones (the empirical law), or draws from a
-posterior (Dirichlet weights are independent gamma variates by their sum). ``anchor`` is the weight at the upper end of
-the support, ``total`` the sum of an arm's weights.
+posterior (Dirichlet weights are independent gamma variates by their sum). ``anchor`` holds each arm's weights at the
+upper and the lower end of the support, ``total`` the sum of all its weights.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from pmbandits._compile import inlined, kernel
 from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
-from pmbandits.metrics._kernels import h_max, h_value
+from pmbandits.metrics._kernels import _one_term, h_max, h_value
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS, ATOMS, DIRTY, HIGH, LOW, MODE, REWARDS, SAMPLES, SEED, STREAM
+from pmbandits.policies._state import ARMS, ATOMS, DIRTY, HIGH, LOW, MODE, REWARDS, SAMPLES, SEED, STREAM, TIE
 
 LEVEL, SCALE = 22, 23  # knobs, counted from the end: the other policies use them from the start
 
@@ -36,7 +36,7 @@ def count_rewards(whole, weight, anchor, total):
     s = st.parts(whole)
     k, m = s.size[ARMS], s.size[ATOMS]
     for i in range(k):
-        anchor[i] = 0.0
+        anchor[i, 0], anchor[i, 1] = 0.0, 0.0
         total[i] = s.told[i]
     if s.size[MODE] == SAMPLES:
         for j in range(s.clock[REWARDS]):
@@ -55,17 +55,19 @@ def next_key(s):
 
 
 @kernel
-def draw_atoms(whole, prior, weight, anchor, total):
-    """Dirichlet weights on the atoms: parameters are the counts plus ``prior``, plus 1 at the top if that is 0."""
+def draw_atoms(whole, prior, top, bottom, weight, anchor, total):
+    """Dirichlet weights on the atoms: parameters are counts plus ``prior``, and more at the upper and lower end."""
     s = st.parts(whole)
     k, m = s.size[ARMS], s.size[ATOMS]
     key = next_key(s)
     for i in range(k):
-        anchor[i], total[i] = 0.0, 0.0
+        anchor[i, 0], anchor[i, 1], total[i] = 0.0, 0.0, 0.0
         for a in range(m):
             shape = s.counts[i, a] + prior
-            if prior == 0.0 and a == m - 1:
-                shape += 1.0
+            if a == m - 1:
+                shape += top
+            if a == 0:
+                shape += bottom
             g = 0.0
             if shape > 0.0:
                 g = math.exp(log_gamma_variate(key, a, i, shape, POSTERIOR))
@@ -74,25 +76,26 @@ def draw_atoms(whole, prior, weight, anchor, total):
 
 
 @kernel
-def draw_rewards(whole, weight, anchor, total):
-    """Dirichlet(1, …, 1) weights on the upper end of the support and all rewards: exponential variates.
+def draw_rewards(whole, both, weight, anchor, total):
+    """Dirichlet(1, …, 1) weights on all rewards and the upper end of the support (or both): exponential variates.
 
     The weight of an arm's reward depends on its rank among that arm's, not on when it came. On a finite support equal
     rewards share one gamma variate: the same law for O(atoms) a round instead of O(rewards).
     """
     s = st.parts(whole)
     if s.size[MODE] != SAMPLES:
-        draw_atoms(s.whole, 0.0, weight, anchor, total)
+        draw_atoms(s.whole, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
         return
     k = s.size[ARMS]
     k0, k1 = next_key(s)
-    words, rank = np.empty((k, 4), dtype=np.uint64), np.ones(k, dtype=np.int64)
+    words, rank = np.empty((k, 4), dtype=np.uint64), np.full(k, 2, dtype=np.int64)  # ranks 0 and 1 are the ends
     zero, purpose = np.uint64(0), np.uint64(POSTERIOR)
     for i in range(k):
         w0, w1, w2, w3 = philox(k0, k1, zero, np.uint64(i), zero, purpose)
         words[i, 0], words[i, 1], words[i, 2], words[i, 3] = w0, w1, w2, w3
-        anchor[i] = -math.log(inner(w0))
-        total[i] = anchor[i]
+        anchor[i, 0] = -math.log(inner(w0))
+        anchor[i, 1] = -math.log(inner(w1)) if both else 0.0
+        total[i] = anchor[i, 0] + anchor[i, 1]
     owner = s.owner
     for j in range(s.clock[REWARDS]):
         i = owner[j]
@@ -109,22 +112,32 @@ def draw_rewards(whole, weight, anchor, total):
 # ---- functionals of weighted atoms ----------------------------------------------------------------------
 
 
+@inlined
+def height(h, alone, u):
+    """h(u); a family by itself (``alone``, the common case) without the walk over a combination's terms."""
+    if alone:
+        return h[5] * _one_term(int(h[4]), h[6], h[7], min(max(u, 0.0), 1.0))
+    return h_value(h, u)
+
+
 @kernel
 def distorted(whole, weight, anchor, total, out):
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
     s = st.parts(whole)
     k, m, h, samples = s.size[ARMS], s.size[ATOMS], s.h, s.size[MODE] == SAMPLES
     before, below = np.empty(k), np.zeros(k)
-    top, one = s.knobs[HIGH], h_value(h, 1.0)
+    top, one, alone = s.knobs[HIGH], h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
     for i in range(k):
         out[i] = 0.0
+        if anchor[i, 1] > 0.0:
+            out[i], before[i], below[i] = s.knobs[LOW] * one, s.knobs[LOW], anchor[i, 1]
     if samples:
         for j in range(s.clock[REWARDS]):
             i, x = s.owner[j], s.x[j]
             if below[i] == 0.0:
                 out[i] = x * one
             elif x > before[i]:
-                out[i] += (x - before[i]) * h_value(h, 1.0 - below[i] / total[i])
+                out[i] += (x - before[i]) * height(h, alone, 1.0 - below[i] / total[i])
             before[i] = x
             below[i] += weight[j]
     else:
@@ -135,22 +148,23 @@ def distorted(whole, weight, anchor, total, out):
                     if below[i] == 0.0:
                         out[i] = x * one
                     else:
-                        out[i] += (x - before[i]) * h_value(h, 1.0 - below[i] / total[i])
+                        out[i] += (x - before[i]) * height(h, alone, 1.0 - below[i] / total[i])
                     before[i] = x
                     below[i] += w
     for i in range(k):
-        if anchor[i] > 0.0:
+        if anchor[i, 0] > 0.0:
             if below[i] == 0.0:
                 out[i] = top * one
             elif top > before[i]:
-                out[i] += (top - before[i]) * h_value(h, anchor[i] / total[i])
+                out[i] += (top - before[i]) * height(h, alone, anchor[i, 0] / total[i])
 
 
 @kernel
-def lower_cvar(whole, alpha, weight, anchor, total, out):
+def lower_cvar(whole, alpha, weight, total, out):
     """The mean of every arm's worst α share, into ``out``: take atoms from below until α of the weight is taken.
 
-    The same as q − (1/α)·Σ w(q − x)⁺ with q the first atom whose cumulative weight reaches α.
+    What is not taken then lies at the upper end. The same as q − (1/α)·Σ w(q − x)⁺, q the first atom whose cumulative
+    weight reaches α.
     """
     s = st.parts(whole)
     k, m = s.size[ARMS], s.size[ATOMS]
@@ -216,7 +230,8 @@ def banded(whole, out):
     s = st.parts(whole)
     k, m, h = s.size[ARMS], s.size[ATOMS], s.h
     before, left = np.full(k, s.knobs[LOW]), s.told.astype(np.float64)
-    start = s.knobs[LOW] * h_value(h, 1.0)
+    start, alone = s.knobs[LOW] * h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
+    rises = h[1] == 0.0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
     for i in range(k):
         out[i] = start
     if s.size[MODE] == SAMPLES:
@@ -224,7 +239,10 @@ def banded(whole, out):
             i, x = s.owner[j], s.x[j]
             if x > before[i]:
                 share, r = left[i] / s.told[i], s.radius[i]
-                out[i] += (x - before[i]) * h_max(h, share - r, share + r)
+                if rises:
+                    out[i] += (x - before[i]) * height(h, alone, share + r)
+                else:
+                    out[i] += (x - before[i]) * h_max(h, share - r, share + r)
                 before[i] = x
             left[i] -= 1.0
     else:
@@ -232,7 +250,10 @@ def banded(whole, out):
             for a in range(m):
                 if s.counts[i, a] > 0:
                     x, share, r = s.points[a], left[i] / s.told[i], s.radius[i]
-                    out[i] += (x - before[i]) * h_max(h, share - r, share + r)
+                    if rises:
+                        out[i] += (x - before[i]) * height(h, alone, share + r)
+                    else:
+                        out[i] += (x - before[i]) * h_max(h, share - r, share + r)
                     before[i] = x
                     left[i] -= s.counts[i, a]
     for i in range(k):
@@ -267,10 +288,14 @@ def mean_variance(whole, rho, out):
 
 @inlined
 def largest(s):
-    """The arm with the largest index; of equals the one with the fewest pulls, then the first."""
-    arm = 0
+    """The arm with the largest index; of equals (up to rounding) the one with the fewest pulls, then the first."""
+    top = s.index[0]
     for i in range(1, s.size[ARMS]):
-        if s.index[i] > s.index[arm] or (s.index[i] == s.index[arm] and s.pulls[i] < s.pulls[arm]):
+        top = max(top, s.index[i])
+    least = top if top == np.inf else top - TIE * max(1.0, abs(top))
+    arm = -1
+    for i in range(s.size[ARMS]):
+        if s.index[i] >= least and (arm < 0 or s.pulls[i] < s.pulls[arm]):
             arm = i
     return arm
 
@@ -291,7 +316,7 @@ def call_best(s):
 def empirical_utilities(whole, out):
     """U_h of every arm's rewards, into ``out``."""
     s = st.parts(whole)
-    weight, anchor, total = scratch(s), np.empty(s.size[ARMS]), np.empty(s.size[ARMS])
+    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
     count_rewards(s.whole, weight, anchor, total)
     distorted(s.whole, weight, anchor, total, out)
 
@@ -300,9 +325,9 @@ def empirical_utilities(whole, out):
 def empirical_cvars(whole, out):
     """Lower-tail CVaR of every arm's rewards, into ``out``."""
     s = st.parts(whole)
-    weight, anchor, total = scratch(s), np.empty(s.size[ARMS]), np.empty(s.size[ARMS])
+    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
     count_rewards(s.whole, weight, anchor, total)
-    lower_cvar(s.whole, s.knobs[LEVEL], weight, anchor, total, out)
+    lower_cvar(s.whole, s.knobs[LEVEL], weight, total, out)
 
 
 @kernel

@@ -20,9 +20,9 @@ from pmbandits.supports import Support
 @kernel
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     s = st.unpack(ints, floats)
-    weight, anchor, total = scratch(s), np.empty(s.size[ARMS]), np.empty(s.size[ARMS])
-    draw_rewards(s.whole, weight, anchor, total)
-    lower_cvar(s.whole, s.knobs[LEVEL], weight, anchor, total, s.index)
+    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
+    draw_rewards(s.whole, False, weight, anchor, total)
+    lower_cvar(s.whole, s.knobs[LEVEL], weight, total, s.index)
     return st.pull(s, largest(s))
 
 

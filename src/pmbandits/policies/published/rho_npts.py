@@ -13,15 +13,15 @@ from pmbandits.policies import _state as st
 from pmbandits.policies._state import ARMS
 from pmbandits.policies.base import Policy, Setup
 from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._kernels import distorted, draw_rewards, largest, scratch, update_utility
+from pmbandits.policies.published._kernels import LEVEL, distorted, draw_rewards, largest, scratch, update_utility
 from pmbandits.supports import Support
 
 
 @kernel
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     s = st.unpack(ints, floats)
-    weight, anchor, total = scratch(s), np.empty(s.size[ARMS]), np.empty(s.size[ARMS])
-    draw_rewards(s.whole, weight, anchor, total)
+    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
+    draw_rewards(s.whole, s.knobs[LEVEL] == 1.0, weight, anchor, total)
     distorted(s.whole, weight, anchor, total, s.index)
     return st.pull(s, largest(s))
 
@@ -30,13 +30,17 @@ class RhoNPTS(Policy):
     """ρ-NPTS: reweight each arm's rewards and an anchor at random, and pull the arm with the best U_h.
 
     **Objective:** the largest U_h of a single arm: maximised, for whatever the metric says.
-    **Assumes:** rewards at most B, the upper end of the support, which is the anchor; h is continuous. No horizon.
+    **Assumes:** a bounded support, whose upper end is the anchor; h is continuous. No horizon.
 
     1. For each arm draw Dirichlet(1, …, 1) weights on the anchor and all its rewards.
     2. Pull the arm whose weighted rewards have the largest U_h.
 
-    With ``LowerCVaR`` it is B-CVTS. ``mixture`` is the arm with the largest empirical U_h. **A round costs O(rewards
-    so far)**, for all arms in one pass, so T rounds cost O(T²); on a finite support a round costs O(K × atoms).
+    The upper end alone is optimistic only where h is increasing. For the other metrics (deviations, which are 0 for an
+    arm that always pays the most) the published rule would give up an arm after one reward; there the lower end is a
+    second anchor, which is our addition. With ``LowerCVaR`` it is B-CVTS.
+
+    ``mixture`` is the arm with the largest empirical U_h. **A round costs O(rewards so far)**, for all arms in one
+    pass, so T rounds cost O(T²); on a finite support a round costs O(K × atoms).
 
     Parameters
     ----------
@@ -80,4 +84,4 @@ class RhoNPTS(Policy):
                 f"RhoNPTS assumes a continuous functional, but the distortion of {metric!r} jumps; "
                 "take an average of quantiles such as CVaR or LowerCVaR."
             )
-        return Setup(grid=np.eye(n_arms))
+        return Setup(grid=np.eye(n_arms), knobs={LEVEL: float(metric.monotonicity != "increasing")})
