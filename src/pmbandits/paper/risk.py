@@ -148,7 +148,7 @@ def risk(context: Context) -> Outcome:
         _mean_variance(context, sizes),
     ]  # fmt: skip
     claims = [_claim_solitary_is_cvar_ucb([*cvar, many]), _claim_thompson_wins([*cvar, many, *drms]),
-              _claim_drm(drms), _claim_floor(mixed), _claim_below_floor(mixed)]  # fmt: skip
+              *_claims_drm(drms), _claim_floor(mixed), _claim_below_floor(mixed)]  # fmt: skip
     return Outcome(
         name="risk",
         title="Risk-sensitive bandits: the published algorithms, on equal terms",
@@ -230,13 +230,13 @@ def _cvar(context: Context, sizes: Sizes, level: float) -> Series:
                     sizes.horizon, sizes.trials)  # fmt: skip
         parts.append(_series(run, ""))
     regret = {label: np.stack([p.regret[label].mean(axis=0) for p in parts]) for label in parts[0].regret}
-    return Series(f"α = {level:g}", parts[0].t, regret, {})
+    return Series(f"CVaR, α = {level:g}", parts[0].t, regret, {})
 
 
 def _many_arms(context: Context, sizes: Sizes) -> Series:
     run = _play(context, "many-arms", arms.gaussian_mixtures(), arms.MIXTURES_METRIC, _for_cvar(sizes.long_horizon),
                 sizes.long_horizon, sizes.long_trials)  # fmt: skip
-    return _series(run, f"α = {arms.MIXTURES_METRIC.alpha:g}, K = 30")
+    return _series(run, f"CVaR, α = {arms.MIXTURES_METRIC.alpha:g}, K = 30")
 
 
 def _drm(context: Context, sizes: Sizes, metric: Distortion) -> Series:
@@ -355,7 +355,9 @@ def _text(cvar: list[Series], many: Series, drms: list[Series], mixed: list[Seri
         "Part 4: where a mixture is best, a policy that settles on one arm keeps the regret of the best arm for ever; "
         f"the paper's algorithms go below it, by a factor of "
         f"{min(_below(p) for p in mixed):.0f}–{max(_below(p) for p in mixed):.0f} at the end. "
-        "A solitary policy below the floor is one that is still exploring, and mixes by accident.",
+        "A solitary policy below the floor is one that is still exploring, and mixes by accident: a bonus with Hölder "
+        "exponent ½ (Wang right-tail) hardly ever lets it settle. PM-ETC-M plays its shares arm after arm and meets them "
+        "at T only.",
         "What would close the gap on solitary instances: optimism pays for the whole band at every arm. The Thompson "
         "policies sample from the arm's own law and so explore at the rate of the lower bound (K_inf). Either a "
         "K_inf index in place of the band, or Dirichlet weights on the arms' rewards with the *mixture* that is best "
@@ -415,19 +417,24 @@ def _claim_thompson_wins(parts: list[Series]) -> Claim:
     )
 
 
-def _claim_drm(parts: list[Series]) -> Claim:
-    def ratios(label: str) -> dict[str, float]:
-        return {p.title: p.last(label)[0] / p.last("W-UCB")[0] for p in parts}
-
-    etc, ucb = ratios(OURS_ETC), ratios(OURS_UCB)
-    better = max(ucb.values()) < 1.0 or max(etc.values()) < 1.0
-    return Claim(
-        "drm-better-than-w-ucb",
-        "For distortion risk measures the paper's algorithms improve on the risk-seeking baseline (W-UCB).",
-        "holds" if better else "does not hold",
-        f"Regret of PM-UCB-M (ε = 1) by that of W-UCB: {_span(ucb)}; of PM-ETC-M (ε = 1): {_span(etc)}.",
-        {f"{name} {title}": ratio for name, many in (("ucb", ucb), ("etc", etc)) for title, ratio in many.items()},
-    )
+def _claims_drm(parts: list[Series]) -> list[Claim]:
+    claims = []
+    for key, label, why in (
+        ("etc", OURS_ETC, " It explores a tenth of the rounds whatever the instance, and that is what it pays for."),
+        ("ucb", OURS_UCB, ""),
+    ):
+        ratios = {p.title: p.last(label)[0] / p.last("W-UCB")[0] for p in parts}
+        better = sum(ratio < 1.0 for ratio in ratios.values())
+        claims.append(
+            Claim(
+                f"drm-{key}-better-than-w-ucb",
+                f"For distortion risk measures {label}, improves on the risk-seeking baseline, W-UCB.",
+                "holds" if better == len(ratios) else "does not hold",
+                f"Its regret is {_span(ratios)} times that of W-UCB, less on {better} of {len(ratios)} measures.{why}",
+                ratios,
+            )
+        )
+    return claims
 
 
 def _span(ratios: Mapping[str, float]) -> str:
