@@ -356,8 +356,8 @@ def _text(cvar: list[Series], many: Series, drms: list[Series], mixed: list[Seri
         f"the paper's algorithms go below it, by a factor of "
         f"{min(_below(p) for p in mixed):.0f}–{max(_below(p) for p in mixed):.0f} at the end. "
         "A solitary policy below the floor is one that is still exploring, and mixes by accident: a bonus with Hölder "
-        "exponent ½ (Wang right-tail) hardly ever lets it settle. PM-ETC-M plays its shares arm after arm and meets them "
-        "at T only.",
+        "exponent ½ (Wang right-tail) hardly ever lets it settle. PM-ETC-M plays its shares arm after arm and meets "
+        "them at T only.",
         "What would close the gap on solitary instances: optimism pays for the whole band at every arm. The Thompson "
         "policies sample from the arm's own law and so explore at the rate of the lower bound (K_inf). Either a "
         "K_inf index in place of the band, or Dirichlet weights on the arms' rewards with the *mixture* that is best "
@@ -428,7 +428,7 @@ def _claims_drm(parts: list[Series]) -> list[Claim]:
         claims.append(
             Claim(
                 f"drm-{key}-better-than-w-ucb",
-                f"For distortion risk measures {label}, improves on the risk-seeking baseline, W-UCB.",
+                f"For distortion risk measures {label}, improves on the risk-seeking baseline W-UCB.",
                 "holds" if better == len(ratios) else "does not hold",
                 f"Its regret is {_span(ratios)} times that of W-UCB, less on {better} of {len(ratios)} measures.{why}",
                 ratios,
