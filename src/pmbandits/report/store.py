@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pmbandits import __version__
+from pmbandits.paper.afterwards import AFTERWARDS
 from pmbandits.paper.draw import PAGE_STYLE
 from pmbandits.paper.outcome import Outcome
 from pmbandits.paper.registry import entries
@@ -85,7 +86,7 @@ def put(folder: Path, outcome: Outcome, seconds: float) -> None:
     record = {
         "name": outcome.name,
         "title": outcome.title,
-        "text": outcome.text,
+        "text": [*outcome.text, *AFTERWARDS.get(outcome.name, ())],
         "claims": [
             {
                 "name": claim.name,
