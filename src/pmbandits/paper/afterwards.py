@@ -27,8 +27,7 @@ AFTERWARDS: dict[str, tuple[str, ...]] = {
         _FIRST + "a change of up to 5 % counts as flat (2 % before; the changes at full size are below 1 %).",
     ),
     "risk": (
-        _FIRST
-        + "ρ-NPTS got a second anchor, ours, for metrics that do not increase. The exploration of PM-ETC-M was "
+        _FIRST + "ρ-NPTS got a second anchor, ours, for metrics that do not increase. The exploration of PM-ETC-M was "
         "set once and not varied; the formulas follow secondary descriptions; one seed.",
     ),
 }
