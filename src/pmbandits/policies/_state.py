@@ -27,7 +27,7 @@ from pmbandits.supports import ATOM_TOLERANCE
 # sizes: constants of the layout
 ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED = range(11)
 # clock: what moves on
-ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM = range(9)
+ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED = range(10)
 # knobs: hyperparameters and constants of the metric and the support
 (
     LOW,
@@ -299,20 +299,8 @@ def observe(ints, floats, arm, reward):
         count = ints[HEAD + REWARDS]
         if count >= n:
             return FULL
-        owner = counts + k * m
-        x = sums + 5 * k + g * k + 2 * g
-        lo, hi = 0, count
-        while lo < hi:
-            middle = (lo + hi) // 2
-            if floats[x + middle] <= reward:
-                lo = middle + 1
-            else:
-                hi = middle
-        for j in range(count, lo, -1):
-            floats[x + j] = floats[x + j - 1]
-            ints[owner + j] = ints[owner + j - 1]
-        floats[x + lo] = reward
-        ints[owner + lo] = arm
+        floats[sums + 5 * k + g * k + 2 * g + count] = reward  # ``tidy`` brings them into order when somebody looks
+        ints[counts + k * m + count] = arm
     elif ints[MODE] == BINARY:
         one = np.int64(reward == 1.0)  # a coin's result: arithmetic, not a branch to guess
         if reward != one:
@@ -433,12 +421,37 @@ def binary_bound(h, a, lower, upper, what):
 
 
 @kernel
+def tidy(whole):
+    """Bring the rewards into order: equal ones as they came."""
+    s = parts(whole)
+    count, done = s.clock[REWARDS], s.clock[SORTED]
+    if s.size[MODE] != SAMPLES or done == count:
+        return
+    x, owner = s.x, s.owner
+    late, whose = x[done:count].copy(), owner[done:count].copy()
+    if count - done > 1:
+        order = np.argsort(late, kind="mergesort")
+        late, whose = late[order], whose[order]
+    at, old, new = count - 1, done - 1, count - done - 1
+    while new >= 0:
+        if old >= 0 and x[old] > late[new]:
+            x[at], owner[at] = x[old], owner[old]
+            old -= 1
+        else:
+            x[at], owner[at] = late[new], whose[new]
+            new -= 1
+        at -= 1
+    s.clock[SORTED] = count
+
+
+@kernel
 def sweep(whole, a, what):
     """U_h of the mixture of empirical laws, or its largest or smallest value in the bands: one pass over the cells.
 
     An arm without rewards counts as sure to pay the least; its band is everything.
     """
     s = parts(whole)
+    tidy(s.whole)
     k, bounded = s.size[ARMS], s.size[BOUNDED] == 1
     finite = s.size[MODE] == FINITE
     cells = s.size[ATOMS] if finite else s.clock[REWARDS]
@@ -504,6 +517,7 @@ def utility(whole, a):
 def lay(whole, a):
     """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
     s = parts(whole)
+    tidy(s.whole)
     k = s.size[ARMS]
     finite = s.size[MODE] == FINITE
     points = s.size[ATOMS] if finite else s.clock[REWARDS]

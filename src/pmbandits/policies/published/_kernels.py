@@ -83,6 +83,7 @@ def draw_rewards(whole, both, weight, anchor, total):
     rewards share one gamma variate: the same law for O(atoms) a round instead of O(rewards).
     """
     s = st.parts(whole)
+    st.tidy(s.whole)
     if s.size[MODE] != SAMPLES:
         draw_atoms(s.whole, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
         return
@@ -124,6 +125,7 @@ def height(h, alone, u):
 def distorted(whole, weight, anchor, total, out):
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
     s = st.parts(whole)
+    st.tidy(s.whole)
     k, m, h, samples = s.size[ARMS], s.size[ATOMS], s.h, s.size[MODE] == SAMPLES
     before, below = np.empty(k), np.zeros(k)
     top, one, alone = s.knobs[HIGH], h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
@@ -167,6 +169,7 @@ def lower_cvar(whole, alpha, weight, total, out):
     weight reaches α.
     """
     s = st.parts(whole)
+    st.tidy(s.whole)
     k, m = s.size[ARMS], s.size[ATOMS]
     wanted = np.empty(k)
     for i in range(k):
@@ -198,6 +201,7 @@ def shifted_cvar(whole, alpha, shift, out):
     B − (1/α)·Σ (x_(i+1) − x_(i))·clip(i/n − shift, 0, α), with B after the last reward.
     """
     s = st.parts(whole)
+    st.tidy(s.whole)
     k, m, top = s.size[ARMS], s.size[ATOMS], s.knobs[HIGH]
     before, count = np.empty(k), np.zeros(k)
     for i in range(k):
@@ -228,6 +232,7 @@ def shifted_cvar(whole, alpha, shift, out):
 def banded(whole, out):
     """The largest U_h of a law whose CDF is within the arm's radius of the empirical one, into ``out``."""
     s = st.parts(whole)
+    st.tidy(s.whole)
     k, m, h = s.size[ARMS], s.size[ATOMS], s.h
     before, left = np.full(k, s.knobs[LOW]), s.told.astype(np.float64)
     start, alone = s.knobs[LOW] * h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
@@ -264,6 +269,7 @@ def banded(whole, out):
 def mean_variance(whole, rho, out):
     """Variance − ρ·mean of every arm's rewards (of those it has), into ``out``."""
     s = st.parts(whole)
+    st.tidy(s.whole)
     k, m = s.size[ARMS], s.size[ATOMS]
     mean = np.zeros(k)
     for i in range(k):
