@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import inlined, kernel
-from pmbandits.confidence._kernels import CONCAVE, ball_value, kl_lower, kl_upper
+from pmbandits.confidence._kernels import CONCAVE, NEITHER, ball_value, kl_lower, kl_upper
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
 
@@ -92,10 +92,18 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("x", "f", "N"),
     ("curve", "f", "N+M+2"),
     ("width", "f", "N+M+2"),
+    ("squares", "f", "K"),
+    ("path", "f", "K+1"),
+    ("snap", "f", "G*(K+1)"),
+    ("held", "f", "G*(2K+1)"),
+    ("safe", "f", "2K+3"),
 )
 State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
-DERIVED = ("radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap")
+DERIVED = (
+    "radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap",
+    "squares", "path", "snap", "held", "safe",
+)  # fmt: skip
 
 IntArray = NDArray[np.int64]
 
@@ -106,7 +114,11 @@ def lengths(size: IntArray) -> dict[str, int]:
     known = {
         "HEAD": HEAD,
         "K": k,
+        "K+1": k + 1,
         "K+2": k + 2,
+        "2K+3": 2 * k + 3,
+        "G*(K+1)": g * (k + 1),
+        "G*(2K+1)": g * (2 * k + 1),
         "HISTORY": HISTORY,
         "G*K": g * k,
         "K*M": k * m,
@@ -227,6 +239,9 @@ def unpack(ints, floats):
     f7 = f6 + 2 * g
     f8 = f7 + n
     f9 = f8 + n + m + 2
+    f10 = f9 + n + m + 2
+    f11 = f10 + 2 * k + 1
+    f12 = f11 + g * (k + 1)
     return State(
         part(ints, 0, HEAD),
         part(ints, HEAD, HEAD),
@@ -258,6 +273,11 @@ def unpack(ints, floats):
         part(floats, f7, n),
         part(floats, f8, n + m + 2),
         part(floats, f9, n + m + 2),
+        part(floats, f10, k),
+        part(floats, f10 + k, k + 1),
+        rows(floats, f11, g, k + 1),
+        rows(floats, f12, g, 2 * k + 1),
+        part(floats, f12 + g * (2 * k + 1), 2 * k + 3),
         (ints, floats),
     )
 
@@ -321,6 +341,18 @@ def observe(ints, floats, arm, reward):
             return OUTSIDE
         reward = floats[points + lo]
         ints[counts + arm * m + lo] += 1
+    if ints[MODE] != BINARY:
+        # How far in W1 the arm's empirical law moves: mean |X − x| / (n + 1), at most the root of the mean square.
+        # The last term is more than what rounding can have taken from the two sums.
+        squares = sums + 5 * k + g * k + 2 * g + n + 2 * (n + m + 2)
+        before = ints[told + arm]
+        if before > 0:
+            mean, power = floats[sums + arm] / before, floats[squares + arm] / before
+            rounding = 1e-15 * (before + 8.0) * (power + reward * reward)
+            spread = max(power - mean * mean, 0.0) + (mean - reward) ** 2 + rounding
+            floats[squares + k + arm] += math.sqrt(spread) / (before + 1.0)
+        floats[squares + arm] += reward * reward
+        floats[squares + 2 * k] = max(floats[squares + 2 * k], abs(reward))
     ints[told + arm] += 1
     floats[sums + arm] += reward
     if ints[pending + arm] > 0:
@@ -675,6 +707,9 @@ def optimistic_mixture(whole):
     used = s.clock[GRID_USED]
     if s.size[MODE] == BINARY:
         binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
+    elif may_be_lazy(s) and (s.size[BOUNDED] == 0 or bounds_drift(s)):
+        take(s, lazy_choice(s.whole, POOLED if s.size[BOUNDED] == 0 else BOUND))
+        return
     else:
         for g in range(used):
             s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
@@ -684,6 +719,180 @@ def optimistic_mixture(whole):
         take(s, settle(s.whole, used))
     if may_doze(s.whole):
         doze_off(s.whole, stays_optimistic(s.whole))
+
+
+# The lazy argmax. On other than 0/1 rewards a value costs a pass over all cells. But a reward moves an arm's empirical
+# law by a known distance in W1 (``path`` adds them up, and ends with the largest |reward|), and so a mixture's value by
+# at most 𝓛·(its share of the way)^q. Every grid point keeps its last value and where the paths were then, and only what
+# may be the largest is worked out again: the decisions are those of working out everything in every round.
+#   value, snap: the empirical utility; how many rewards there were then (0: never worked out), and the paths.
+#   index, held: the optimistic value, likewise, and the radii after the paths.
+#   safe: CIRT's pessimistic value of its leader, the leader + 1, the witness + 1, the paths, the radii.
+# Why a bound moves no more than the utility: in bands the ends of the interval of each cell move no more than the
+# curve; of two balls with the same radius, a law of one is as far from a law of the other as their centres are. Radii
+# fall, which only lowers an optimistic value.
+
+UTILITY, POOLED, BONUS, BOUND = range(4)  # what is maximised: U; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q; the optimistic value
+
+
+@inlined
+def may_be_lazy(s):
+    """Whether drift says something: a Hölder pair, radii that fall, none infinite."""
+    lazy = s.size[MODE] != BINARY and s.knobs[FALLING] == 1.0
+    for i in range(s.size[ARMS]):
+        if not s.radius[i] < np.inf:
+            lazy = False
+    return lazy
+
+
+@inlined
+def bounds_drift(s):
+    """Whether bounds do: not balls for h neither concave nor convex, whose values are those of a table."""
+    return s.size[KIND] == BAND or s.size[BOUNDED] == 0 or s.size[SHAPE] != NEITHER
+
+
+@inlined
+def forget_values(s):
+    """After a change of the grid nothing that is kept about its points is true."""
+    for g in range(s.size[GRID]):
+        s.snap[g, 0] = 0.0
+        s.held[g, 0] = 0.0
+    s.safe[2] = 0.0
+
+
+@kernel
+def holder_change(knobs, way):
+    """By how much U_h can change along a way in W1."""
+    return knobs[HOLDER_C] * (way if knobs[HOLDER_Q] == 1.0 else way ** knobs[HOLDER_Q])
+
+
+@kernel
+def rounding(whole):
+    """What rounding can do to a value, and more for each unit of the value itself.
+
+    A pass adds up n terms: its partial sums are at most |value| + 𝓛·(2·max|x|)^q, each rounded to 1.2e-16 of itself. A
+    survival is off by less than (k + 2)·1e-15, and so the curve by that times the range in W1. A ball's dual is
+    minimised to 1e-12 of its price, which is at most range/radius: far less than the factor for balls.
+    """
+    s = parts(whole)
+    reach = 2.0 * s.path[s.size[ARMS]]
+    each = (SURE + 1e-15 * s.clock[REWARDS]) * (100.0 if s.size[KIND] == BALL and s.size[BOUNDED] == 1 else 1.0)
+    all_of_it = each * max(1.0, holder_change(s.knobs, reach))
+    return all_of_it + holder_change(s.knobs, 1e-15 * (s.size[ARMS] + 2.0) * reach), each
+
+
+@kernel
+def way(a, path, then):
+    """How far in W1 a mixture can have moved since the paths were ``then``."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * (path[i] - then[i])
+    return total
+
+
+@inlined
+def radius_unit(s):
+    """Bands are in probability: one unit of them is the support's width in W1."""
+    return s.knobs[HIGH] - s.knobs[LOW] if s.size[KIND] == BAND else 1.0
+
+
+@kernel
+def extra(knobs, a, radius, kind):
+    """What is added to the empirical utility; ``radius`` of each arm, in W1."""
+    total = 0.0
+    if kind == POOLED:
+        for i in range(a.size):
+            if a[i] > 0.0:
+                total += a[i] * radius[i]
+        return knobs[LIPSCHITZ] * total
+    if kind == BONUS:
+        q = knobs[HOLDER_Q]
+        for i in range(a.size):
+            far = a[i] * radius[i]
+            total += far if q == 1.0 else far**q
+        return knobs[HOLDER_C] * total
+    return 0.0
+
+
+@kernel
+def evaluate(whole, g, kind):
+    """Work out grid point g now, and keep it with where the paths are."""
+    s = parts(whole)
+    k = s.size[ARMS]
+    if kind == BOUND:
+        s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
+        s.held[g, 0] = s.clock[REWARDS]
+        for i in range(k):
+            s.held[g, 1 + i] = s.path[i]
+            s.held[g, 1 + k + i] = s.radius[i]
+    else:
+        s.value[g] = sweep(s.whole, s.grid[g], EMPIRICAL)
+        s.snap[g, 0] = s.clock[REWARDS]
+        for i in range(k):
+            s.snap[g, 1 + i] = s.path[i]
+
+
+@kernel
+def lazy_choice(whole, kind):
+    """The grid point that working out all of them would choose: the largest; tied, the previous one; else the one with
+    the highest utility, else the first.
+
+    ``low`` and ``high`` enclose what a point's value would be; equal where it was worked out at this look. Every turn
+    of the loop works out one more point, so it ends.
+    """
+    s = parts(whole)
+    used, k, before, now = s.clock[GRID_USED], s.size[ARMS], s.clock[CURRENT], float(s.clock[REWARDS])
+    kept, last, unit = s.held if kind == BOUND else s.snap, s.index if kind == BOUND else s.value, radius_unit(s)
+    radius = np.zeros(k)
+    for i in range(k):
+        radius[i] = wasserstein_radius(s.whole, i) if kind == BONUS else s.radius[i]
+    off, each = rounding(s.whole)
+    low, high = np.empty(used), np.empty(used)
+    best = -np.inf
+    for g in range(used):
+        if kept[g, 0] == 0.0:
+            low[g], high[g] = -np.inf, np.inf
+            continue
+        a = s.grid[g]
+        low[g] = high[g] = last[g] + extra(s.knobs, a, radius, kind)
+        if kept[g, 0] != now:
+            moved = way(a, s.path, kept[g, 1:])
+            change = holder_change(s.knobs, moved) + off + each * abs(last[g])
+            high[g] += change
+            if kind == BOUND:
+                less = 0.0
+                for i in range(k):
+                    less += a[i] * (kept[g, 1 + k + i] - radius[i])
+                change += holder_change(s.knobs, unit * less)
+            low[g] -= change
+        best = max(best, low[g])
+    while True:
+        least = best - TIE * max(1.0, abs(best)) if best > -np.inf else best
+        rivals, widest, top = 0, -1, -1
+        for g in range(used):
+            if high[g] >= least:  # may be as good as the best
+                rivals += 1
+                top = g
+                if high[g] > low[g] and (widest < 0 or high[g] - low[g] > high[widest] - low[widest]):
+                    widest = g
+        if rivals == 1:
+            return top
+        if widest < 0:
+            break
+        evaluate(s.whole, widest, kind)
+        low[widest] = high[widest] = last[widest] + extra(s.knobs, s.grid[widest], radius, kind)
+        best = max(best, low[widest])
+    if before >= 0 and high[before] >= least:
+        return before
+    chosen, most = -1, -np.inf
+    for g in range(used):
+        if high[g] >= least:
+            if kind == UTILITY:
+                return g
+            value = utility(s.whole, s.grid[g])
+            if chosen < 0 or value > most + TIE * max(1.0, abs(most)):
+                chosen, most = g, value
+    return chosen
 
 
 # Most rewards change nothing. After a look at 0/1 rewards the policy works out up to how many more rewards of each arm

@@ -20,6 +20,7 @@ from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS, NAMES
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics._kernels import h_max, pack
+from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
 from pmbandits.simplex import grid_size
@@ -173,7 +174,7 @@ class Policy(ABC):
         size[st.BOUNDED] = int(np.isfinite(support.width))
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
-        self._steady = _is_steady(metric)
+        self._steady = _is_steady(metric) if isinstance(support, Binary) else _drifts(metric, support)
         if isinstance(support, (Binary, Finite)):
             self._derived["points"] = support.atoms
         self._fill_derived()
@@ -188,6 +189,7 @@ class Policy(ABC):
             st.LIPSCHITZ: lipschitz,
             st.SEED: self.seed,
             st.PEAK: h_max(packed, 0.0, 1.0),
+            **_holder_knobs(metric, support),
             st.PLAIN: float(setup.confidence is not None and setup.confidence.name == "paper"),
             **setup.knobs,
         }
@@ -196,6 +198,22 @@ class Policy(ABC):
         if setup.begin is not None:
             setup.begin(self._ints, self._floats)
         fields["clock"][st.DIRTY] = 1
+        self._remember()
+
+    def _remember(self) -> None:
+        """What the bounds on drift need of the rewards so far: it is not saved."""
+        fields = st.views(self._ints, self._floats)
+        if self._ints[st.MODE] == st.SAMPLES:
+            count = int(fields["clock"][st.REWARDS])
+            x, owner = fields["x"][:count], fields["owner"][:count]
+            fields["squares"][:] = np.bincount(owner, weights=x**2, minlength=self.n_arms)
+        elif self._ints[st.MODE] == st.FINITE:
+            x = fields["points"]
+            fields["squares"][:] = fields["counts"].reshape(self.n_arms, -1) @ x**2
+        else:
+            return
+        ends = fields["knobs"][[st.LOW, st.HIGH]]
+        fields["path"][-1] = np.abs(np.append(x, ends[np.isfinite(ends)])).max(initial=0.0)
 
     def _fill_derived(self) -> None:
         fields = st.views(self._ints, self._floats)
@@ -212,7 +230,7 @@ class Policy(ABC):
             self._note_radii()
 
     def _note_radii(self) -> None:
-        """Whether the policy may look ahead: see ``nap`` in the state."""
+        """Whether the policy may look ahead (``nap``) or only at what may have changed (``lazy_choice``)."""
         self._view("knobs")[st.FALLING] = float(self._steady and self._falling)
 
     def _resize(self, **sizes: int) -> None:
@@ -467,6 +485,22 @@ def probability(delta: float | None) -> float | None:
 def known_set(confidence: Any) -> Any:
     """A confidence set by a name that exists, or an object."""
     return _check.choice("confidence", confidence, NAMES) if isinstance(confidence, str) else confidence
+
+
+def _holder_knobs(metric: Distortion, support: Support) -> dict[int, float]:
+    try:
+        pair = metric.holder(support)
+    except ValueError:
+        return {}
+    return {st.HOLDER_Q: pair.q, st.HOLDER_C: pair.constant}
+
+
+def _drifts(metric: Distortion, support: Support) -> bool:
+    """Whether a Hölder pair says how far a value can drift; compiled code has user functions between points of a table,
+    for which an exponent below 1 does not hold."""
+    pair = _holder_knobs(metric, support)
+    custom = any(isinstance(d, Custom) for _, d in metric.terms)
+    return bool(pair) and pair[st.HOLDER_C] > 0.0 and (pair[st.HOLDER_Q] == 1.0 or not custom)
 
 
 def _is_steady(metric: Distortion) -> bool:

@@ -12,6 +12,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
+    BONUS,
     CURRENT,
     DIRTY,
     EXPLORE,
@@ -35,6 +36,9 @@ def bonus_mixture(whole: Any) -> None:
     if not st.ready(s):
         return
     st.refresh(s.whole)
+    if st.may_be_lazy(s):
+        st.take(s, st.lazy_choice(s.whole, BONUS))
+        return
     st.utilities(s.whole)
     k, q = s.size[0], s.knobs[HOLDER_Q]
     radius = np.empty(k)

@@ -16,6 +16,7 @@ from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
     BINARY,
+    BOUND,
     BRANCHING,
     CURRENT,
     DIRTY,
@@ -33,6 +34,7 @@ from pmbandits.policies._state import (
     TIE,
     TOLERANCE,
     TRACKING,
+    UTILITY,
     XI,
 )
 from pmbandits.policies.base import Policy, Setup, known_set, probability
@@ -84,6 +86,7 @@ def phase_grid(whole: Any) -> None:
         step[i] += 1
     s.clock[GRID_USED] = used
     s.clock[CURRENT] = -1
+    st.forget_values(s)
 
 
 @kernel
@@ -130,12 +133,16 @@ def tracking_grid(whole: Any) -> None:
         used = 1
     s.clock[GRID_USED] = used
     s.clock[CURRENT] = -1
+    st.forget_values(s)
 
 
 @kernel
 def lead(whole: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     s = st.parts(whole)
+    if st.may_be_lazy(s):
+        st.take(s, st.lazy_choice(s.whole, UTILITY))
+        return
     used, before = s.clock[GRID_USED], s.clock[CURRENT]
     st.utilities(s.whole)
     top = -np.inf
@@ -158,29 +165,62 @@ def still_alive(whole: Any) -> int:
     outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
     s = st.parts(whole)
-    leader, k = s.clock[CURRENT], s.size[0]
-    if s.size[MODE] == BINARY:
+    leader, k, used = s.clock[CURRENT], s.size[0], s.clock[GRID_USED]
+    binary = s.size[MODE] == BINARY
+    lazy = st.may_be_lazy(s) and st.bounds_drift(s)
+    if lazy and surely_alive(s.whole):
+        return int(s.safe[2]) - 1
+    first = max(int(s.safe[2]) - 1, 0) if lazy else 0  # whoever kept the phase open last time is asked first
+    if binary:
         safe = st.binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
     else:
         safe = st.bound(s.whole, s.grid[leader], PESSIMISTIC)
     literal = s.knobs[LITERAL] == 1.0
-    for g in range(s.clock[GRID_USED]):
-        if g == leader:
+    for j in range(used):
+        g = (first + j) % used
+        if g == leader or not literal and in_the_box(s.steps[g], s.steps[leader]):
             continue
-        if not literal:
-            near = True
-            for i in range(k):
-                if abs(s.steps[g, i] - s.steps[leader, i]) > 1:
-                    near = False
-            if near:
-                continue
-        if s.size[MODE] == BINARY:
+        if binary:
             best = st.binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            best = st.bound(s.whole, s.grid[g], OPTIMISTIC)
+            st.evaluate(s.whole, g, BOUND)
+            best = s.index[g]
         if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
+            s.safe[0], s.safe[1], s.safe[2] = safe, leader + 1.0, g + 1.0
+            for i in range(k):
+                s.safe[3 + i] = s.path[i]
+                s.safe[3 + k + i] = s.radius[i]
             return g
     return -1
+
+
+@kernel
+def in_the_box(steps: st.IntArray, middle: st.IntArray) -> bool:
+    """Whether a candidate lies in the box that would be kept around the leader."""
+    for i in range(steps.size):
+        if abs(steps[i] - middle[i]) > 1:
+            return False
+    return True
+
+
+@kernel
+def surely_alive(whole: Any) -> bool:
+    """Whether the last witness still keeps the phase open, by how far its value and the leader's can have moved."""
+    s = st.parts(whole)
+    leader, witness, k = s.clock[CURRENT], int(s.safe[2]) - 1, s.size[0]
+    if witness < 0 or s.safe[1] != leader + 1.0:
+        return False
+    unit, less, gain = st.radius_unit(s), 0.0, 0.0
+    for i in range(k):
+        less += s.grid[witness, i] * (s.held[witness, 1 + k + i] - s.radius[i])
+        gain += s.grid[leader, i] * (s.safe[3 + k + i] - s.radius[i])
+    moved, other = (
+        st.way(s.grid[witness], s.path, s.held[witness, 1:]), st.way(s.grid[leader], s.path, s.safe[3:])
+    )  # fmt: skip
+    low = s.index[witness] - st.holder_change(s.knobs, moved) - st.holder_change(s.knobs, unit * less)
+    high = s.safe[0] + st.holder_change(s.knobs, other) + st.holder_change(s.knobs, unit * gain)
+    off, each = st.rounding(s.whole)
+    return low - high > s.knobs[TOLERANCE] + 2.0 * off + each * (abs(s.index[witness]) + abs(s.safe[0]))
 
 
 @kernel

@@ -171,6 +171,7 @@ def _restore(policy: Policy, content: dict[str, np.ndarray], label: str) -> None
         if name not in fields or fields[name].size != array.size:
             raise ValueError(f"{label} has a part {name!r} of the wrong size; it is damaged and was not loaded.")
         fields[name][:] = array
+    policy._remember()
 
 
 def _digest(content: dict[str, np.ndarray]) -> str:
