@@ -94,8 +94,8 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("width", "f", "N+M+2"),
     ("squares", "f", "K"),
     ("path", "f", "K+1"),
-    ("snap", "f", "G*(K+1)"),
-    ("held", "f", "G*(2K+1)"),
+    ("snap", "f", "G*(5K+3)"),
+    ("held", "f", "G*(5K+3)"),
     ("safe", "f", "2K+3"),
 )
 State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
@@ -117,8 +117,7 @@ def lengths(size: IntArray) -> dict[str, int]:
         "K+1": k + 1,
         "K+2": k + 2,
         "2K+3": 2 * k + 3,
-        "G*(K+1)": g * (k + 1),
-        "G*(2K+1)": g * (2 * k + 1),
+        "G*(5K+3)": g * (5 * k + 3),
         "HISTORY": HISTORY,
         "G*K": g * k,
         "K*M": k * m,
@@ -241,7 +240,7 @@ def unpack(ints, floats):
     f9 = f8 + n + m + 2
     f10 = f9 + n + m + 2
     f11 = f10 + 2 * k + 1
-    f12 = f11 + g * (k + 1)
+    f12 = f11 + g * (5 * k + 3)
     return State(
         part(ints, 0, HEAD),
         part(ints, HEAD, HEAD),
@@ -275,9 +274,9 @@ def unpack(ints, floats):
         part(floats, f9, n + m + 2),
         part(floats, f10, k),
         part(floats, f10 + k, k + 1),
-        rows(floats, f11, g, k + 1),
-        rows(floats, f12, g, 2 * k + 1),
-        part(floats, f12 + g * (2 * k + 1), 2 * k + 3),
+        rows(floats, f11, g, 5 * k + 3),
+        rows(floats, f12, g, 5 * k + 3),
+        part(floats, f12 + g * (5 * k + 3), 2 * k + 3),
         (ints, floats),
     )
 
@@ -707,7 +706,7 @@ def optimistic_mixture(whole):
     used = s.clock[GRID_USED]
     if s.size[MODE] == BINARY:
         binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
-    elif may_be_lazy(s) and (s.size[BOUNDED] == 0 or bounds_drift(s)):
+    elif may_be_lazy(s, POOLED if s.size[BOUNDED] == 0 else BOUND):
         take(s, lazy_choice(s.whole, POOLED if s.size[BOUNDED] == 0 else BOUND))
         return
     else:
@@ -721,34 +720,47 @@ def optimistic_mixture(whole):
         doze_off(s.whole, stays_optimistic(s.whole))
 
 
-# The lazy argmax. On other than 0/1 rewards a value costs a pass over all cells. But a reward moves an arm's empirical
-# law by a known distance in W1 (``path`` adds them up, and ends with the largest |reward|), and so a mixture's value by
-# at most 𝓛·(its share of the way)^q. Every grid point keeps its last value and where the paths were then, and only what
-# may be the largest is worked out again: the decisions are those of working out everything in every round.
-#   value, snap: the empirical utility; how many rewards there were then (0: never worked out), and the paths.
-#   index, held: the optimistic value, likewise, and the radii after the paths.
+# The lazy argmax. On other than 0/1 rewards a value costs a pass over all cells. But few rewards among many move it
+# little. Every grid point keeps its last value and what it was made of, and only what may be the largest is worked out
+# again: the decisions are those of working out everything in every round.
+#   value, snap: the empirical utility, and how many rewards there were then (0: never worked out), the paths or counts
+#   of the arms, their radii, and how the value leans (below). index, held: the same of the optimistic value.
 #   safe: CIRT's pessimistic value of its leader, the leader + 1, the witness + 1, the paths, the radii.
-# Why a bound moves no more than the utility: in bands the ends of the interval of each cell move no more than the
-# curve; of two balls with the same radius, a law of one is as far from a law of the other as their centres are. Radii
-# fall, which only lowers an optimistic value.
+#
+# How far a value can drift. Radii fall, which only lowers optimistic values. For the laws there are two bounds.
+# 1. A reward moves an arm's law by a known distance in W1 (``path`` adds them up, and ends with the largest |reward|),
+#    and so the mixture's utility by at most 𝓛·(its share of the way)^q. A bound moves no more: in bands the ends of
+#    each cell's interval move no more than the curve; of balls around two laws, one covers the other if it is widened
+#    by the distance of the laws.
+# 2. Weak where q < 1. With m new rewards among n the arm's survival S becomes
+#    (1 − θ)S + θ·(that of the new ones), θ = m/n. For concave h each cell then rises and falls at most along chords of
+#    h that are known beforehand: ``lean`` adds them up.
 
 UTILITY, POOLED, BONUS, BOUND = range(4)  # what is maximised: U; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q; the optimistic value
 
 
 @inlined
-def may_be_lazy(s):
-    """Whether drift says something: a Hölder pair, radii that fall, none infinite."""
+def leans(s, kind):
+    """Whether the second bound is taken: concave h with at most one peak, bounded support."""
+    concave = s.size[SHAPE] == CONCAVE and s.size[BOUNDED] == 1 and (s.h[3] == 1.0 or s.h[1] == 0.0)
+    return concave and s.knobs[HOLDER_Q] != 1.0 and (kind != BOUND or s.size[KIND] == BAND)
+
+
+@inlined
+def may_be_lazy(s, kind):
+    """Whether drift is bounded: radii that fall, none infinite, and one of the two bounds.
+
+    A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too.
+    """
     lazy = s.size[MODE] != BINARY and s.knobs[FALLING] == 1.0
+    if not leans(s, kind):
+        lazy = lazy and s.knobs[HOLDER_C] > 0.0 and (s.knobs[HOLDER_Q] == 1.0 or s.h[2] == 0.0)
+        if kind == BOUND and s.size[KIND] == BALL and s.size[BOUNDED] == 1 and s.size[SHAPE] == NEITHER:
+            lazy = False
     for i in range(s.size[ARMS]):
         if not s.radius[i] < np.inf:
             lazy = False
     return lazy
-
-
-@inlined
-def bounds_drift(s):
-    """Whether bounds do: not balls for h neither concave nor convex, whose values are those of a table."""
-    return s.size[KIND] == BAND or s.size[BOUNDED] == 0 or s.size[SHAPE] != NEITHER
 
 
 @inlined
@@ -768,17 +780,20 @@ def holder_change(knobs, way):
 
 @kernel
 def rounding(whole):
-    """What rounding can do to a value, and more for each unit of the value itself.
+    """What rounding can do to a value, and how much more for each unit of the value itself.
 
-    A pass adds up n terms: its partial sums are at most |value| + 𝓛·(2·max|x|)^q, each rounded to 1.2e-16 of itself. A
-    survival is off by less than (k + 2)·1e-15, and so the curve by that times the range in W1. A ball's dual is
+    A pass adds up n terms, each partial sum rounded to 1.2e-16 of itself; they are at most |value| and the range of
+    the rewards times max|h|. A survival is off by less than (k + 2)·1e-15, and the curve by that times the range in W1;
+    where h is concave without exponent 1, its slope at a survival of 1/n is at most n·max|h|. A ball's dual is
     minimised to 1e-12 of its price, which is at most range/radius: far less than the factor for balls.
     """
     s = parts(whole)
     reach = 2.0 * s.path[s.size[ARMS]]
-    each = (SURE + 1e-15 * s.clock[REWARDS]) * (100.0 if s.size[KIND] == BALL and s.size[BOUNDED] == 1 else 1.0)
-    all_of_it = each * max(1.0, holder_change(s.knobs, reach))
-    return all_of_it + holder_change(s.knobs, 1e-15 * (s.size[ARMS] + 2.0) * reach), each
+    each = SURE + 1e-15 * (s.size[ARMS] + 2.0) * s.clock[REWARDS]
+    if s.size[KIND] == BALL and s.size[BOUNDED] == 1:
+        each *= 100.0
+    most = max(holder_change(s.knobs, reach), reach * max(abs(s.knobs[PEAK]), abs(h_value(s.h, 1.0))))
+    return each * max(1.0, most) + holder_change(s.knobs, 1e-15 * (s.size[ARMS] + 2.0) * reach), each
 
 
 @kernel
@@ -794,6 +809,150 @@ def way(a, path, then):
 def radius_unit(s):
     """Bands are in probability: one unit of them is the support's width in W1."""
     return s.knobs[HIGH] - s.knobs[LOW] if s.size[KIND] == BAND else 1.0
+
+
+NEARBY = 0.0625  # the chords are valid while no survival has moved further
+
+
+@kernel
+def chords(h, a, radius, width, start, end, out):
+    """Add to ``out`` (see ``lean``) neighbouring cells whose survivals of the arms fall from ``start`` to ``end``.
+
+    Let [l, u] be the interval of a cell and s where h is largest in it (without radii all three are the survival).
+    The value rises only where u grows or l falls: at most by the slope of a chord that ends in u, or begins in l. It
+    falls only where u or l passes s: at most by the slope of the chord from s to what is nearby. For concave h all four
+    are steepest at one end of the run.
+    """
+    k = a.size
+    l0, u0, l1, u1 = 0.0, 0.0, 0.0, 0.0
+    for i in range(k):
+        l0 += a[i] * max(start[i] - radius[i], 0.0)
+        u0 += a[i] * min(start[i] + radius[i], 1.0)
+        l1 += a[i] * max(end[i] - radius[i], 0.0)
+        u1 += a[i] * min(end[i] + radius[i], 1.0)
+    rise, fall, to_zero, to_one = 0.0, 0.0, 0.0, 0.0
+    if u1 <= 1e-14:
+        out[3 * k] += width
+    elif u1 < 1.0 - 1e-14:
+        beyond = (1.0 - NEARBY) * u1
+        rise = max((h_value(h, u1) - h_value(h, beyond)) / (u1 - beyond), 0.0)
+    if l0 >= 1.0 - 1e-14:
+        out[3 * k + 1] += width
+    elif l0 > 1e-14:
+        beyond = l0 + NEARBY * (1.0 - l0)
+        fall = max((h_value(h, l0) - h_value(h, beyond)) / (beyond - l0), 0.0)
+    peak = 1.0
+    if h[3] == 1.0:
+        peak = h[4 + 4 * int(h[0])]
+    elif h_value(h, 1.0) < 0.0:
+        peak = 0.0
+    s0, s1 = min(max(peak, l0), u0), min(max(peak, l1), u1)
+    if s1 > 1e-14 and u1 - NEARBY < peak:
+        beyond = max(s1 - NEARBY, 0.0)
+        to_zero = max((h_value(h, s1) - h_value(h, beyond)) / (s1 - beyond), 0.0)
+    if s0 < 1.0 - 1e-14 and l0 + NEARBY > peak:
+        beyond = min(s0 + NEARBY, 1.0)
+        to_one = max((h_value(h, s0) - h_value(h, beyond)) / (beyond - s0), 0.0)
+    for i in range(k):
+        up = rise * (1.0 - end[i]) if end[i] + radius[i] < 1.0 else 0.0
+        down = fall * start[i] if start[i] > radius[i] else 0.0
+        out[i] += width * a[i] * max(up, down)
+        out[k + i] += width * a[i] * max(to_zero * start[i], to_one * (1.0 - end[i]))
+        out[2 * k + i] += width * a[i] * max(to_zero, to_one)
+
+
+@kernel
+def lean(whole, a, kind, out):
+    """How much a value rises and falls at most for each unit of each arm's θ, and falls for each unit that its radius
+    shrinks; then the widths of what lies above all rewards (survival 0) and below (1), where h can be vertical.
+
+    Cells whose survivals S and 1 − S differ by less than a fifth are taken together.
+    """
+    s = parts(whole)
+    k, finite = s.size[ARMS], s.size[MODE] == FINITE
+    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    points, owner = s.points if finite else s.x, s.owner
+    left, each, radius, start, end = np.empty(k), np.empty(k), np.zeros(k), np.ones(k), np.ones(k)
+    for i in range(k):
+        left[i], each[i] = s.told[i], a[i] / s.told[i]
+        if kind == BOUND:
+            radius[i] = s.radius[i]
+    for j in range(3 * k + 2):
+        out[j] = 0.0
+    before, here, mixed, first = s.knobs[LOW], s.knobs[LOW], 1.0, 1.0
+    for cell in range(cells + 1):
+        mine = points[cell] if cell < cells else s.knobs[HIGH]
+        if mine > here:  # a cell from here to mine; does it belong to the run that began at ``before``?
+            if mixed < 0.8 * first or 1.0 - mixed > 1.2 * (1.0 - first):
+                if here > before:
+                    chords(s.h, a, radius, here - before, start, end, out)
+                before, first = here, mixed
+                for i in range(k):
+                    start[i] = left[i] / s.told[i]
+            for i in range(k):
+                end[i] = left[i] / s.told[i]
+            here = mine
+        if cell < cells:
+            if finite:
+                for i in range(k):
+                    left[i] -= s.counts[i, cell]
+                    mixed -= each[i] * s.counts[i, cell]
+            else:
+                left[owner[cell]] -= 1.0
+                mixed -= each[owner[cell]]
+            if cell == cells - 1:
+                mixed = 0.0
+    if here > before:
+        chords(s.h, a, radius, here - before, start, end, out)
+
+
+@kernel
+def evaluate(whole, g, kind):
+    """Work out grid point g now, and keep what bounds its drift."""
+    s = parts(whole)
+    k = s.size[ARMS]
+    kept = s.held[g] if kind == BOUND else s.snap[g]
+    if kind == BOUND:
+        s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
+    else:
+        s.value[g] = sweep(s.whole, s.grid[g], EMPIRICAL)
+    kept[0] = s.clock[REWARDS]
+    leaning = leans(s, kind)
+    for i in range(k):
+        kept[1 + i] = s.told[i] if leaning else s.path[i]
+        kept[1 + k + i] = s.radius[i]
+    if leaning:
+        lean(s.whole, s.grid[g], kind, kept[1 + 2 * k :])
+
+
+@kernel
+def drift(whole, g, kind):
+    """How much the kept value of grid point g can have fallen, and risen, since; without rounding."""
+    s = parts(whole)
+    k, a = s.size[ARMS], s.grid[g]
+    kept = s.held[g] if kind == BOUND else s.snap[g]
+    if not leans(s, kind):
+        change, less = holder_change(s.knobs, way(a, s.path, kept[1:])), 0.0
+        if kind == BOUND:
+            for i in range(k):
+                less += a[i] * (kept[1 + k + i] - s.radius[i])
+            less = holder_change(s.knobs, radius_unit(s) * less)
+        return change + less, change
+    rise, fall, moved = 0.0, 0.0, 0.0
+    for i in range(k):
+        theta = 1.0 - kept[1 + i] / s.told[i]
+        moved += theta * a[i]
+        rise += theta * kept[1 + 2 * k + i]
+        fall += theta * kept[1 + 3 * k + i]
+        if kind == BOUND:
+            less = kept[1 + k + i] - s.radius[i]
+            moved += less * a[i]
+            fall += less * kept[1 + 4 * k + i]
+    if kept[1 + 5 * k] > 0.0:
+        rise += kept[1 + 5 * k] * h_max(s.h, 0.0, moved)
+    if kept[2 + 5 * k] > 0.0:
+        rise += kept[2 + 5 * k] * (h_max(s.h, 1.0 - moved, 1.0) - h_value(s.h, 1.0))
+    return fall if moved < NEARBY else np.inf, rise
 
 
 @kernel
@@ -815,24 +974,6 @@ def extra(knobs, a, radius, kind):
 
 
 @kernel
-def evaluate(whole, g, kind):
-    """Work out grid point g now, and keep it with where the paths are."""
-    s = parts(whole)
-    k = s.size[ARMS]
-    if kind == BOUND:
-        s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
-        s.held[g, 0] = s.clock[REWARDS]
-        for i in range(k):
-            s.held[g, 1 + i] = s.path[i]
-            s.held[g, 1 + k + i] = s.radius[i]
-    else:
-        s.value[g] = sweep(s.whole, s.grid[g], EMPIRICAL)
-        s.snap[g, 0] = s.clock[REWARDS]
-        for i in range(k):
-            s.snap[g, 1 + i] = s.path[i]
-
-
-@kernel
 def lazy_choice(whole, kind):
     """The grid point that working out all of them would choose: the largest; tied, the previous one; else the one with
     the highest utility, else the first.
@@ -842,7 +983,7 @@ def lazy_choice(whole, kind):
     """
     s = parts(whole)
     used, k, before, now = s.clock[GRID_USED], s.size[ARMS], s.clock[CURRENT], float(s.clock[REWARDS])
-    kept, last, unit = s.held if kind == BOUND else s.snap, s.index if kind == BOUND else s.value, radius_unit(s)
+    kept, last = s.held if kind == BOUND else s.snap, s.index if kind == BOUND else s.value
     radius = np.zeros(k)
     for i in range(k):
         radius[i] = wasserstein_radius(s.whole, i) if kind == BONUS else s.radius[i]
@@ -853,18 +994,11 @@ def lazy_choice(whole, kind):
         if kept[g, 0] == 0.0:
             low[g], high[g] = -np.inf, np.inf
             continue
-        a = s.grid[g]
-        low[g] = high[g] = last[g] + extra(s.knobs, a, radius, kind)
+        low[g] = high[g] = last[g] + extra(s.knobs, s.grid[g], radius, kind)
         if kept[g, 0] != now:
-            moved = way(a, s.path, kept[g, 1:])
-            change = holder_change(s.knobs, moved) + off + each * abs(last[g])
-            high[g] += change
-            if kind == BOUND:
-                less = 0.0
-                for i in range(k):
-                    less += a[i] * (kept[g, 1 + k + i] - radius[i])
-                change += holder_change(s.knobs, unit * less)
-            low[g] -= change
+            fall, rise = drift(s.whole, g, kind)
+            low[g] -= fall + off + each * abs(low[g])
+            high[g] += rise + off + each * abs(high[g])
         best = max(best, low[g])
     while True:
         least = best - TIE * max(1.0, abs(best)) if best > -np.inf else best

@@ -20,7 +20,6 @@ from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS, NAMES
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics._kernels import h_max, pack
-from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
 from pmbandits.simplex import grid_size
@@ -174,7 +173,7 @@ class Policy(ABC):
         size[st.BOUNDED] = int(np.isfinite(support.width))
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
-        self._steady = _is_steady(metric) if isinstance(support, Binary) else _drifts(metric, support)
+        self._steady = not isinstance(support, Binary) or _is_steady(metric)
         if isinstance(support, (Binary, Finite)):
             self._derived["points"] = support.atoms
         self._fill_derived()
@@ -493,14 +492,6 @@ def _holder_knobs(metric: Distortion, support: Support) -> dict[int, float]:
     except ValueError:
         return {}
     return {st.HOLDER_Q: pair.q, st.HOLDER_C: pair.constant}
-
-
-def _drifts(metric: Distortion, support: Support) -> bool:
-    """Whether a Hölder pair says how far a value can drift; compiled code has user functions between points of a table,
-    for which an exponent below 1 does not hold."""
-    pair = _holder_knobs(metric, support)
-    custom = any(isinstance(d, Custom) for _, d in metric.terms)
-    return bool(pair) and pair[st.HOLDER_C] > 0.0 and (pair[st.HOLDER_Q] == 1.0 or not custom)
 
 
 def _is_steady(metric: Distortion) -> bool:

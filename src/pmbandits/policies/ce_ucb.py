@@ -36,7 +36,7 @@ def bonus_mixture(whole: Any) -> None:
     if not st.ready(s):
         return
     st.refresh(s.whole)
-    if st.may_be_lazy(s):
+    if st.may_be_lazy(s, BONUS):
         st.take(s, st.lazy_choice(s.whole, BONUS))
         return
     st.utilities(s.whole)

@@ -22,6 +22,7 @@ from pmbandits.policies._state import (
     DIRTY,
     GRID_USED,
     GROW,
+    HOLDER_C,
     LITERAL,
     MODE,
     OPTIMISTIC,
@@ -140,7 +141,7 @@ def tracking_grid(whole: Any) -> None:
 def lead(whole: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     s = st.parts(whole)
-    if st.may_be_lazy(s):
+    if st.may_be_lazy(s, UTILITY):
         st.take(s, st.lazy_choice(s.whole, UTILITY))
         return
     used, before = s.clock[GRID_USED], s.clock[CURRENT]
@@ -167,7 +168,7 @@ def still_alive(whole: Any) -> int:
     s = st.parts(whole)
     leader, k, used = s.clock[CURRENT], s.size[0], s.clock[GRID_USED]
     binary = s.size[MODE] == BINARY
-    lazy = st.may_be_lazy(s) and st.bounds_drift(s)
+    lazy = st.may_be_lazy(s, BOUND)
     if lazy and surely_alive(s.whole):
         return int(s.safe[2]) - 1
     first = max(int(s.safe[2]) - 1, 0) if lazy else 0  # whoever kept the phase open last time is asked first
@@ -178,7 +179,7 @@ def still_alive(whole: Any) -> int:
     literal = s.knobs[LITERAL] == 1.0
     for j in range(used):
         g = (first + j) % used
-        if g == leader or not literal and in_the_box(s.steps[g], s.steps[leader]):
+        if g == leader or (not literal and in_the_box(s.steps[g], s.steps[leader])):
             continue
         if binary:
             best = st.binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
@@ -197,10 +198,11 @@ def still_alive(whole: Any) -> int:
 @kernel
 def in_the_box(steps: st.IntArray, middle: st.IntArray) -> bool:
     """Whether a candidate lies in the box that would be kept around the leader."""
+    inside = True
     for i in range(steps.size):
         if abs(steps[i] - middle[i]) > 1:
-            return False
-    return True
+            inside = False
+    return inside
 
 
 @kernel
@@ -210,17 +212,19 @@ def surely_alive(whole: Any) -> bool:
     leader, witness, k = s.clock[CURRENT], int(s.safe[2]) - 1, s.size[0]
     if witness < 0 or s.safe[1] != leader + 1.0:
         return False
-    unit, less, gain = st.radius_unit(s), 0.0, 0.0
-    for i in range(k):
-        less += s.grid[witness, i] * (s.held[witness, 1 + k + i] - s.radius[i])
-        gain += s.grid[leader, i] * (s.safe[3 + k + i] - s.radius[i])
-    moved, other = (
-        st.way(s.grid[witness], s.path, s.held[witness, 1:]), st.way(s.grid[leader], s.path, s.safe[3:])
-    )  # fmt: skip
-    low = s.index[witness] - st.holder_change(s.knobs, moved) - st.holder_change(s.knobs, unit * less)
-    high = s.safe[0] + st.holder_change(s.knobs, other) + st.holder_change(s.knobs, unit * gain)
     off, each = st.rounding(s.whole)
-    return low - high > s.knobs[TOLERANCE] + 2.0 * off + each * (abs(s.index[witness]) + abs(s.safe[0]))
+    low = s.index[witness] - st.drift(s.whole, witness, BOUND)[0]
+    # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
+    high = np.inf
+    if s.knobs[HOLDER_C] > 0.0:
+        gain = 0.0
+        for i in range(k):
+            gain += s.grid[leader, i] * (s.safe[3 + k + i] - s.radius[i])
+        moved = st.way(s.grid[leader], s.path, s.safe[3:])
+        high = s.safe[0] + st.holder_change(s.knobs, moved) + st.holder_change(s.knobs, st.radius_unit(s) * gain)
+    if s.snap[leader, 0] > 0.0:
+        high = min(high, s.value[leader] + st.drift(s.whole, leader, UTILITY)[1])
+    return low - high > s.knobs[TOLERANCE] + 2.0 * off + each * (abs(low) + abs(high))
 
 
 @kernel
