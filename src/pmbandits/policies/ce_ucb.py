@@ -115,6 +115,7 @@ class CEUCB(PMUCB):
 
     Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the exact optimistic
     value is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
+    A round works out only mixtures that may have become the best.
 
     Examples
     --------

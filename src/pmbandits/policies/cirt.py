@@ -322,6 +322,7 @@ class CIRT(Policy):
         phase. Larger starts tracking earlier and ends with more regret.
 
     The paper's guarantee is for Bernoulli arms; on others refinement is a sound heuristic for concave metrics.
+    A round works out only what may have changed, with the exceptions of :class:`PMUCB`.
 
     Examples
     --------

@@ -69,6 +69,8 @@ class PMETC(Policy):
         exceeds T/2; then ½KεT is taken, as the paper's own experiments do.
     epsilon_constant : leading constant of the schedule of ε.
 
+    All of the grid is worked out, once: there is nothing to be lazy about.
+
     Examples
     --------
     >>> import pmbandits as pmb

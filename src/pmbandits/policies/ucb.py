@@ -54,6 +54,9 @@ class PMUCB(Policy):
     delta : probability that an arm's confidence set ever fails; default 1/T. Larger explores less.
     epsilon_constant : leading constant of the schedule of ε.
 
+    A round works out only mixtures that may have become the best. Where nothing bounds how fast a value drifts (no
+    Hölder pair, unless the metric is concave and the support bounded) it works out all of the grid.
+
     Examples
     --------
     >>> import pmbandits as pmb
