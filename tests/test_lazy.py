@@ -50,7 +50,7 @@ class Case:
     metric: str
     support: str
     seed: int = 0
-    rounds: int = 250
+    rounds: int = 150
     alike: bool = False  # arms that pay the same, in the same order: exact ties
     late: int = 0  # rewards that are still awaited
     story: bool = False  # heaps that were never asked for, saving, reading
@@ -119,7 +119,6 @@ def unseen(policy: Any) -> int:
     return max(int(((when > 0) & (when < now)).sum()) for when in kept)
 
 
-NO_LAZINESS = {"inverted S, no pair", "median"}
 GRID = [
     Case(policy, metric, support, seed)
     for seed, (policy, metric, support) in enumerate(
@@ -130,7 +129,9 @@ GRID = [
 
 @pytest.mark.parametrize("case", GRID, ids=str)
 def test_the_same_pulls_as_working_out_everything(case: Case) -> None:
-    assert case.play() > 0 or case.metric in NO_LAZINESS, "everything was worked out in every round"
+    saved = case.play()
+    assert saved > 0 or case.metric not in ("gini", "wang", "inverted S", "mean", "own"), "all was worked out, always"
+    assert saved == 0 or case.metric not in ("inverted S, no pair", "median") or case.policy == "CEUCB"
 
 
 @pytest.mark.parametrize("support", SUPPORTS)
@@ -195,7 +196,7 @@ def test_values_stay_between_their_bounds(policy: str, metric: str, support: str
                         now = st.utility(state, grid[g]) if kind == st.UTILITY else st.bound(state, grid[g], 1)
                         assert -fall - 1e-9 <= now - fields[last][g] <= rise + 1e-9, (g, name, count)
                         compared += 1
-    assert compared > 0 or metric in NO_LAZINESS
+    assert compared > 0 or metric == "own, no pair"
 
 
 def test_radii_that_rise_are_never_trusted() -> None:

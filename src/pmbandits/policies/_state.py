@@ -25,7 +25,7 @@ from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
 
 # sizes: constants of the layout
-ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED = range(11)
+ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED, COLUMNS = range(12)
 # clock: what moves on
 ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED = range(10)
 # knobs: hyperparameters and constants of the metric and the support
@@ -94,8 +94,8 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("width", "f", "N+M+2"),
     ("squares", "f", "K"),
     ("path", "f", "K+1"),
-    ("snap", "f", "G*(5K+3)"),
-    ("held", "f", "G*(5K+3)"),
+    ("snap", "f", "G*C"),
+    ("held", "f", "G*C"),
     ("safe", "f", "2K+3"),
 )
 State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
@@ -117,7 +117,7 @@ def lengths(size: IntArray) -> dict[str, int]:
         "K+1": k + 1,
         "K+2": k + 2,
         "2K+3": 2 * k + 3,
-        "G*(5K+3)": g * (5 * k + 3),
+        "G*C": g * int(size[COLUMNS]),
         "HISTORY": HISTORY,
         "G*K": g * k,
         "K*M": k * m,
@@ -222,7 +222,7 @@ def rows(typingctx, array, start, count, length):
 def unpack(ints, floats):
     """The parts of the state, by name. The order is that of FIELDS."""
     k, m, g, n = ints[0], ints[1], ints[2], ints[3]
-    r, p, e = ints[4], ints[5], ints[6]
+    r, p, e, c = ints[4], ints[5], ints[6], ints[COLUMNS]
     i0 = 2 * HEAD
     i1 = i0 + 6 * k
     i2 = i1 + HISTORY
@@ -240,7 +240,7 @@ def unpack(ints, floats):
     f9 = f8 + n + m + 2
     f10 = f9 + n + m + 2
     f11 = f10 + 2 * k + 1
-    f12 = f11 + g * (5 * k + 3)
+    f12 = f11 + g * c
     return State(
         part(ints, 0, HEAD),
         part(ints, HEAD, HEAD),
@@ -274,9 +274,9 @@ def unpack(ints, floats):
         part(floats, f9, n + m + 2),
         part(floats, f10, k),
         part(floats, f10 + k, k + 1),
-        rows(floats, f11, g, 5 * k + 3),
-        rows(floats, f12, g, 5 * k + 3),
-        part(floats, f12 + g * (5 * k + 3), 2 * k + 3),
+        rows(floats, f11, g, c),
+        rows(floats, f12, g, c),
+        part(floats, f12 + g * c, 2 * k + 3),
         (ints, floats),
     )
 
@@ -741,9 +741,8 @@ UTILITY, POOLED, BONUS, BOUND = range(4)  # what is maximised: U; U + 𝓛·Σ a
 
 @inlined
 def leans(s, kind):
-    """Whether the second bound is taken: concave h with at most one peak, bounded support."""
-    concave = s.size[SHAPE] == CONCAVE and s.size[BOUNDED] == 1 and (s.h[3] == 1.0 or s.h[1] == 0.0)
-    return concave and s.knobs[HOLDER_Q] != 1.0 and (kind != BOUND or s.size[KIND] == BAND)
+    """Whether the second bound is taken: there are columns for it, and the value is concave."""
+    return s.size[COLUMNS] > 2 * s.size[ARMS] + 1 and (kind != BOUND or s.size[KIND] == BAND)
 
 
 @inlined
@@ -752,7 +751,7 @@ def may_be_lazy(s, kind):
 
     A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too.
     """
-    lazy = s.size[MODE] != BINARY and s.knobs[FALLING] == 1.0
+    lazy = s.size[COLUMNS] > 0 and s.knobs[FALLING] == 1.0
     if not leans(s, kind):
         lazy = lazy and s.knobs[HOLDER_C] > 0.0 and (s.knobs[HOLDER_Q] == 1.0 or s.h[2] == 0.0)
         if kind == BOUND and s.size[KIND] == BALL and s.size[BOUNDED] == 1 and s.size[SHAPE] == NEITHER:
@@ -766,9 +765,10 @@ def may_be_lazy(s, kind):
 @inlined
 def forget_values(s):
     """After a change of the grid nothing that is kept about its points is true."""
-    for g in range(s.size[GRID]):
-        s.snap[g, 0] = 0.0
-        s.held[g, 0] = 0.0
+    if s.size[COLUMNS] > 0:
+        for g in range(s.size[GRID]):
+            s.snap[g, 0] = 0.0
+            s.held[g, 0] = 0.0
     s.safe[2] = 0.0
 
 

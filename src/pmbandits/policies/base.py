@@ -171,6 +171,8 @@ class Policy(ABC):
         size[st.KIND] = KINDS.index(kind)
         size[st.SHAPE] = SHAPES[metric.shape]
         size[st.BOUNDED] = int(np.isfinite(support.width))
+        if setup.confidence is not None and not isinstance(support, Binary):
+            size[st.COLUMNS] = _columns(metric, support, packed, n_arms)
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
         self._steady = not isinstance(support, Binary) or _is_steady(metric)
@@ -492,6 +494,14 @@ def _holder_knobs(metric: Distortion, support: Support) -> dict[int, float]:
     except ValueError:
         return {}
     return {st.HOLDER_Q: pair.q, st.HOLDER_C: pair.constant}
+
+
+def _columns(metric: Distortion, support: Support, packed: FloatArray, n_arms: int) -> int:
+    """What the lazy argmax keeps of a value: more for concave h with at most one peak that is not Lipschitz."""
+    concave = metric.shape in ("concave", "linear") and bool(np.isfinite(support.width))
+    simple = packed[3] == 1.0 or packed[1] == 0.0
+    lipschitz = _holder_knobs(metric, support).get(st.HOLDER_Q) == 1.0
+    return 5 * n_arms + 3 if concave and simple and not lipschitz else 2 * n_arms + 1
 
 
 def _is_steady(metric: Distortion) -> bool:
