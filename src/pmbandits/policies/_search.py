@@ -295,6 +295,37 @@ def climb(whole, a, low, high, kind, far, e, goal, most):
 
 
 @kernel
+def fineness(whole, share):
+    """How close to the best mixture an answer must be: a share of what chance does to the estimates."""
+    s = st.parts(whole)
+    n = s.clock[REWARDS]
+    span = s.knobs[HIGH] - s.knobs[LOW]
+    if s.size[MODE] == st.SAMPLES:
+        st.tidy(s.whole)
+        span = s.x[n - 1] - s.x[0]
+    return share * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / math.sqrt(n)
+
+
+@kernel
+def grain(whole):
+    """Half of what a reward weighs; atoms that rewards share can show more."""
+    s = st.parts(whole)
+    return (0.5 if s.size[MODE] == st.SAMPLES else 0.05) / s.clock[REWARDS]
+
+
+@kernel
+def maximise(whole, a, low, high, kind, far):
+    """Climb to the top. Where corners of h hold that up, first with h well rounded, then as it is."""
+    s = st.parts(whole)
+    e, goal, most = grain(whole), fineness(whole, s.knobs[SHARE]), 40 + 2 * a.size
+    gap = climb(whole, a, low, high, kind, far, e, goal, most)
+    if gap > goal:
+        climb(whole, a, low, high, kind, far, 0.1, goal, most)
+        gap = climb(whole, a, low, high, kind, far, e, goal, most)
+    return gap
+
+
+@kernel
 def arm_utilities(whole, out):
     """U_h of every arm alone, in one pass over the rewards."""
     s = st.parts(whole)
@@ -379,25 +410,6 @@ def best_arm(whole):
         chosen += 1
     s.mix[:] = 0.0
     s.mix[chosen] = 1.0
-
-
-@kernel
-def fineness(whole, share):
-    """How close to the best mixture an answer must be: a share of what chance does to the estimates."""
-    s = st.parts(whole)
-    n = s.clock[REWARDS]
-    span = s.knobs[HIGH] - s.knobs[LOW]
-    if s.size[MODE] == st.SAMPLES:
-        st.tidy(s.whole)
-        span = s.x[n - 1] - s.x[0]
-    return share * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / math.sqrt(n)
-
-
-@kernel
-def grain(whole):
-    """Half of what a reward weighs; atoms that rewards share can show more."""
-    s = st.parts(whole)
-    return (0.5 if s.size[MODE] == st.SAMPLES else 0.05) / s.clock[REWARDS]
 
 
 @kernel
@@ -540,7 +552,7 @@ def most_of_any(ints, floats):
     far = s.radius.copy()
     kind = POOLED if ball else BANDS
     a = s.mix.copy()
-    climb(whole, a, np.zeros(k), np.ones(k), kind, far, grain(whole), fineness(whole, 1.0), 100 + 4 * k)
+    maximise(whole, a, np.zeros(k), np.ones(k), kind, far)
     gap = climb(whole, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
     # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
     span = s.knobs[HIGH] - s.knobs[LOW] if s.size[BOUNDED] == 1 else s.x[s.clock[REWARDS] - 1] - s.x[0]
@@ -612,7 +624,7 @@ def continuous_mixture(whole, bonus):
         best_corner(whole, s.mix, floor, kind, far)
     else:
         low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor)
-        climb(whole, s.mix, low, high, kind, far, grain(whole), fineness(whole, s.knobs[SHARE]), 40 + 2 * k)
+        maximise(whole, s.mix, low, high, kind, far)
     s.clock[CURRENT] = 0
     s.clock[LOOK_AT] = n + 1 + int(s.knobs[SHARE] * n)
     s.clock[DIRTY] = 0
@@ -625,8 +637,7 @@ def best_within(whole, a, low, high):
     if s.size[SHAPE] == CONVEX:
         best_corner(whole, a, 0.0, UTILITY, a)
     else:
-        goal = fineness(whole, s.knobs[SHARE])
-        climb(whole, a, low, high, UTILITY, a, grain(whole), goal, 40 + 2 * a.size)
+        maximise(whole, a, low, high, UTILITY, a)
 
 
 @kernel

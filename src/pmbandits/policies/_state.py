@@ -176,7 +176,8 @@ def unpack(typingctx, ints, floats):
     result = types.NamedTuple([*made, types.Tuple((ints, floats))], State)
 
     def codegen(context, builder, signature, args):
-        sources = {k: context.make_array(t)(context, builder, v) for k, t, v in zip("if", signature.args, args)}
+        given = list(zip("if", signature.args, args, strict=True))
+        sources = {kind: context.make_array(t)(context, builder, v) for kind, t, v in given}
         word = context.get_constant(types.intp, 8)
 
         def number(place):
@@ -186,7 +187,7 @@ def unpack(typingctx, ints, floats):
         sizes = {place: number(place) for place in SIZES.values()}
         at = {kind: _Number(builder, context.get_constant(types.intp, 0)) for kind in "if"}
         views = []
-        for kind_of, (_, kind, text) in zip(made, FIELDS):
+        for kind_of, (_, kind, text) in zip(made, FIELDS, strict=True):
             shape = [n if isinstance(n, _Number) else _Number(builder, context.get_constant(types.intp, n))
                      for n in shape_of(text, sizes.__getitem__)]  # fmt: skip
             count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
@@ -199,12 +200,26 @@ def unpack(typingctx, ints, floats):
             view.nitems = count.value
             views.append(view._getvalue())
             at[kind] = at[kind] + count
-        for t, v in zip(signature.args, args):
+        for _, t, v in given:
             context.nrt.incref(builder, t, v)
         pair = context.make_tuple(builder, result.types[-1], list(args))
         return context.make_tuple(builder, result, [*views, pair])
 
     return result(ints, floats), codegen
+
+
+@intrinsic
+def borrowed(typingctx, array):
+    """The same array, without its reference count."""
+    del typingctx
+
+    def codegen(context, builder, signature, args):
+        made = context.make_array(signature.return_type)(context, builder, args[0])
+        made.meminfo = Constant(made.meminfo.type, None)
+        made.parent = Constant(made.parent.type, None)
+        return made._getvalue()
+
+    return array(array), codegen
 
 
 @inlined
