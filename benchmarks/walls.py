@@ -144,7 +144,7 @@ def draw_lazy(file: Path) -> None:
             ax.set_xlabel("rounds so far")
         axes[0].set_ylabel("µs for a round")
         axes[0].plot([], [], "--", color="0.4", lw=1.2, label="everything worked out")
-        axes[0].legend(fontsize=8.0)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4)
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file)
         plt.close(figure)
