@@ -471,17 +471,7 @@ def best_mixture(whole):
     elif s.size[SHAPE] == CONVEX:
         best_arm(whole)
     elif s.size[SHAPE] == CONCAVE:
-        climb(
-            whole,
-            s.mix,
-            np.zeros(k),
-            np.ones(k),
-            UTILITY,
-            np.zeros(k),
-            grain(whole),
-            fineness(whole, share),
-            40 + 2 * k,
-        )
+        maximise(whole, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
     else:
         best_of_many(whole, fineness(whole, share))
     s.clock[LOOK_AT] = n + (1 if s.size[MODE] == BINARY else 1 + int(share * n))
