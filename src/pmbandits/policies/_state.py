@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import inlined, kernel
-from pmbandits.confidence._kernels import CONCAVE, ball_value, kl_lower, kl_upper
+from pmbandits.confidence._kernels import CONCAVE, NEITHER, ball_value, kl_lower, kl_upper
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
 
 # sizes: constants of the layout
-ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED = range(11)
+ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED, COLUMNS = range(12)
 # clock: what moves on
 ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED = range(10)
 LOOK_AT, WIDE_AT = 14, 15  # at how many rewards a mixture is looked for again
@@ -97,15 +97,23 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("x", "f", "N"),
     ("curve", "f", "N+M+2"),
     ("width", "f", "N+M+2"),
+    ("squares", "f", "K"),
+    ("path", "f", "K+1"),
+    ("snap", "f", "G, C"),
+    ("held", "f", "G, C"),
+    ("safe", "f", "2*K+3"),
 )
 State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
-DERIVED = ("radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap")
+DERIVED = (
+    "radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap",
+    "squares", "path", "snap", "held", "safe",
+)  # fmt: skip
 
 IntArray = NDArray[np.int64]
 
 
-SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE}
+SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE, "C": COLUMNS}
 
 
 def shape_of(text: str, size: Any) -> tuple[Any, ...]:
@@ -281,6 +289,18 @@ def observe(ints, floats, arm, reward):
             return OUTSIDE
         reward = floats[points + lo]
         ints[counts + arm * m + lo] += 1
+    if ints[MODE] != BINARY:
+        # How far in W1 the arm's empirical law moves: mean |X − x| / (n + 1), at most the root of the mean square.
+        # The last term is more than what rounding can have taken from the two sums.
+        squares = sums + 5 * k + g * k + 2 * g + n + 2 * (n + m + 2)
+        before = ints[told + arm]
+        if before > 0:
+            mean, power = floats[sums + arm] / before, floats[squares + arm] / before
+            rounding = 1e-15 * (before + 8.0) * (power + reward * reward)
+            spread = max(power - mean * mean, 0.0) + (mean - reward) ** 2 + rounding
+            floats[squares + k + arm] += math.sqrt(spread) / (before + 1.0)
+        floats[squares + arm] += reward * reward
+        floats[squares + 2 * k] = max(floats[squares + 2 * k], abs(reward))
     ints[told + arm] += 1
     floats[sums + arm] += reward
     if ints[pending + arm] > 0:
@@ -642,6 +662,9 @@ def optimistic_mixture(whole):
     used = s.clock[GRID_USED]
     if s.size[MODE] == BINARY:
         binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
+    elif may_be_lazy(s, POOLED if s.size[BOUNDED] == 0 else BOUND):
+        take(s, lazy_choice(s.whole, POOLED if s.size[BOUNDED] == 0 else BOUND))
+        return
     else:
         for g in range(used):
             s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
@@ -651,6 +674,315 @@ def optimistic_mixture(whole):
         take(s, settle(s.whole, used))
     if may_doze(s.whole):
         doze_off(s.whole, stays_optimistic(s.whole))
+
+
+# The lazy argmax. On other than 0/1 rewards a value costs a pass over all cells. But few rewards among many move it
+# little. Every grid point keeps its last value and what it was made of, and only what may be the largest is worked out
+# again: the decisions are those of working out everything in every round.
+#   value, snap: the empirical utility, and how many rewards there were then (0: never worked out), the paths or counts
+#   of the arms, their radii, and how the value leans (below). index, held: the same of the optimistic value.
+#   safe: CIRT's pessimistic value of its leader, the leader + 1, the witness + 1, the paths, the radii.
+#
+# How far a value can drift. Radii fall, which only lowers optimistic values. For the laws there are two bounds.
+# 1. A reward moves an arm's law by a known distance in W1 (``path`` adds them up, and ends with the largest |reward|),
+#    and so the mixture's utility by at most 𝓛·(its share of the way)^q. A bound moves no more: in bands the ends of
+#    each cell's interval move no more than the curve; of balls around two laws, one covers the other if it is widened
+#    by the distance of the laws.
+# 2. Weak where q < 1. With m new rewards among n the arm's survival S becomes
+#    (1 − θ)S + θ·(that of the new ones), θ = m/n. For concave h each cell then rises and falls at most along chords of
+#    h that are known beforehand: ``lean`` adds them up.
+
+UTILITY, POOLED, BONUS, BOUND = range(4)  # what is maximised: U; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q; the optimistic value
+
+
+@inlined
+def leans(s, kind):
+    """Whether the second bound is taken: there are columns for it, and the value is concave."""
+    return s.size[COLUMNS] > 2 * s.size[ARMS] + 1 and (kind != BOUND or s.size[KIND] == BAND)
+
+
+@inlined
+def may_be_lazy(s, kind):
+    """Whether drift is bounded: radii that fall, none infinite, and one of the two bounds.
+
+    A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too.
+    """
+    lazy = s.size[COLUMNS] > 0 and s.knobs[FALLING] == 1.0
+    if not leans(s, kind):
+        lazy = lazy and s.knobs[HOLDER_C] > 0.0 and (s.knobs[HOLDER_Q] == 1.0 or s.h[2] == 0.0)
+        if kind == BOUND and s.size[KIND] == BALL and s.size[BOUNDED] == 1 and s.size[SHAPE] == NEITHER:
+            lazy = False
+    for i in range(s.size[ARMS]):
+        if not s.radius[i] < np.inf:
+            lazy = False
+    return lazy
+
+
+@inlined
+def forget_values(s):
+    """After a change of the grid nothing that is kept about its points is true."""
+    if s.size[COLUMNS] > 0:
+        for g in range(s.size[GRID]):
+            s.snap[g, 0] = 0.0
+            s.held[g, 0] = 0.0
+    s.safe[2] = 0.0
+
+
+@kernel
+def holder_change(knobs, way):
+    """By how much U_h can change along a way in W1."""
+    return knobs[HOLDER_C] * (way if knobs[HOLDER_Q] == 1.0 else way ** knobs[HOLDER_Q])
+
+
+@kernel
+def rounding(whole):
+    """What rounding can do to a value, and how much more for each unit of the value itself.
+
+    A pass adds up n terms, each partial sum rounded to 1.2e-16 of itself; they are at most |value| and the range of
+    the rewards times max|h|. A survival is off by less than (k + 2)·1e-15, and the curve by that times the range in W1;
+    where h is concave without exponent 1, its slope at a survival of 1/n is at most n·max|h|. A ball's dual is
+    minimised to 1e-12 of its price, which is at most range/radius: far less than the factor for balls.
+    """
+    s = parts(whole)
+    reach = 2.0 * s.path[s.size[ARMS]]
+    each = SURE + 1e-15 * (s.size[ARMS] + 2.0) * s.clock[REWARDS]
+    if s.size[KIND] == BALL and s.size[BOUNDED] == 1:
+        each *= 100.0
+    most = max(holder_change(s.knobs, reach), reach * max(abs(s.knobs[PEAK]), abs(h_value(s.h, 1.0))))
+    return each * max(1.0, most) + holder_change(s.knobs, 1e-15 * (s.size[ARMS] + 2.0) * reach), each
+
+
+@kernel
+def way(a, path, then):
+    """How far in W1 a mixture can have moved since the paths were ``then``."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * (path[i] - then[i])
+    return total
+
+
+@inlined
+def radius_unit(s):
+    """Bands are in probability: one unit of them is the support's width in W1."""
+    return s.knobs[HIGH] - s.knobs[LOW] if s.size[KIND] == BAND else 1.0
+
+
+NEARBY = 0.0625  # the chords are valid while no survival has moved further
+
+
+@kernel
+def chords(h, a, radius, width, start, end, out):
+    """Add to ``out`` (see ``lean``) neighbouring cells whose survivals of the arms fall from ``start`` to ``end``.
+
+    Let [l, u] be the interval of a cell and s where h is largest in it (without radii all three are the survival).
+    The value rises only where u grows or l falls: at most by the slope of a chord that ends in u, or begins in l. It
+    falls only where u or l passes s: at most by the slope of the chord from s to what is nearby. For concave h all four
+    are steepest at one end of the run.
+    """
+    k = a.size
+    l0, u0, l1, u1 = 0.0, 0.0, 0.0, 0.0
+    for i in range(k):
+        l0 += a[i] * max(start[i] - radius[i], 0.0)
+        u0 += a[i] * min(start[i] + radius[i], 1.0)
+        l1 += a[i] * max(end[i] - radius[i], 0.0)
+        u1 += a[i] * min(end[i] + radius[i], 1.0)
+    rise, fall, to_zero, to_one = 0.0, 0.0, 0.0, 0.0
+    if u1 <= 1e-14:
+        out[3 * k] += width
+    elif u1 < 1.0 - 1e-14:
+        beyond = (1.0 - NEARBY) * u1
+        rise = max((h_value(h, u1) - h_value(h, beyond)) / (u1 - beyond), 0.0)
+    if l0 >= 1.0 - 1e-14:
+        out[3 * k + 1] += width
+    elif l0 > 1e-14:
+        beyond = l0 + NEARBY * (1.0 - l0)
+        fall = max((h_value(h, l0) - h_value(h, beyond)) / (beyond - l0), 0.0)
+    peak = 1.0
+    if h[3] == 1.0:
+        peak = h[4 + 4 * int(h[0])]
+    elif h_value(h, 1.0) < 0.0:
+        peak = 0.0
+    s0, s1 = min(max(peak, l0), u0), min(max(peak, l1), u1)
+    if s1 > 1e-14 and u1 - NEARBY < peak:
+        beyond = max(s1 - NEARBY, 0.0)
+        to_zero = max((h_value(h, s1) - h_value(h, beyond)) / (s1 - beyond), 0.0)
+    if s0 < 1.0 - 1e-14 and l0 + NEARBY > peak:
+        beyond = min(s0 + NEARBY, 1.0)
+        to_one = max((h_value(h, s0) - h_value(h, beyond)) / (beyond - s0), 0.0)
+    for i in range(k):
+        up = rise * (1.0 - end[i]) if end[i] + radius[i] < 1.0 else 0.0
+        down = fall * start[i] if start[i] > radius[i] else 0.0
+        out[i] += width * a[i] * max(up, down)
+        out[k + i] += width * a[i] * max(to_zero * start[i], to_one * (1.0 - end[i]))
+        out[2 * k + i] += width * a[i] * max(to_zero, to_one)
+
+
+@kernel
+def lean(whole, a, kind, out):
+    """How much a value rises and falls at most for each unit of each arm's θ, and falls for each unit that its radius
+    shrinks; then the widths of what lies above all rewards (survival 0) and below (1), where h can be vertical.
+
+    Cells whose survivals S and 1 − S differ by less than a fifth are taken together.
+    """
+    s = parts(whole)
+    k, finite = s.size[ARMS], s.size[MODE] == FINITE
+    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    points, owner = s.points if finite else s.x, s.owner
+    left, each, radius, start, end = np.empty(k), np.empty(k), np.zeros(k), np.ones(k), np.ones(k)
+    for i in range(k):
+        left[i], each[i] = s.told[i], a[i] / s.told[i]
+        if kind == BOUND:
+            radius[i] = s.radius[i]
+    for j in range(3 * k + 2):
+        out[j] = 0.0
+    before, here, mixed, first = s.knobs[LOW], s.knobs[LOW], 1.0, 1.0
+    for cell in range(cells + 1):
+        mine = points[cell] if cell < cells else s.knobs[HIGH]
+        if mine > here:  # a cell from here to mine; does it belong to the run that began at ``before``?
+            if mixed < 0.8 * first or 1.0 - mixed > 1.2 * (1.0 - first):
+                if here > before:
+                    chords(s.h, a, radius, here - before, start, end, out)
+                before, first = here, mixed
+                for i in range(k):
+                    start[i] = left[i] / s.told[i]
+            for i in range(k):
+                end[i] = left[i] / s.told[i]
+            here = mine
+        if cell < cells:
+            if finite:
+                for i in range(k):
+                    left[i] -= s.counts[i, cell]
+                    mixed -= each[i] * s.counts[i, cell]
+            else:
+                left[owner[cell]] -= 1.0
+                mixed -= each[owner[cell]]
+            if cell == cells - 1:
+                mixed = 0.0
+    if here > before:
+        chords(s.h, a, radius, here - before, start, end, out)
+
+
+@kernel
+def evaluate(whole, g, kind):
+    """Work out grid point g now, and keep what bounds its drift."""
+    s = parts(whole)
+    k = s.size[ARMS]
+    kept = s.held[g] if kind == BOUND else s.snap[g]
+    if kind == BOUND:
+        s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
+    else:
+        s.value[g] = sweep(s.whole, s.grid[g], EMPIRICAL)
+    kept[0] = s.clock[REWARDS]
+    leaning = leans(s, kind)
+    for i in range(k):
+        kept[1 + i] = s.told[i] if leaning else s.path[i]
+        kept[1 + k + i] = s.radius[i]
+    if leaning:
+        lean(s.whole, s.grid[g], kind, kept[1 + 2 * k :])
+
+
+@kernel
+def drift(whole, g, kind):
+    """How much the kept value of grid point g can have fallen, and risen, since; without rounding."""
+    s = parts(whole)
+    k, a = s.size[ARMS], s.grid[g]
+    kept = s.held[g] if kind == BOUND else s.snap[g]
+    if not leans(s, kind):
+        change, less = holder_change(s.knobs, way(a, s.path, kept[1:])), 0.0
+        if kind == BOUND:
+            for i in range(k):
+                less += a[i] * (kept[1 + k + i] - s.radius[i])
+            less = holder_change(s.knobs, radius_unit(s) * less)
+        return change + less, change
+    rise, fall, moved = 0.0, 0.0, 0.0
+    for i in range(k):
+        theta = 1.0 - kept[1 + i] / s.told[i]
+        moved += theta * a[i]
+        rise += theta * kept[1 + 2 * k + i]
+        fall += theta * kept[1 + 3 * k + i]
+        if kind == BOUND:
+            less = kept[1 + k + i] - s.radius[i]
+            moved += less * a[i]
+            fall += less * kept[1 + 4 * k + i]
+    if kept[1 + 5 * k] > 0.0:
+        rise += kept[1 + 5 * k] * h_max(s.h, 0.0, moved)
+    if kept[2 + 5 * k] > 0.0:
+        rise += kept[2 + 5 * k] * (h_max(s.h, 1.0 - moved, 1.0) - h_value(s.h, 1.0))
+    return fall if moved < NEARBY else np.inf, rise
+
+
+@kernel
+def extra(knobs, a, radius, kind):
+    """What is added to the empirical utility; ``radius`` of each arm, in W1."""
+    total = 0.0
+    if kind == POOLED:
+        for i in range(a.size):
+            if a[i] > 0.0:
+                total += a[i] * radius[i]
+        return knobs[LIPSCHITZ] * total
+    if kind == BONUS:
+        q = knobs[HOLDER_Q]
+        for i in range(a.size):
+            far = a[i] * radius[i]
+            total += far if q == 1.0 else far**q
+        return knobs[HOLDER_C] * total
+    return 0.0
+
+
+@kernel
+def lazy_choice(whole, kind):
+    """The grid point that working out all of them would choose: the largest; tied, the previous one; else the one with
+    the highest utility, else the first.
+
+    ``low`` and ``high`` enclose what a point's value would be; equal where it was worked out at this look. Every turn
+    of the loop works out one more point, so it ends.
+    """
+    s = parts(whole)
+    used, k, before, now = s.clock[GRID_USED], s.size[ARMS], s.clock[CURRENT], float(s.clock[REWARDS])
+    kept, last = s.held if kind == BOUND else s.snap, s.index if kind == BOUND else s.value
+    radius = np.zeros(k)
+    for i in range(k):
+        radius[i] = wasserstein_radius(s.whole, i) if kind == BONUS else s.radius[i]
+    off, each = rounding(s.whole)
+    low, high = np.empty(used), np.empty(used)
+    best = -np.inf
+    for g in range(used):
+        if kept[g, 0] == 0.0:
+            low[g], high[g] = -np.inf, np.inf
+            continue
+        low[g] = high[g] = last[g] + extra(s.knobs, s.grid[g], radius, kind)
+        if kept[g, 0] != now:
+            fall, rise = drift(s.whole, g, kind)
+            low[g] -= fall + off + each * abs(low[g])
+            high[g] += rise + off + each * abs(high[g])
+        best = max(best, low[g])
+    while True:
+        least = best - TIE * max(1.0, abs(best)) if best > -np.inf else best
+        rivals, widest, top = 0, -1, -1
+        for g in range(used):
+            if high[g] >= least:  # may be as good as the best
+                rivals += 1
+                top = g
+                if high[g] > low[g] and (widest < 0 or high[g] - low[g] > high[widest] - low[widest]):
+                    widest = g
+        if rivals == 1:
+            return top
+        if widest < 0:
+            break
+        evaluate(s.whole, widest, kind)
+        low[widest] = high[widest] = last[widest] + extra(s.knobs, s.grid[widest], radius, kind)
+        best = max(best, low[widest])
+    if before >= 0 and high[before] >= least:
+        return before
+    chosen, most = -1, -np.inf
+    for g in range(used):
+        if high[g] >= least:
+            if kind == UTILITY:
+                return g
+            value = utility(s.whole, s.grid[g])
+            if chosen < 0 or value > most + TIE * max(1.0, abs(most)):
+                chosen, most = g, value
+    return chosen
 
 
 # Most rewards change nothing. After a look at 0/1 rewards the policy works out up to how many more rewards of each arm

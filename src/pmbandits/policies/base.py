@@ -171,9 +171,11 @@ class Policy(ABC):
         size[st.KIND] = KINDS.index(kind)
         size[st.SHAPE] = SHAPES[metric.shape]
         size[st.BOUNDED] = int(np.isfinite(support.width))
+        if setup.confidence is not None and not isinstance(support, Binary):
+            size[st.COLUMNS] = _columns(metric, support, packed, n_arms)
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
-        self._steady = _is_steady(metric)
+        self._steady = not isinstance(support, Binary) or _is_steady(metric)
         if isinstance(support, (Binary, Finite)):
             self._derived["points"] = support.atoms
         self._fill_derived()
@@ -188,6 +190,7 @@ class Policy(ABC):
             st.LIPSCHITZ: lipschitz,
             st.SEED: self.seed,
             st.PEAK: h_max(packed, 0.0, 1.0),
+            **_holder_knobs(metric, support),
             st.PLAIN: float(setup.confidence is not None and setup.confidence.name == "paper"),
             **setup.knobs,
         }
@@ -196,6 +199,22 @@ class Policy(ABC):
         if setup.begin is not None:
             setup.begin(self._ints, self._floats)
         fields["clock"][st.DIRTY] = 1
+        self._remember()
+
+    def _remember(self) -> None:
+        """What the bounds on drift need of the rewards so far: it is not saved."""
+        fields = st.views(self._ints, self._floats)
+        if self._ints[st.MODE] == st.SAMPLES:
+            count = int(fields["clock"][st.REWARDS])
+            x, owner = fields["x"][:count], fields["owner"][:count]
+            fields["squares"][:] = np.bincount(owner, weights=x**2, minlength=self.n_arms)
+        elif self._ints[st.MODE] == st.FINITE:
+            x = fields["points"]
+            fields["squares"][:] = fields["counts"].reshape(self.n_arms, -1) @ x**2
+        else:
+            return
+        ends = fields["knobs"][[st.LOW, st.HIGH]]
+        fields["path"][-1] = np.abs(np.append(x, ends[np.isfinite(ends)])).max(initial=0.0)
 
     def _fill_derived(self) -> None:
         fields = st.views(self._ints, self._floats)
@@ -212,7 +231,7 @@ class Policy(ABC):
             self._note_radii()
 
     def _note_radii(self) -> None:
-        """Whether the policy may look ahead: see ``nap`` in the state."""
+        """Whether the policy may look ahead (``nap``) or only at what may have changed (``lazy_choice``)."""
         self._view("knobs")[st.FALLING] = float(self._steady and self._falling)
 
     def _resize(self, **sizes: int) -> None:
@@ -505,6 +524,22 @@ def probability(delta: float | None) -> float | None:
 def known_set(confidence: Any) -> Any:
     """A confidence set by a name that exists, or an object."""
     return _check.choice("confidence", confidence, NAMES) if isinstance(confidence, str) else confidence
+
+
+def _holder_knobs(metric: Distortion, support: Support) -> dict[int, float]:
+    try:
+        pair = metric.holder(support)
+    except ValueError:
+        return {}
+    return {st.HOLDER_Q: pair.q, st.HOLDER_C: pair.constant}
+
+
+def _columns(metric: Distortion, support: Support, packed: FloatArray, n_arms: int) -> int:
+    """What the lazy argmax keeps of a value: more for concave h with at most one peak that is not Lipschitz."""
+    concave = metric.shape in ("concave", "linear") and bool(np.isfinite(support.width))
+    simple = packed[3] == 1.0 or packed[1] == 0.0
+    lipschitz = _holder_knobs(metric, support).get(st.HOLDER_Q) == 1.0
+    return 5 * n_arms + 3 if concave and simple and not lipschitz else 2 * n_arms + 1
 
 
 def _is_steady(metric: Distortion) -> bool:

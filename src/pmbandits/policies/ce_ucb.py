@@ -13,6 +13,7 @@ from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
+    BONUS,
     CONTINUOUS,
     CURRENT,
     EXPLORE,
@@ -39,6 +40,9 @@ def bonus_mixture(whole: Any) -> None:
     if not st.ready(s):
         return
     st.refresh(s.whole)
+    if st.may_be_lazy(s, BONUS):
+        st.take(s, st.lazy_choice(s.whole, BONUS))
+        return
     st.utilities(s.whole)
     k, q = s.size[0], s.knobs[HOLDER_Q]
     radius = np.empty(k)
@@ -115,6 +119,7 @@ class CEUCB(PMUCB):
 
     Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the exact optimistic
     value is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
+    A round works out only mixtures that may have become the best.
 
     Examples
     --------

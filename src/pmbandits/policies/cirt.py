@@ -18,12 +18,14 @@ from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
     BINARY,
+    BOUND,
     BRANCHING,
     CONTINUOUS,
     CURRENT,
     DIRTY,
     GRID_USED,
     GROW,
+    HOLDER_C,
     LITERAL,
     LOOK_AT,
     MODE,
@@ -39,6 +41,7 @@ from pmbandits.policies._state import (
     TIE,
     TOLERANCE,
     TRACKING,
+    UTILITY,
     XI,
 )
 from pmbandits.policies.base import Policy, Setup, continuous_search, known_search, known_set, probability, search_knobs
@@ -90,6 +93,7 @@ def phase_grid(whole: Any) -> None:
         step[i] += 1
     s.clock[GRID_USED] = used
     s.clock[CURRENT] = -1
+    st.forget_values(s)
 
 
 @kernel
@@ -136,12 +140,16 @@ def tracking_grid(whole: Any) -> None:
         used = 1
     s.clock[GRID_USED] = used
     s.clock[CURRENT] = -1
+    st.forget_values(s)
 
 
 @kernel
 def lead(whole: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     s = st.parts(whole)
+    if st.may_be_lazy(s, UTILITY):
+        st.take(s, st.lazy_choice(s.whole, UTILITY))
+        return
     used, before = s.clock[GRID_USED], s.clock[CURRENT]
     st.utilities(s.whole)
     top = -np.inf
@@ -164,29 +172,65 @@ def still_alive(whole: Any) -> int:
     outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
     s = st.parts(whole)
-    leader, k = s.clock[CURRENT], s.size[0]
-    if s.size[MODE] == BINARY:
+    leader, k, used = s.clock[CURRENT], s.size[0], s.clock[GRID_USED]
+    binary = s.size[MODE] == BINARY
+    lazy = st.may_be_lazy(s, BOUND)
+    if lazy and surely_alive(s.whole):
+        return int(s.safe[2]) - 1
+    first = max(int(s.safe[2]) - 1, 0) if lazy else 0  # whoever kept the phase open last time is asked first
+    if binary:
         safe = st.binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
     else:
         safe = st.bound(s.whole, s.grid[leader], PESSIMISTIC)
     literal = s.knobs[LITERAL] == 1.0
-    for g in range(s.clock[GRID_USED]):
-        if g == leader:
+    for j in range(used):
+        g = (first + j) % used
+        if g == leader or (not literal and in_the_box(s.steps[g], s.steps[leader])):
             continue
-        if not literal:
-            near = True
-            for i in range(k):
-                if abs(s.steps[g, i] - s.steps[leader, i]) > 1:
-                    near = False
-            if near:
-                continue
-        if s.size[MODE] == BINARY:
+        if binary:
             best = st.binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            best = st.bound(s.whole, s.grid[g], OPTIMISTIC)
+            st.evaluate(s.whole, g, BOUND)
+            best = s.index[g]
         if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
+            s.safe[0], s.safe[1], s.safe[2] = safe, leader + 1.0, g + 1.0
+            for i in range(k):
+                s.safe[3 + i] = s.path[i]
+                s.safe[3 + k + i] = s.radius[i]
             return g
     return -1
+
+
+@kernel
+def in_the_box(steps: st.IntArray, middle: st.IntArray) -> bool:
+    """Whether a candidate lies in the box that would be kept around the leader."""
+    inside = True
+    for i in range(steps.size):
+        if abs(steps[i] - middle[i]) > 1:
+            inside = False
+    return inside
+
+
+@kernel
+def surely_alive(whole: Any) -> bool:
+    """Whether the last witness still keeps the phase open, by how far its value and the leader's can have moved."""
+    s = st.parts(whole)
+    leader, witness, k = s.clock[CURRENT], int(s.safe[2]) - 1, s.size[0]
+    if witness < 0 or s.safe[1] != leader + 1.0:
+        return False
+    off, each = st.rounding(s.whole)
+    low = s.index[witness] - st.drift(s.whole, witness, BOUND)[0]
+    # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
+    high = np.inf
+    if s.knobs[HOLDER_C] > 0.0:
+        gain = 0.0
+        for i in range(k):
+            gain += s.grid[leader, i] * (s.safe[3 + k + i] - s.radius[i])
+        moved = st.way(s.grid[leader], s.path, s.safe[3:])
+        high = s.safe[0] + st.holder_change(s.knobs, moved) + st.holder_change(s.knobs, st.radius_unit(s) * gain)
+    if s.snap[leader, 0] > 0.0:
+        high = min(high, s.value[leader] + st.drift(s.whole, leader, UTILITY)[1])
+    return low - high > s.knobs[TOLERANCE] + 2.0 * off + each * (abs(low) + abs(high))
 
 
 @kernel
@@ -332,6 +376,7 @@ class CIRT(Policy):
         takes that when a phase's grid would pass 20,000 points.
 
     The paper's guarantee is for Bernoulli arms; on others refinement is a sound heuristic for concave metrics.
+    A round works out only what may have changed, with the exceptions of :class:`PMUCB`.
 
     Examples
     --------

@@ -85,6 +85,8 @@ class PMETC(Policy):
     search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures, for metrics that are concave or convex;
         ``"auto"`` takes that when the grid would pass 20,000 points.
 
+    All of the grid is worked out, once: there is nothing to be lazy about.
+
     Examples
     --------
     >>> import pmbandits as pmb

@@ -31,7 +31,8 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 class FixedGrid(Policy):
     """The anytime algorithm without refinement: all of the final grid, spacing ε/A, from the first round on.
 
-    What CIRT is compared with in the paper: it finds as fine a mixture, at the price of the whole grid each round.
+    What CIRT is compared with in the paper: it finds as fine a mixture, at the price of the whole grid each round
+    (of which it works out what may have become the best, with the exceptions of :class:`PMUCB`).
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _restore(policy: Policy, content: dict[str, np.ndarray], label: str) -> None:
     saved = content["size"]
     fresh = policy._ints[: st.HEAD].copy()
-    movable = [st.ROOM, st.RADII]
+    movable = [st.ROOM, st.RADII, st.COLUMNS]
     if not np.array_equal(np.delete(saved, movable), np.delete(fresh, movable)):
         raise ValueError(f"{label} does not fit its own description; it is damaged and was not loaded.")
     policy._resize(ROOM=int(saved[st.ROOM]), RADII=int(saved[st.RADII]))
@@ -171,6 +171,7 @@ def _restore(policy: Policy, content: dict[str, np.ndarray], label: str) -> None
         if name not in fields or fields[name].size != array.size:
             raise ValueError(f"{label} has a part {name!r} of the wrong size; it is damaged and was not loaded.")
         fields[name][:] = array
+    policy._remember()
 
 
 def _digest(content: dict[str, np.ndarray]) -> str:

@@ -79,6 +79,9 @@ class PMUCB(Policy):
         takes that when the grid would pass 20,000 points. With many arms the floor ε/2 of each costs up to Kε/2 of all
         pulls, and optimism over mixtures explores for long: :class:`Track` does better.
 
+    A round works out only mixtures that may have become the best. Where nothing bounds how fast a value drifts (no
+    Hölder pair, unless the metric is concave and the support bounded) it works out all of the grid.
+
     Examples
     --------
     >>> import pmbandits as pmb
