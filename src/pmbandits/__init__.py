@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         SolitaryArm,
         SolitaryUCB,
         Thompson,
+        Track,
         Uniform,
         load,
     )
@@ -109,6 +110,7 @@ _ROOMS = {
         "SolitaryArm",
         "SolitaryUCB",
         "Thompson",
+        "Track",
         "UCB1",
         "UUCB",
         "Uniform",
@@ -165,6 +167,7 @@ __all__ = [
     "SolitaryUCB",
     "Support",
     "Thompson",
+    "Track",
     "TsallisPastEntropy",
     "TverskyKahneman",
     "Uniform",

@@ -19,6 +19,7 @@ from pmbandits.policies.published import (
 from pmbandits.policies.simple import UCB1, SolitaryArm, Uniform
 from pmbandits.policies.solitary_ucb import SolitaryUCB
 from pmbandits.policies.store import load
+from pmbandits.policies.track import Track
 from pmbandits.policies.ucb import PMUCB
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "SolitaryArm",
     "SolitaryUCB",
     "Thompson",
+    "Track",
     "Uniform",
     "load",
 ]

@@ -28,6 +28,7 @@ from pmbandits.supports import ATOM_TOLERANCE
 ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED = range(11)
 # clock: what moves on
 ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED = range(10)
+LOOK_AT, WIDE_AT = 14, 15  # at how many rewards a mixture is looked for again
 # knobs: hyperparameters and constants of the metric and the support
 (
     LOW,
@@ -48,7 +49,10 @@ ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, S
     PLAIN,
     PEAK,
     FALLING,
-) = range(18)
+    SHARE,
+    FLOOR,
+    CONTINUOUS,
+) = range(21)
 HEAD = 16
 KNOBS = 24
 HISTORY = 64

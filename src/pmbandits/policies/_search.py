@@ -1,0 +1,501 @@
+"""The best mixture over the whole simplex, without a grid: compiled, warm-started, certified.
+
+For concave h the empirical utility, the largest utility inside the bands, and either with a bonus added are concave
+in the weights. So with the slopes G_i at a mixture a, no mixture b is better than a by more than ⟨G, b − a⟩, and the
+largest of that is the ``gap``. Weight moves from the arm with the least slope to the one with the greatest, as far as
+that helps, until the gap is small. All slopes together cost one pass over the rewards, however many arms there are.
+
+h enters by its slope between u − e and u + e. With e below half a reward's weight nothing is lost, and h needs no
+derivative: corners and vertical ends are rounded by less than the rewards can show.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits._compile import kernel
+from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.metrics._kernels import h_max, h_min, h_value
+from pmbandits.policies import _state as st
+from pmbandits.policies._state import (
+    ARMS,
+    ATOMS,
+    BAND,
+    BINARY,
+    BOUNDED,
+    CURRENT,
+    DIRTY,
+    FINITE,
+    HIGH,
+    HOLDER_C,
+    HOLDER_Q,
+    KIND,
+    LIPSCHITZ,
+    LOOK_AT,
+    LOW,
+    MODE,
+    OPTIMISTIC,
+    REWARDS,
+    SHAPE,
+    SHARE,
+    TIE,
+    WIDE_AT,
+)
+
+UTILITY, BANDS, POOLED, BONUS = range(4)  # what is maximised: U; the most in the bands; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q
+EXACT = 1e-9  # e for certificates
+
+
+@kernel
+def slope(h, u, e):
+    """The slope of h between u − e and u + e."""
+    lo, hi = max(u - e, 0.0), min(u + e, 1.0)
+    return (h_value(h, hi) - h_value(h, lo)) / (hi - lo)
+
+
+@kernel
+def empirical_slopes(whole, a, e, out):
+    """∂U_h/∂a_i of the mixture of the empirical laws.
+
+    The sum over cells of width·h'(S)·S_i, where S_i is the share of arm i's rewards that lie above. Summed the other
+    way round it is the mean, over arm i's rewards x, of Φ(x) = Σ width·h'(S) over the cells below x.
+    """
+    s = st.parts(whole)
+    k, h = s.size[ARMS], s.h
+    out[:] = 0.0
+    if s.size[MODE] == BINARY:
+        u = 0.0
+        for i in range(k):
+            u += a[i] * st.share_of_ones(s.whole, i)
+        steep = slope(h, u, e)
+        for i in range(k):
+            out[i] = steep * st.share_of_ones(s.whole, i)
+        return
+    inverse = st.inverses(s.told)
+    u, phi = 1.0, 0.0
+    if s.size[MODE] == FINITE:
+        m, points, counts = s.size[ATOMS], s.points, s.counts
+        drop = np.zeros(m)
+        for i in range(k):
+            each = a[i] * inverse[i]
+            if each > 0.0:
+                for c in range(m):
+                    drop[c] += each * counts[i, c]
+        for c in range(m):
+            if c > 0:
+                phi += (points[c] - points[c - 1]) * slope(h, u, e)
+            u -= drop[c]
+            drop[c] = phi
+        for i in range(k):
+            total = 0.0
+            for c in range(m):
+                total += counts[i, c] * drop[c]
+            out[i] = total * inverse[i]
+        return
+    st.tidy(s.whole)
+    x, owner = s.x, s.owner
+    before = x[0]
+    for c in range(s.clock[REWARDS]):
+        here, i = x[c], owner[c]
+        if here > before:
+            phi += (here - before) * slope(h, u, e)
+            before = here
+        out[i] += phi * inverse[i]
+        u -= a[i] * inverse[i]
+
+
+@kernel
+def band_slopes(whole, a, e, out):
+    """The slopes of the largest U_h inside the bands, for concave h.
+
+    In each cell the mixture's survival may lie between low and high, and is best at high where h rises there, at low
+    where h falls there, else at the peak between, where more weight changes nothing.
+    """
+    s = st.parts(whole)
+    k, h = s.size[ARMS], s.h
+    out[:] = 0.0
+    if s.size[MODE] == BINARY:
+        low, high = st.dot(a, s.lower), st.dot(a, s.upper)
+        up, down = slope(h, high, e), slope(h, low, e)
+        for i in range(k):
+            out[i] = up * s.upper[i] if up > 0.0 else down * s.lower[i] if down < 0.0 else 0.0
+        return
+    st.tidy(s.whole)
+    finite = s.size[MODE] == FINITE
+    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    inverse = st.inverses(s.told)
+    left = np.empty(k)
+    floor, top = np.empty(k), np.empty(k)  # each arm's own lowest and highest survival here
+    since_up, since_down = np.zeros(k), np.zeros(k)  # Φ when they last changed
+    for i in range(k):
+        left[i], floor[i], top[i] = s.told[i], max(1.0 - s.radius[i], 0.0), 1.0
+    low, high, up, down = st.dot(a, floor), st.dot(a, top), 0.0, 0.0
+    before = s.knobs[LOW]
+    for c in range(cells + 1):
+        here = s.knobs[HIGH]
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        if here > before:
+            rising = slope(h, high, e)
+            if rising > 0.0:
+                up += (here - before) * rising
+            else:
+                down += (here - before) * min(slope(h, low, e), 0.0)
+            before = here
+        if c == cells:
+            break
+        first, last = (0, k) if finite else (s.owner[c], s.owner[c] + 1)
+        for i in range(first, last):
+            gone = s.counts[i, c] if finite else 1
+            if gone > 0:
+                out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
+                since_up[i], since_down[i] = up, down
+                left[i] -= gone
+                share = left[i] * inverse[i]
+                lower, upper = max(share - s.radius[i], 0.0), min(share + s.radius[i], 1.0)
+                low += a[i] * (lower - floor[i])
+                high += a[i] * (upper - top[i])
+                floor[i], top[i] = lower, upper
+    for i in range(k):
+        out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
+
+
+@kernel
+def slopes(whole, a, kind, far, e, out):
+    """The slopes of what is maximised; ``far`` holds the arms' radii in W1."""
+    s = st.parts(whole)
+    if kind == BANDS:
+        band_slopes(whole, a, e, out)
+        return
+    empirical_slopes(whole, a, e, out)
+    q = s.knobs[HOLDER_Q]
+    if kind == POOLED:
+        for i in range(a.size):
+            out[i] += s.knobs[LIPSCHITZ] * far[i]
+    elif kind == BONUS:
+        for i in range(a.size):
+            if q == 1.0:
+                out[i] += s.knobs[HOLDER_C] * far[i]
+            elif far[i] > 0.0:
+                lo, hi = max(a[i] - e, 0.0) * far[i], (a[i] + e) * far[i]
+                out[i] += s.knobs[HOLDER_C] * (hi**q - lo**q) / (hi - lo) * far[i]
+
+
+@kernel
+def most_ahead(g, a, low, high):
+    """max ⟨g, b − a⟩ over the mixtures b between low and high: the best arms filled up first."""
+    rest, total = 1.0, 0.0
+    for i in range(a.size):
+        rest -= low[i]
+        total += g[i] * (low[i] - a[i])
+    order = np.argsort(-g)
+    for i in order:
+        more = min(high[i] - low[i], rest)
+        total += g[i] * more
+        rest -= more
+        if rest <= 0.0:
+            break
+    return max(total, 0.0)
+
+
+@kernel
+def climb(whole, a, low, high, kind, far, e, goal, most):
+    """Improve the mixture a in place, within low ≤ a ≤ high, until the gap is at most the goal; returns the gap.
+
+    Each move ends where the slope along it is still upwards, so the utility never falls. At most ``most`` passes.
+    """
+    k = a.size
+    g, trial, there, kept = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    slopes(whole, a, kind, far, e, g)
+    passes, stride = 1, 1.0
+    while True:
+        gap = most_ahead(g, a, low, high)
+        if gap <= goal or passes >= most:
+            return gap
+        i, j = -1, -1
+        for m in range(k):
+            if a[m] < high[m] and (i < 0 or g[m] > g[i]):
+                i = m
+            if a[m] > low[m] and (j < 0 or g[m] < g[j]):
+                j = m
+        if i < 0 or j < 0 or not g[i] > g[j]:
+            return gap
+        lead = g[i] - g[j]
+        room = min(a[j] - low[j], high[i] - a[i])
+        step, left, ahead, right, behind = min(stride, room), 0.0, lead, -1.0, 0.0
+        for _ in range(24):
+            trial[:] = a
+            trial[i] += step
+            trial[j] = low[j] if step == a[j] - low[j] else a[j] - step
+            slopes(whole, trial, kind, far, e, there)
+            passes += 1
+            along = there[i] - there[j]
+            if along >= 0.0:
+                left, ahead = step, along
+                kept[:] = there
+                if along <= 0.25 * lead or step >= room or passes >= most:
+                    break
+            else:
+                right, behind = step, along
+            if right < 0.0:  # nowhere downhill yet: along the secant, a little short of the peak
+                further = 10.0 * left
+                if ahead < lead:
+                    further = min(further, left * 0.9 * lead / (lead - ahead))
+                step = min(max(further, 2.0 * left), room)
+            else:
+                share = (ahead - 0.1 * lead) / (ahead - behind)
+                step = left + (right - left) * min(max(share, 0.02), 0.9)
+                if step <= left or step >= right or right - left < 1e-15:
+                    break
+        if left == 0.0:  # a corner: nothing to gain along this pair
+            return gap
+        a[j] = low[j] if left == a[j] - low[j] else a[j] - left
+        a[i] += left
+        g[:] = kept
+        stride = max(4.0 * left, 1e-6)
+
+
+@kernel
+def arm_utilities(whole, out):
+    """U_h of every arm alone, in one pass over the rewards."""
+    s = st.parts(whole)
+    k, h = s.size[ARMS], s.h
+    inverse, one = st.inverses(s.told), h_value(s.h, 1.0)
+    if s.size[MODE] != st.SAMPLES:
+        for i in range(k):
+            left, before = s.told[i], s.points[0]
+            out[i] = before * one
+            for c in range(s.size[ATOMS]):
+                if s.counts[i, c] > 0:
+                    out[i] += (s.points[c] - before) * h_value(h, left * inverse[i])
+                    left -= s.counts[i, c]
+                    before = s.points[c]
+        return
+    st.tidy(s.whole)
+    left, before = s.told.copy(), np.empty(k)
+    for c in range(s.clock[REWARDS]):
+        i, here = s.owner[c], s.x[c]
+        if left[i] == s.told[i]:
+            out[i] = here * one
+        else:
+            out[i] += (here - before[i]) * h_value(h, left[i] * inverse[i])
+        before[i] = here
+        left[i] -= 1
+
+
+# ---- the best empirical mixture -------------------------------------------------------------------------
+
+
+@kernel
+def move_mean(whole):
+    """Bernoulli arms: U_h = h(mean), so go to the nearest best mean, towards the arm beyond it. Closed form."""
+    s = st.parts(whole)
+    k, a = s.size[ARMS], s.mix
+    low, high, mean = 0, 0, 0.0
+    p = np.empty(k)
+    for i in range(k):
+        p[i] = st.share_of_ones(s.whole, i)
+        mean += a[i] * p[i]
+        low = i if p[i] < p[low] else low
+        high = i if p[i] > p[high] else high
+    best = h_max(s.h, p[low], p[high])
+    slack = TIE * max(1.0, abs(best))
+    if h_value(s.h, mean) >= best - slack:
+        return
+    goal = p[low]
+    if h_value(s.h, p[low]) < best - slack or (h_value(s.h, p[high]) >= best - slack and p[high] - mean < mean - goal):
+        goal = p[high]
+    near = abs(goal - mean) if h_value(s.h, goal) >= best - slack else np.inf
+    at = 4 + 4 * int(s.h[0])
+    for m in range(int(s.h[1])):
+        u = s.h[at + 2 * m]
+        if p[low] < u < p[high] and s.h[at + 2 * m + 1] >= best - slack and abs(u - mean) < near:
+            goal, near = u, abs(u - mean)
+    end = high if goal > mean else low
+    part = min(max((goal - mean) / (p[end] - mean), 0.0), 1.0)
+    total = 0.0
+    for i in range(k):
+        a[i] *= 1.0 - part
+        if i == end:
+            a[i] += part
+        total += a[i]
+    for i in range(k):
+        a[i] /= total
+
+
+@kernel
+def best_arm(whole):
+    """Convex h: some arm alone is best; the one being played if it is among them."""
+    s = st.parts(whole)
+    k = s.size[ARMS]
+    value = np.empty(k)
+    arm_utilities(whole, value)
+    top = np.max(value)
+    slack = TIE * max(1.0, abs(top))
+    for i in range(k):
+        if s.mix[i] == 1.0 and value[i] >= top - slack:
+            return
+    chosen = 0
+    while value[chosen] < top - slack:
+        chosen += 1
+    s.mix[:] = 0.0
+    s.mix[chosen] = 1.0
+
+
+@kernel
+def fineness(whole, share):
+    """How close to the best mixture an answer must be: a share of what a single reward could be worth."""
+    s = st.parts(whole)
+    n = s.clock[REWARDS]
+    span = s.knobs[HIGH] - s.knobs[LOW]
+    if s.size[MODE] == st.SAMPLES:
+        st.tidy(s.whole)
+        span = s.x[n - 1] - s.x[0]
+    return share * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / n
+
+
+@kernel
+def best_of_many(whole, goal):
+    """Neither concave nor convex: climb from where we are and, when a tenth more is known, from elsewhere too.
+
+    Elsewhere: the even mixture, the eight best arms and, up to five arms, the middle of every pair; with h smoothed
+    less and less. No certificate: the answer is the best that was found.
+    """
+    s = st.parts(whole)
+    k, n = s.size[ARMS], s.clock[REWARDS]
+    none, one, far = np.zeros(k), np.ones(k), np.zeros(k)
+    fine, most = 0.5 / n, 12 + 2 * k
+    a = s.mix.copy()
+    climb(whole, a, none, one, UTILITY, far, fine, goal, most)
+    best = st.utility(s.whole, s.mix)
+    if n >= s.clock[WIDE_AT]:
+        s.clock[WIDE_AT] = n + max(1, n // 10)
+        value = np.empty(k)
+        arm_utilities(whole, value)
+        order = np.argsort(-value)
+        pairs = k * (k - 1) // 2 if k <= 5 else 0
+        for start in range(-1, 1 + min(k, 8) + pairs):
+            b = np.zeros(k)
+            if start < 0:
+                b[:] = a
+            elif start == 0:
+                b[:] = 1.0 / k
+            elif start <= min(k, 8):
+                b[order[start - 1]] = 1.0
+            else:
+                at = start - 1 - min(k, 8)
+                for i in range(k):
+                    if at < k - 1 - i:
+                        b[i], b[i + 1 + at] = 0.5, 0.5
+                        break
+                    at -= k - 1 - i
+            for e in (0.1, 0.02, fine):
+                climb(whole, b, none, one, UTILITY, far, max(e, fine), goal, most)
+                found = st.utility(s.whole, b)
+                if found > best + goal:
+                    best = found
+                    s.mix[:] = b
+    else:
+        found = st.utility(s.whole, a)
+        if found > best + goal:
+            s.mix[:] = a
+
+
+@kernel
+def best_mixture(whole):
+    """Bring the mixture up to date: the largest empirical utility over all mixtures; tied, stay."""
+    s = st.parts(whole)
+    if not st.ready(s):
+        return
+    n, k, share = s.clock[REWARDS], s.size[ARMS], s.knobs[SHARE]
+    if s.size[MODE] == BINARY:
+        move_mean(whole)
+    elif s.size[SHAPE] == CONVEX:
+        best_arm(whole)
+    elif s.size[SHAPE] == CONCAVE:
+        climb(whole, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k), 0.5 / n, fineness(whole, share), 40 + 2 * k)
+    else:
+        best_of_many(whole, fineness(whole, share))
+    s.clock[LOOK_AT] = n + (1 if s.size[MODE] == BINARY else 1 + int(share * n))
+    s.clock[DIRTY] = 0
+
+
+# ---- what any mixture could still be worth --------------------------------------------------------------
+
+
+@kernel
+def all_cells(whole):
+    """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
+    s = st.parts(whole)
+    k, bounded, finite = s.size[ARMS], s.size[BOUNDED] == 1, s.size[MODE] == FINITE
+    banded = s.size[KIND] == BAND
+    st.tidy(s.whole)
+    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    inverse, left = st.inverses(s.told), s.told.copy()
+    before = s.knobs[LOW] if bounded else s.x[0]
+    total = before * h_value(s.h, 1.0)
+    for c in range(cells + 1):
+        if c == cells and not bounded:
+            break
+        here = s.knobs[HIGH]
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        if here > before:
+            low, high = 1.0, 0.0
+            for i in range(k):
+                wide = s.radius[i] if banded else 0.0
+                low = min(low, max(left[i] * inverse[i] - wide, 0.0))
+                high = max(high, min(left[i] * inverse[i] + wide, 1.0))
+            total += (here - before) * h_max(s.h, low, high)
+            before = here
+        if c < cells:
+            if finite:
+                for i in range(k):
+                    left[i] -= s.counts[i, c]
+            else:
+                left[s.owner[c]] -= 1
+    return total
+
+
+@kernel
+def most_of_any(ints, floats):
+    """What no mixture's utility exceeds while every arm's law is in its confidence set."""
+    s = st.unpack(ints, floats)
+    whole, k = s.whole, s.size[ARMS]
+    st.refresh(whole)
+    if s.size[MODE] == BINARY:
+        return h_max(s.h, np.min(s.lower), np.max(s.upper))
+    if not st.ready(s):
+        return np.inf if s.size[BOUNDED] == 0 else all_cells(whole)
+    best = -np.inf
+    if s.size[SHAPE] == CONVEX:
+        for i in range(k):
+            alone = np.zeros(k)
+            alone[i] = 1.0
+            best = max(best, st.bound(whole, alone, OPTIMISTIC))
+        return best
+    ball = s.size[KIND] == st.BALL
+    if ball and s.size[BOUNDED] == 1:  # W1 balls: by the Hölder pair (infinite without one)
+        worst = s.knobs[HOLDER_C] * np.max(s.radius) ** s.knobs[HOLDER_Q] if s.knobs[HOLDER_C] > 0.0 else np.inf
+        return min(all_cells(whole) + worst, span_bound(s.h, s.knobs[LOW], s.knobs[HIGH]))
+    plain = all_cells(whole) + (s.knobs[LIPSCHITZ] * np.max(s.radius) if ball else 0.0)
+    if s.size[SHAPE] != CONCAVE:
+        return plain
+    far = s.radius.copy()
+    kind = POOLED if ball else BANDS
+    a = s.mix.copy()
+    climb(whole, a, np.zeros(k), np.ones(k), kind, far, 0.5 / s.clock[REWARDS], fineness(whole, 1.0), 100 + 4 * k)
+    gap = climb(whole, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
+    # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
+    span = s.knobs[HIGH] - s.knobs[LOW] if s.size[BOUNDED] == 1 else s.x[s.clock[REWARDS] - 1] - s.x[0]
+    rough = h_max(s.h, 0.0, 2.0 * EXACT) - h_min(s.h, 0.0, 2.0 * EXACT)
+    rough += h_max(s.h, 1.0 - 2.0 * EXACT, 1.0) - h_min(s.h, 1.0 - 2.0 * EXACT, 1.0)
+    return min(st.bound(whole, a, OPTIMISTIC) + gap + span * (rough + 4.0 * EXACT), plain)
+
+
+@kernel
+def span_bound(h, lo, hi):
+    """What U_h cannot exceed on [lo, hi]."""
+    return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
