@@ -17,9 +17,10 @@ COUNT, USED, LEVELS, COINS, LIMIT = range(5)
 BOOK_HEAD = 5
 MOST_LEVELS = 56
 BOOK = BOOK_HEAD + MOST_LEVELS
-# marks: its other numbers: Σ 4^h and Σ 2^h over all compactions, the least and the largest number seen
-SQUARES, SUM, LEAST, MOST = range(4)
-MARKS = 4
+# marks: its other numbers: Σ 4^h and Σ 2^h over all compactions, the least and the largest number seen, and n times the
+# way, in W1, that all compactions together have moved the distribution
+SQUARES, SUM, LEAST, MOST, MOVED = range(5)
+MARKS = 5
 SMALLEST_LEVEL = 8  # a level is never compacted with fewer
 
 
@@ -62,7 +63,9 @@ def compact(book, items, marks, k, seed, stream):
     coin = int(word & np.uint64(1))
     pairs = count // 2
     odd = level[count - 1]  # of an odd count one stays behind
+    moved = 0.0
     for j in range(pairs):
+        moved += level[2 * j + 1] - level[2 * j]
         level[j] = level[2 * j + coin]
     kept = pairs
     if count % 2 == 1:
@@ -76,6 +79,7 @@ def compact(book, items, marks, k, seed, stream):
     book[COINS] += 1
     marks[SQUARES] += 4.0**h
     marks[SUM] += 2.0**h
+    marks[MOVED] += 2.0**h * moved
 
 
 @kernel
@@ -83,7 +87,8 @@ def begin(book, marks, k):
     """An empty sketch."""
     book[:] = 0
     book[LEVELS], book[LIMIT] = 1, total_capacity(k, 1)
-    marks[SQUARES], marks[SUM], marks[LEAST], marks[MOST] = 0.0, 0.0, np.inf, -np.inf
+    marks[:] = 0.0
+    marks[LEAST], marks[MOST] = np.inf, -np.inf
 
 
 @kernel
@@ -133,6 +138,7 @@ def join(book, items, marks, k, seed, stream, other_book, other_items, other_mar
     book[COINS] = max(book[COINS], other_book[COINS])
     marks[SQUARES] = (math.sqrt(marks[SQUARES]) + math.sqrt(other_marks[SQUARES])) ** 2
     marks[SUM] += other_marks[SUM]
+    marks[MOVED] += other_marks[MOVED]
     marks[LEAST] = min(marks[LEAST], other_marks[LEAST])
     marks[MOST] = max(marks[MOST], other_marks[MOST])
     while book[USED] > book[LIMIT]:

@@ -35,7 +35,7 @@ from pmbandits.policies._state import (
     TRACKING,
     XI,
 )
-from pmbandits.policies.base import Policy, Setup, known_set, probability
+from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability
 from pmbandits.supports import Real, Support
 
 LARGEST_PHASE_GRID = 200_000
@@ -261,7 +261,7 @@ class CIRT(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
@@ -306,6 +306,7 @@ class CIRT(Policy):
         confidence: Any = "auto",
         stopping: str = "box",
         tolerance: float | None = None,
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -327,6 +328,7 @@ class CIRT(Policy):
             confidence=known_set(confidence),
             stopping=_check.choice("stopping", stopping, ["box", "literal"]),
             tolerance=tolerance,
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

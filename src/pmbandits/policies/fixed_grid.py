@@ -10,7 +10,7 @@ from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import DIRTY, GROW, XI
-from pmbandits.policies.base import Policy, Setup, known_set, probability
+from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability
 from pmbandits.policies.ucb import update
 from pmbandits.simplex import ucb_grid
 from pmbandits.supports import Support
@@ -33,7 +33,7 @@ class FixedGrid(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     epsilon, branching : the grid has spacing ε/A. Finer is closer to the best mixture and slower.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     confidence, delta : as for :class:`CIRT`.
@@ -60,6 +60,7 @@ class FixedGrid(Policy):
         exploration: float = 1.0,
         confidence: Any = "auto",
         delta: float = 0.05,
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -74,6 +75,7 @@ class FixedGrid(Policy):
             exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
             confidence=known_set(confidence),
             delta=probability(delta),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

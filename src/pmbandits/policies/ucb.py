@@ -11,7 +11,7 @@ from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ASKED, DIRTY, EXPLORE, GROW
-from pmbandits.policies.base import Policy, Setup, known_set, probability, schedule_epsilon, spacing
+from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability, schedule_epsilon, spacing
 from pmbandits.simplex import ucb_grid
 from pmbandits.supports import Support
 
@@ -43,7 +43,7 @@ class PMUCB(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     horizon : T. Sets the exploration and how long the confidence sets must hold.
     epsilon : spacing of the grid, at most 2/K: every arm keeps a share of at least ε/2. Smaller is closer to the
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
@@ -81,6 +81,7 @@ class PMUCB(Policy):
         confidence: Any = "auto",
         delta: float | None = None,
         epsilon_constant: float = 0.2,
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -96,6 +97,7 @@ class PMUCB(Policy):
             confidence=known_set(confidence),
             delta=probability(delta),
             epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
