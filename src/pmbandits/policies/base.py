@@ -229,9 +229,7 @@ class Policy(ABC):
         self._fill_derived()
         fields = st.views(self._ints, self._floats)
         if buffer:
-            for book, marks in zip(
-                fields["book"].reshape(n_arms, -1), fields["marks"].reshape(n_arms, -1), strict=True
-            ):
+            for book, marks in zip(*(fields[name].reshape(n_arms, -1) for name in ("book", "marks")), strict=True):
                 sketching.begin(book, marks, fineness)
         fields["clock"][st.CURRENT] = -1
         fields["clock"][st.GRID_USED] = setup.grid.shape[0]
@@ -376,9 +374,11 @@ class Policy(ABC):
             assert code == st.OK, code
 
     def _make_room(self, extra: int) -> None:
-        if self._ints[st.MODE] == st.SAMPLES and self._ints[st.SKETCH] == 0:
-            if int(self._view("clock")[st.REWARDS]) + extra > int(self._ints[st.ROOM]):
-                self._grow_room(extra)
+        """Grow if so many more rewards do not fit; only exact samples need to."""
+        if self._ints[st.MODE] != st.SAMPLES or self._ints[st.SKETCH] > 0:
+            return
+        if int(self._view("clock")[st.REWARDS]) + extra > int(self._ints[st.ROOM]):
+            self._grow_room(extra)
 
     def merge(self, other: Policy) -> None:
         """Take in what another policy of the same experiment did and saw; the other stays as it is.
@@ -389,7 +389,8 @@ class Policy(ABC):
         committed to, and phases of CIRT that are over. Take the same policy in once only: nothing tells rewards that
         were taken in before from new ones.
 
-        Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
+        Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
+        merge on. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
 
         >>> import pmbandits as pmb
         >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
@@ -398,6 +399,31 @@ class Policy(ABC):
         >>> [arm.n for arm in here.estimates]
         [3, 1]
         """
+        self._must_match(other)
+        theirs = st.views(other._ints, other._floats)
+        extra = int(theirs["clock"][st.REWARDS])
+        self._make_room(extra)
+        ours = st.views(self._ints, self._floats)
+        clock = ours["clock"]
+        if self._ints[st.SKETCH] > 0:
+            k, seed = int(self._ints[st.SKETCH]), int(ours["knobs"][st.SEED])
+            parts = [f[name].reshape(self.n_arms, -1) for f in (ours, theirs) for name in ("book", "items", "marks")]
+            for arm in range(self.n_arms):
+                book, items, marks, *other_sketch = (part[arm] for part in parts)
+                sketching.join(book, items, marks, k, seed, arm, *other_sketch)
+            clock[st.SORTED] = st.STALE
+        elif self._ints[st.MODE] == st.SAMPLES:
+            at = slice(int(clock[st.REWARDS]), int(clock[st.REWARDS]) + extra)
+            ours["x"][at], ours["owner"][at] = theirs["x"][:extra], theirs["owner"][:extra]
+        for name in ("counts", "told", "sums", "pulls", "pending"):
+            ours[name] += theirs[name]
+        clock[st.REWARDS] += extra
+        clock[st.ASKED] += theirs["clock"][st.ASKED]
+        # lazy: the laws may have moved by any amount; whatever is remembered of earlier looks is forgotten.
+        ours["seen"][:], ours["nap"][:], clock[st.LOOK_AT], clock[st.WIDE_AT] = 0, 0, 0, 0
+        clock[st.DIRTY] = 1
+
+    def _must_match(self, other: Policy) -> None:
         if not isinstance(other, Policy):
             raise TypeError(f"a policy can take in another policy, got {other!r}.")
         self._must_be_bound()
@@ -412,30 +438,6 @@ class Policy(ABC):
         ):
             if not _same(mine, theirs):
                 raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
-        theirs = st.views(other._ints, other._floats)
-        extra = int(theirs["clock"][st.REWARDS])
-        self._make_room(extra)
-        ours = st.views(self._ints, self._floats)
-        clock = ours["clock"]
-        if self._ints[st.SKETCH] > 0:
-            each = [
-                zip(*(fields[name].reshape(self.n_arms, -1) for name in ("book", "items", "marks")), strict=True)
-                for fields in (ours, theirs)
-            ]
-            k, seed = int(self._ints[st.SKETCH]), int(ours["knobs"][st.SEED])
-            for arm, (mine, yours) in enumerate(zip(*each, strict=True)):
-                sketching.join(*mine, k, seed, arm, *yours)
-            clock[st.SORTED] = st.STALE
-        elif self._ints[st.MODE] == st.SAMPLES:
-            at = slice(int(clock[st.REWARDS]), int(clock[st.REWARDS]) + extra)
-            ours["x"][at], ours["owner"][at] = theirs["x"][:extra], theirs["owner"][:extra]
-        for name in ("counts", "told", "sums", "pulls", "pending"):
-            ours[name] += theirs[name]
-        clock[st.REWARDS] += extra
-        clock[st.ASKED] += theirs["clock"][st.ASKED]
-        # lazy: the laws may have moved by any amount; whatever is remembered of earlier looks is forgotten.
-        ours["seen"][:], ours["nap"][:], clock[st.LOOK_AT], clock[st.WIDE_AT] = 0, 0, 0, 0
-        clock[st.DIRTY] = 1
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property
@@ -473,8 +475,7 @@ class Policy(ABC):
     def estimates(self) -> tuple[ArmEstimate, ...]:
         """What is known of each arm: its empirical distribution and confidence band."""
         fields = st.views(self._ints, self._floats) if hasattr(self, "_ints") else self._peek()
-        support = self.support
-        assert support is not None
+        rounding = float(fields["knobs"][st.ROUNDING])
         out = []
         for i, name in enumerate(self.names):
             n = int(fields["told"][i])
@@ -500,9 +501,7 @@ class Policy(ABC):
             low, high = float("nan"), float("nan")
             if kind == "interval":
                 low, high = _interval(float(x @ counts) / n if n else 0.5, radius)
-            out.append(
-                ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, self._rounding(support))
-            )
+            out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, rounding))
         return tuple(out)
 
     def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
