@@ -619,8 +619,9 @@ def known_estimates(estimates: str) -> str:
 
 def how_kept(estimates: str) -> tuple[str, int]:
     """The name and the size in ``"binned"``, ``"binned:4096"`` and the like."""
-    name, _, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
-    if name not in ESTIMATES or (size and (name == "exact" or not size.isdecimal() or not 8 <= int(size) <= 1 << 20)):
+    name, colon, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
+    sized = name != "exact" and size.isdecimal() and 8 <= int(size) <= 1 << 20
+    if name not in ESTIMATES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
             f"'binned:4096'; got {estimates!r}."
