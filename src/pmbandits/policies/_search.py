@@ -11,6 +11,8 @@ derivative: corners and vertical ends are rounded by less than the rewards can s
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pmbandits._compile import kernel
@@ -23,8 +25,10 @@ from pmbandits.policies._state import (
     BAND,
     BINARY,
     BOUNDED,
+    CURRENT,
     DIRTY,
     FINITE,
+    FLOOR,
     HIGH,
     HOLDER_C,
     HOLDER_Q,
@@ -34,10 +38,12 @@ from pmbandits.policies._state import (
     LOW,
     MODE,
     OPTIMISTIC,
+    PESSIMISTIC,
     REWARDS,
     SHAPE,
     SHARE,
     TIE,
+    TOLERANCE,
     WIDE_AT,
 )
 
@@ -49,6 +55,8 @@ EXACT = 1e-9  # e for certificates
 def slope(h, u, e):
     """The slope of h between u − e and u + e."""
     lo, hi = max(u - e, 0.0), min(u + e, 1.0)
+    if h[0] == 1.0 and h[4] == 8.0:  # the Gini deviation alone
+        return h[5] * (1.0 - lo - hi)
     return (h_value(h, hi) - h_value(h, lo)) / (hi - lo)
 
 
@@ -344,14 +352,14 @@ def best_arm(whole):
 
 @kernel
 def fineness(whole, share):
-    """How close to the best mixture an answer must be: a share of what a single reward could be worth."""
+    """How close to the best mixture an answer must be: a share of what chance does to the estimates."""
     s = st.parts(whole)
     n = s.clock[REWARDS]
     span = s.knobs[HIGH] - s.knobs[LOW]
     if s.size[MODE] == st.SAMPLES:
         st.tidy(s.whole)
         span = s.x[st.pooled(s) - 1] - s.x[0]
-    return share * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / n
+    return share * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / math.sqrt(n)
 
 
 @kernel
@@ -497,3 +505,140 @@ def most_of_any(ints, floats):
 def span_bound(h, lo, hi):
     """What U_h cannot exceed on [lo, hi]."""
     return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
+
+
+# ---- the paper's algorithms without their grids ---------------------------------------------------------
+
+
+@kernel
+def index_of(whole, a, kind, far):
+    """The value of what is maximised."""
+    s = st.parts(whole)
+    if kind == UTILITY:
+        return st.utility(whole, a)
+    if kind != BONUS:
+        return st.bound(whole, a, OPTIMISTIC)
+    total = 0.0
+    for i in range(a.size):
+        total += (a[i] * far[i]) ** s.knobs[HOLDER_Q]
+    return st.utility(whole, a) + s.knobs[HOLDER_C] * total
+
+
+@kernel
+def best_corner(whole, a, floor, kind, far):
+    """Convex: the best of the mixtures that give all to one arm but the floor to each; tied, stay; else the first."""
+    s = st.parts(whole)
+    k = s.size[ARMS]
+    value, corner = np.empty(k), np.empty(k)
+    for i in range(k):
+        corner[:] = floor
+        corner[i] = 1.0 - (k - 1) * floor
+        value[i] = index_of(whole, corner, kind, far)
+    top = np.max(value)
+    slack = TIE * max(1.0, abs(top))
+    chosen = -1
+    for i in range(k):
+        if value[i] >= top - slack and (chosen < 0 or a[i] == 1.0 - (k - 1) * floor):
+            chosen = i
+    a[:] = floor
+    a[chosen] = 1.0 - (k - 1) * floor
+
+
+@kernel
+def continuous_mixture(whole, bonus):
+    """The largest optimistic value (or ``bonus`` index) over all mixtures with the floor; tied, stay."""
+    s = st.parts(whole)
+    if not st.ready(s):
+        return
+    st.refresh(whole)
+    n, k, floor = s.clock[REWARDS], s.size[ARMS], s.knobs[FLOOR]
+    if s.clock[CURRENT] < 0:
+        s.mix[:] = 1.0 / k
+    far = s.radius.copy()
+    kind = POOLED if s.size[BOUNDED] == 0 else BANDS
+    if bonus:
+        kind = BONUS
+        for i in range(k):
+            far[i] = st.wasserstein_radius(whole, i)
+    if s.size[SHAPE] == CONVEX:
+        best_corner(whole, s.mix, floor, kind, far)
+    else:
+        low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor)
+        climb(whole, s.mix, low, high, kind, far, 0.5 / n, fineness(whole, s.knobs[SHARE]), 40 + 2 * k)
+    s.clock[CURRENT] = 0
+    s.clock[LOOK_AT] = n + 1 + int(s.knobs[SHARE] * n)
+    s.clock[DIRTY] = 0
+
+
+@kernel
+def best_within(whole, a, low, high):
+    """The best empirical mixture of a box."""
+    s = st.parts(whole)
+    if s.size[SHAPE] == CONVEX:
+        best_corner(whole, a, 0.0, UTILITY, a)
+    else:
+        goal = fineness(whole, s.knobs[SHARE])
+        climb(whole, a, low, high, UTILITY, a, 0.5 / s.clock[REWARDS], goal, 40 + 2 * a.size)
+
+
+@kernel
+def enter(a, low, high, arm, limit, above, out):
+    """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
+    k = a.size
+    out[:] = a
+    out[arm] = max(a[arm], limit) if above else min(a[arm], limit)
+    rest = a[arm] - out[arm]  # to be spread over the others
+    room = 0.0
+    for i in range(k):
+        if i != arm:
+            room += high[i] - a[i] if rest > 0.0 else a[i] - low[i]
+    if abs(rest) > room * (1.0 + 1e-12):
+        return False
+    for i in range(k):
+        if i != arm and rest != 0.0:
+            out[i] += rest / room * (high[i] - a[i] if rest > 0.0 else a[i] - low[i])
+    return True
+
+
+@kernel
+def rival_outside(whole, low, high, reach, first):
+    """Which way out of the box around the current mixture may still lead to a better one, or −1.
+
+    Out is an arm's weight above or below by ``reach``: 2K concave programs, the one that succeeded last time first.
+    A way is closed when its certificate shows that nothing there is better than the worst that the current mixture can
+    be worth by more than the tolerance.
+    """
+    s = st.parts(whole)
+    k, mix = s.size[ARMS], s.mix
+    safe = st.bound(whole, mix, PESSIMISTIC) + s.knobs[TOLERANCE]
+    kind = POOLED if s.size[BOUNDED] == 0 else BANDS
+    far, b = s.radius.copy(), np.empty(k)
+    e, goal = 0.5 / s.clock[REWARDS], fineness(whole, s.knobs[SHARE])
+    for j in range(2 * k):
+        way = (first + j) % (2 * k)
+        arm, above = way // 2, way % 2 == 0
+        if s.size[SHAPE] == CONVEX:
+            if above and mix[arm] < 1.0:
+                b[:] = 0.0
+                b[arm] = 1.0
+                if st.bound(whole, b, OPTIMISTIC) > safe:
+                    return way
+            continue
+        limit = mix[arm] + reach if above else mix[arm] - reach
+        if limit > high[arm] or limit < low[arm]:
+            continue
+        floor, top = low.copy(), high.copy()
+        if above:
+            floor[arm] = limit
+        else:
+            top[arm] = limit
+        if not enter(mix, floor, top, arm, limit, above, b):
+            continue
+        for _ in range(12 + k):  # a few passes at a time: most ways are decided early
+            gap = climb(whole, b, floor, top, kind, far, e, goal, 8)
+            value = st.bound(whole, b, OPTIMISTIC)
+            if value > safe:
+                return way
+            if value + gap <= safe or gap <= goal:
+                break
+    return -1

@@ -800,8 +800,15 @@ def forget_choice(s):
     """A look during exploration must not count as a choice: the first one is made when exploration ends."""
     s.clock[CURRENT] = -1
     s.clock[DIRTY] = 1
+    s.clock[LOOK_AT] = 0
     for i in range(s.nap.size):
         s.nap[i] = 0
+
+
+@inlined
+def due(s):
+    """Whether there are rewards that could change the mixture."""
+    return s.clock[DIRTY] == 1 and s.clock[REWARDS] >= s.clock[LOOK_AT] and not asleep(s.told, s.nap)
 
 
 @inlined

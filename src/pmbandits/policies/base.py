@@ -29,7 +29,7 @@ from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
 REGISTRY: dict[str, type[Policy]] = {}
-_LARGEST_DEFAULT_GRID = 20_000
+LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without a grid
 _observe = st.observe
 _PIECE = 1 << 16
 _FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
@@ -572,14 +572,22 @@ class Policy(ABC):
 
 
 def schedule_epsilon(
-    options: dict[str, Any], metric: Distortion, n_arms: int, support: Support, kind: Literal["etc", "ucb"]
-) -> float:
-    """ε as given, or by the paper's schedule; where that gives no usable grid, whole steps that do.
+    options: dict[str, Any],
+    metric: Distortion,
+    n_arms: int,
+    support: Support,
+    kind: Literal["etc", "ucb"],
+    chosen: ConfidenceSet | None,
+) -> tuple[float, bool]:
+    """ε as given, or by the paper's schedule, and whether the search is continuous.
 
-    Usable: two steps or more (one with very many arms), and at most 20,000 points.
+    Where the schedule gives no usable grid, whole steps that do: two or more (one with very many arms), and at most
+    20,000 points.
     """
+    search = options["search"]
     if options["epsilon"] is not None:
-        return float(options["epsilon"])
+        given = float(options["epsilon"])
+        return given, continuous_search(search, grid_size(n_arms, given, kind), metric, support, chosen)
     try:
         q = metric.holder(support).q
     except ValueError:
@@ -588,12 +596,42 @@ def schedule_epsilon(
     offset = 0.0 if kind == "etc" else n_arms / 2.0  # the UCB grid has steps + K/2 spacings
     wanted = schedule(options["horizon"], n_arms, q, constant=options["epsilon_constant"])
     coarsest = 0.5 if kind == "etc" else 1.0 / n_arms
-    if wanted <= coarsest and n_arms <= grid_size(n_arms, wanted, kind) <= _LARGEST_DEFAULT_GRID:
-        return wanted
+    finest = min(wanted, coarsest)
+    points = grid_size(n_arms, finest, kind)
+    if continuous_search(search, points, metric, support, chosen):
+        return finest, True
+    if wanted <= coarsest and n_arms <= points <= LARGEST_GRID_SEARCH:
+        return wanted, False
     steps = max(int(1.0 / wanted - offset), 2)
-    while steps > 1 and comb(steps + n_arms - 1, n_arms - 1) > _LARGEST_DEFAULT_GRID:
+    while steps > 1 and comb(steps + n_arms - 1, n_arms - 1) > LARGEST_GRID_SEARCH:
         steps -= 1
-    return 1.0 / (steps + offset)
+    return 1.0 / (steps + offset), False
+
+
+def known_search(search: str) -> str:
+    """How mixtures are searched, by a name that exists."""
+    return _check.choice("search", search, ["auto", "grid", "continuous"])
+
+
+def continuous_search(
+    search: str, points: int, metric: Distortion, support: Support, chosen: ConfidenceSet | None
+) -> bool:
+    """Whether to search all mixtures: asked for, or because the grid would pass 20,000 points."""
+    if search == "grid" or (search == "auto" and points <= LARGEST_GRID_SEARCH):
+        return False
+    why = None
+    if metric.shape == "neither":
+        why = f"{metric!r} is neither concave nor convex, and so has no certified search"
+    elif chosen is not None and chosen.kind == "ball" and np.isfinite(support.width):
+        why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='dkw'"
+    if why is not None and search == "continuous":
+        raise ValueError(f"search='continuous' cannot be had here: {why}. Use search='grid', or Track.")
+    return why is None
+
+
+def search_knobs(continuous: bool, floor: float) -> dict[int, float]:
+    """What the compiled search needs to know."""
+    return {st.CONTINUOUS: float(continuous), st.FLOOR: floor, st.SHARE: 0.01}
 
 
 def spacing(epsilon: float | None) -> float | None:

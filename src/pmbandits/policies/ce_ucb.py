@@ -9,11 +9,12 @@ import numpy as np
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
+    CONTINUOUS,
     CURRENT,
-    DIRTY,
     EXPLORE,
     GRID_USED,
     GROW,
@@ -32,6 +33,9 @@ from pmbandits.supports import Support
 def bonus_mixture(whole: Any) -> None:
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
     s = st.parts(whole)
+    if s.knobs[CONTINUOUS] == 1.0:
+        search.continuous_mixture(whole, True)
+        return
     if not st.ready(s):
         return
     st.refresh(s.whole)
@@ -90,7 +94,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     s = st.unpack(ints, floats)
     if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):  # line 2
         return st.pull(s, st.fewest(s))
-    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):  # lines 6–7
+    if st.due(s):  # lines 6–7
         if st.short_table(s):
             return GROW
         bonus_mixture(s.whole)
@@ -100,7 +104,7 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
+    if st.due(s):
         bonus_mixture(s.whole)
         if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
             st.forget_choice(s)
@@ -132,5 +136,7 @@ class CEUCB(PMUCB):
                 f"CE-UCB-M adds a bonus made of the Hölder pair, but {error} Use PMUCB (on a bounded support)."
             ) from None
         setup = super()._setup(metric, n_arms, support)
+        if setup.knobs[CONTINUOUS] == 1.0 and metric.shape == "convex" and pair.q < 1.0:
+            raise ValueError(f"the index of {metric!r} is neither concave nor convex; use search='grid', or Track.")
         setup.knobs.update({HOLDER_Q: pair.q, HOLDER_C: pair.constant})
         return setup

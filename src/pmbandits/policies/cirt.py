@@ -10,32 +10,47 @@ import numpy as np
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits.confidence._kernels import CONVEX
 from pmbandits.metrics._kernels import h_max, h_min
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import (
     ASKED,
     BINARY,
     BRANCHING,
+    CONTINUOUS,
     CURRENT,
     DIRTY,
     GRID_USED,
     GROW,
     LITERAL,
+    LOOK_AT,
     MODE,
     OPTIMISTIC,
     PEAK,
     PESSIMISTIC,
     PHASE,
     PHASES,
+    REWARDS,
     SHAPE,
+    SHARE,
     SURE,
     TIE,
     TOLERANCE,
     TRACKING,
     XI,
 )
-from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    continuous_search,
+    known_estimates,
+    known_search,
+    known_set,
+    probability,
+    search_knobs,
+)
 from pmbandits.supports import Real, Support
 
 LARGEST_PHASE_GRID = 200_000
@@ -232,28 +247,73 @@ def refine(whole: Any) -> None:
 
 
 @kernel
+def refine_all(whole: Any) -> None:
+    """The same over all mixtures of the box that was kept, without a grid; ``grid[0]`` is its middle.
+
+    For convex h only arms alone are compared: when one is left all phases end.
+    """
+    s = st.parts(whole)
+    if not st.ready(s):
+        return
+    st.refresh(s.whole)
+    s.clock[LOOK_AT] = s.clock[REWARDS] + 1 + int(s.knobs[SHARE] * s.clock[REWARDS])
+    s.clock[DIRTY] = 0
+    k, branching, last = s.size[0], int(s.knobs[BRANCHING]), int(s.knobs[PHASES])
+    low, high = np.zeros(k), np.ones(k)
+    while True:
+        phase = s.clock[PHASE]
+        if phase > 1:
+            before = 1.0 / _levels(branching, phase - 1)
+            for i in range(k):
+                low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
+        search.best_within(whole, s.mix, low, high)
+        witness = search.rival_outside(whole, low, high, 1.0 / _levels(branching, phase), s.clock[CURRENT] + 1)
+        if witness >= 0:
+            s.clock[CURRENT] = witness - 1
+            return
+        s.ends[phase - 1] = s.clock[ASKED]
+        s.grid[0] = s.mix
+        s.clock[PHASE] = phase + 1
+        if phase == last:
+            s.clock[PHASE] = last
+            s.clock[TRACKING] = 1
+            return
+        if s.size[SHAPE] != CONVEX:
+            return
+
+
+@kernel
+def look(whole: Any) -> None:
+    if st.parts(whole).knobs[CONTINUOUS] == 1.0:
+        refine_all(whole)
+    else:
+        refine(whole)
+
+
+@kernel
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     """Algorithm 4 (``algorithm:anytime``)."""
     s = st.unpack(ints, floats)
-    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
+    if s.clock[TRACKING] == 0 and st.due(s):
         if st.short_table(s):
             return GROW
-        refine(s.whole)
+        look(s.whole)
     return st.pull(s, st.explore_or_track(s))
 
 
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
-    if s.clock[TRACKING] == 0 and s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
-        refine(s.whole)
+    if s.clock[TRACKING] == 0 and st.due(s):
+        look(s.whole)
 
 
 @kernel
 def begin(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
     s.clock[PHASE] = 1
-    phase_grid(s.whole)
+    if s.knobs[CONTINUOUS] == 0.0:
+        phase_grid(s.whole)
 
 
 class CIRT(Policy):
@@ -276,6 +336,9 @@ class CIRT(Policy):
     tolerance : utility that the box rule gives away at most in a phase: what the final resolution could not see
         anyway. Default ½s² of the metric's range on the support (of 4σ on ``Real``), with s the spacing of the last
         phase. Larger starts tracking earlier and ends with more regret.
+    search : ``"grid"`` is the paper's; ``"continuous"`` leads and tests over all mixtures of the box (for concave
+        metrics 2K certified programs, for convex ones the arms alone), whenever 1 % more rewards are in; ``"auto"``
+        takes that when a phase's grid would pass 20,000 points.
 
     The paper's guarantee is for Bernoulli arms; on others refinement is a sound heuristic for concave metrics.
 
@@ -306,6 +369,7 @@ class CIRT(Policy):
         confidence: Any = "auto",
         stopping: str = "box",
         tolerance: float | None = None,
+        search: str = "auto",
         estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
@@ -328,16 +392,22 @@ class CIRT(Policy):
             confidence=known_set(confidence),
             stopping=_check.choice("stopping", stopping, ["box", "literal"]),
             tolerance=tolerance,
+            search=known_search(search),
             estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         room = (o["branching"] + 1) ** (n_arms - 1)
-        if room > LARGEST_PHASE_GRID:
+        chosen = self._confidence_set(support, n_arms)
+        literal = o["stopping"] == "literal"
+        if literal and o["search"] == "continuous":
+            raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
+        continuous = continuous_search("grid" if literal else o["search"], room, metric, support, chosen)
+        if not continuous and room > LARGEST_PHASE_GRID:
             raise ValueError(
                 f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {room:,} mixtures a round, "
-                f"more than {LARGEST_PHASE_GRID:,}; use PMUCB, fewer arms, or the smallest branching, 4."
+                f"more than {LARGEST_PHASE_GRID:,}; use search='continuous', Track, fewer arms, or branching 4."
             )
         phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
         tolerance = o["tolerance"]
@@ -347,16 +417,17 @@ class CIRT(Policy):
             spacing = 1.0 / _levels(o["branching"], max(1, phases))
             tolerance = 0.5 * spacing**2 * reach * span
         return Setup(
-            grid=np.zeros((room, n_arms)),
+            grid=np.zeros((1 if continuous else room, n_arms)),
             epsilon=o["epsilon"],
             knobs={
                 XI: o["exploration"],
                 BRANCHING: o["branching"],
                 PHASES: max(1, phases),
                 TOLERANCE: tolerance,
-                LITERAL: float(o["stopping"] == "literal"),
+                LITERAL: float(literal),
+                **search_knobs(continuous, 0.0),
             },
-            confidence=self._confidence_set(support, n_arms),
+            confidence=chosen,
             begin=begin,
         )
 

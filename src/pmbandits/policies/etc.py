@@ -5,23 +5,45 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import inlined, kernel
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, COMMITTED, DIRTY, EXPLORE, HORIZON
-from pmbandits.policies.base import Policy, Setup, known_estimates, schedule_epsilon, spacing
+from pmbandits.policies._state import ASKED, COMMITTED, CONTINUOUS, DIRTY, EXPLORE, HORIZON
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    known_estimates,
+    known_search,
+    schedule_epsilon,
+    search_knobs,
+    spacing,
+)
 from pmbandits.simplex import etc_grid
 from pmbandits.supports import Real, Support
 from pmbandits.theory.schedules import exploration
 
 
 @kernel
+def commit(whole: Any) -> None:
+    """``eq:ETC_alpha``, over the grid or over all mixtures."""
+    s = st.parts(whole)
+    if s.knobs[CONTINUOUS] == 1.0:
+        s.mix[:] = 1.0 / s.size[0]
+        search.best_mixture(whole)
+    else:
+        st.empirical_mixture(whole)
+
+
+@kernel
 def _update(whole: Any) -> None:
     s = st.parts(whole)
     if s.clock[COMMITTED] == 0 and s.clock[DIRTY] == 1 and st.ready(s):
-        st.empirical_mixture(s.whole)
+        commit(s.whole)
 
 
 @inlined
@@ -33,7 +55,7 @@ def _select(s: Any) -> int:
     if s.clock[COMMITTED] == 0 and not st.ready(s):  # rewards are late: nothing to commit to yet
         return st.fewest(s)
     if s.clock[COMMITTED] == 0:  # eq:ETC_alpha, once
-        st.empirical_mixture(s.whole)
+        commit(s.whole)
         s.clock[COMMITTED] = 1
     if t >= s.knobs[HORIZON]:  # the paper stops here; whoever goes on keeps the proportions
         return st.most_behind(s)
@@ -68,6 +90,8 @@ class PMETC(Policy):
     delta_12, delta_13 : a gap of the instance, if you know it: N(ε) or N_13(ε) of the paper. At usual horizons N
         exceeds T/2; then ½KεT is taken, as the paper's own experiments do.
     epsilon_constant : leading constant of the schedule of ε.
+    search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures, for metrics that are concave or convex;
+        ``"auto"`` takes that when the grid would pass 20,000 points.
 
     Examples
     --------
@@ -93,6 +117,7 @@ class PMETC(Policy):
         delta_12: float | None = None,
         delta_13: float | None = None,
         epsilon_constant: float = 0.2,
+        search: str = "auto",
         estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
@@ -119,6 +144,7 @@ class PMETC(Policy):
             delta_12=delta_12,
             delta_13=delta_13,
             epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
+            search=known_search(search),
             estimates=known_estimates(estimates),
         )
 
@@ -127,8 +153,8 @@ class PMETC(Policy):
         horizon: int = o["horizon"]
         if isinstance(support, Real) and not isinstance(metric._modulus(), str):
             metric.holder(support)  # says why, where the metric needs a bounded support
-        epsilon = schedule_epsilon(o, metric, n_arms, support, "etc")
-        grid = etc_grid(n_arms, epsilon)
+        epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "etc", None)
+        grid = np.zeros((0, n_arms)) if continuous else etc_grid(n_arms, epsilon)
         rounds = o["n_explore"]
         gap = o["delta_12"] if o["delta_12"] is not None else o["delta_13"]
         if rounds is None:
@@ -144,7 +170,9 @@ class PMETC(Policy):
                 f"the exploration of {each * n_arms} rounds does not fit in a horizon of {horizon}; "
                 "take a longer horizon, a larger epsilon or a smaller n_explore."
             )
-        return Setup(grid=grid, epsilon=epsilon, knobs={HORIZON: horizon, EXPLORE: each})
+        return Setup(
+            grid=grid, epsilon=epsilon, knobs={HORIZON: horizon, EXPLORE: each, **search_knobs(continuous, 0.0)}
+        )
 
     @property
     def phase(self) -> str:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import DIRTY, GROW, XI
-from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability
-from pmbandits.policies.ucb import update
-from pmbandits.simplex import ucb_grid
+from pmbandits.policies._state import GROW, XI
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    continuous_search,
+    known_estimates,
+    known_search,
+    known_set,
+    probability,
+    search_knobs,
+)
+from pmbandits.policies.ucb import optimistic_mixture, update
+from pmbandits.simplex import grid_size, ucb_grid
 from pmbandits.supports import Support
 
 
 @kernel
 def choose(ints: st.IntArray, floats: FloatArray) -> int:
     s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
+    if st.due(s):
         if st.short_table(s):
             return GROW
-        st.optimistic_mixture(s.whole)
+        optimistic_mixture(s.whole)
     return st.pull(s, st.explore_or_track(s))
 
 
@@ -37,6 +48,7 @@ class FixedGrid(Policy):
     epsilon, branching : the grid has spacing ε/A. Finer is closer to the best mixture and slower.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     confidence, delta : as for :class:`CIRT`.
+    search : as for :class:`PMUCB`; with ``"continuous"`` ε/A only sets the floor ε/(2A) of every weight.
 
     Examples
     --------
@@ -60,6 +72,7 @@ class FixedGrid(Policy):
         exploration: float = 1.0,
         confidence: Any = "auto",
         delta: float = 0.05,
+        search: str = "auto",
         estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
@@ -75,15 +88,20 @@ class FixedGrid(Policy):
             exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
             confidence=known_set(confidence),
             delta=probability(delta),
+            search=known_search(search),
             estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         spacing = o["epsilon"] / o["branching"]
+        chosen = self._confidence_set(support, n_arms)
+        if n_arms > 1:
+            spacing = min(spacing, 1.0 / n_arms) if o["search"] != "grid" else spacing
+        continuous = continuous_search(o["search"], grid_size(n_arms, spacing, "ucb"), metric, support, chosen)
         return Setup(
-            grid=ucb_grid(n_arms, spacing),
+            grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, spacing),
             epsilon=spacing,
-            knobs={XI: o["exploration"]},
-            confidence=self._confidence_set(support, n_arms),
+            knobs={XI: o["exploration"], **search_knobs(continuous, 0.5 * spacing)},
+            confidence=chosen,
         )

@@ -57,17 +57,18 @@ class Track(Policy):
     utility is maximised over all mixtures, and the arm furthest behind its share is pulled. Ours, beside the paper's
     four algorithms: it has no proved regret bound, and the least regret in all our runs where a mixture is best.
 
-    Bernoulli rewards: closed form, every round. Concave metrics: a warm-started solver that stops when no mixture can
-    be better by more than a ``tolerance``-th of a single reward's worth. Convex metrics: the best arm. Others: from
-    many starts, without a certificate. Where several mixtures are best it stays with the one it plays.
+    Bernoulli rewards: closed form, every round. Concave metrics: a warm-started solver that stops when it has proved
+    that no mixture is better by more than a hundredth of what chance does to the estimates. Convex metrics: the best
+    arm. Others: from many starts, without a certificate. Where several mixtures are best it stays with the one it
+    plays.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     tolerance : beyond Bernoulli rewards the mixture is worked out again when this share of new rewards has come (so
-        no empirical law that is played in proportion has moved by more), to this share of a reward's worth. Smaller
-        is closer and slower.
+        the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.
+        Smaller is closer and slower.
     confidence, delta : the sets behind :meth:`certainty`; they do not change what is played.
 
     Examples

@@ -5,15 +5,37 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, DIRTY, EXPLORE, GROW
-from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability, schedule_epsilon, spacing
+from pmbandits.policies._state import ASKED, CONTINUOUS, EXPLORE, GROW
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    known_estimates,
+    known_search,
+    known_set,
+    probability,
+    schedule_epsilon,
+    search_knobs,
+    spacing,
+)
 from pmbandits.simplex import ucb_grid
 from pmbandits.supports import Support
+
+
+@kernel
+def optimistic_mixture(whole: Any) -> None:
+    """``eq:UCB_alpha``, over the grid or over all mixtures."""
+    if st.parts(whole).knobs[CONTINUOUS] == 1.0:
+        search.continuous_mixture(whole, False)
+    else:
+        st.optimistic_mixture(whole)
 
 
 @kernel
@@ -22,18 +44,18 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
     s = st.unpack(ints, floats)
     if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):  # line 2: sample each arm N(ρ, ε) times
         return st.pull(s, st.fewest(s))
-    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):  # lines 6–8: estimates, sets, optimistic mixture
+    if st.due(s):  # lines 6–8: estimates, sets, optimistic mixture
         if st.short_table(s):
             return GROW
-        st.optimistic_mixture(s.whole)
+        optimistic_mixture(s.whole)
     return st.pull(s, st.most_behind(s))  # line 5, eq:UCB_sampling_rule
 
 
 @kernel
 def update(ints: st.IntArray, floats: FloatArray) -> None:
     s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1 and not st.asleep(s.told, s.nap):
-        st.optimistic_mixture(s.whole)
+    if st.due(s):
+        optimistic_mixture(s.whole)
         if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
             st.forget_choice(s)
 
@@ -53,6 +75,10 @@ class PMUCB(Policy):
         ``"dkw"``, ``"wasserstein"``, ``"kl"`` or an object; see :func:`pmbandits.confidence.confidence_set`.
     delta : probability that an arm's confidence set ever fails; default 1/T. Larger explores less.
     epsilon_constant : leading constant of the schedule of ε.
+    search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures with weights ≥ ε/2, for metrics that
+        are concave (a certified solver) or convex (the corners), again whenever 1 % more rewards are in; ``"auto"``
+        takes that when the grid would pass 20,000 points. With many arms the floor ε/2 of each costs up to Kε/2 of all
+        pulls, and optimism over mixtures explores for long: :class:`Track` does better.
 
     Examples
     --------
@@ -81,6 +107,7 @@ class PMUCB(Policy):
         confidence: Any = "auto",
         delta: float | None = None,
         epsilon_constant: float = 0.2,
+        search: str = "auto",
         estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
@@ -97,12 +124,14 @@ class PMUCB(Policy):
             confidence=known_set(confidence),
             delta=probability(delta),
             epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
+            search=known_search(search),
             estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
-        epsilon = schedule_epsilon(o, metric, n_arms, support, "ucb")
+        chosen = self._confidence_set(support, n_arms)
+        epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen)
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:
             raise ValueError(
@@ -110,10 +139,10 @@ class PMUCB(Policy):
                 "take a longer horizon or a smaller rho."
             )
         return Setup(
-            grid=ucb_grid(n_arms, epsilon),
+            grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, epsilon),
             epsilon=epsilon,
-            knobs={EXPLORE: each},
-            confidence=self._confidence_set(support, n_arms),
+            knobs={EXPLORE: each, **search_knobs(continuous, 0.5 * epsilon)},
+            confidence=chosen,
         )
 
     @property
