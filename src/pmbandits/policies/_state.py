@@ -28,7 +28,7 @@ from pmbandits.supports import ATOM_TOLERANCE
 # sizes: constants of the layout
 ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED, COARSE, SKETCH, BUFFER = range(14)
 # clock: what moves on
-ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED, POOLED = range(11)
+ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED, POOL_SIZE = range(11)
 LOOK_AT, WIDE_AT = 14, 15  # at how many rewards a mixture is looked for again
 # knobs: hyperparameters and constants of the metric and the support
 (
@@ -312,12 +312,13 @@ def observe_sketched(whole, arm, reward):
         s.book[arm], s.items[arm], s.marks[arm], s.size[SKETCH], int(s.knobs[SEED]), arm, reward
     )
     if compactions > 0:
-        # lazy: each compaction moves the arm's law by marks[arm, MOVED] (its increase) / told in W1.
+        # lazy: a compaction moves the arm's law by (the increase of marks[arm, MOVED]) / told in W1, and its radius may
+        # rise. So sketches say that radii do not fall (FALLING), and every look is a full one, over few numbers.
         s.clock[SORTED] = STALE
     if s.clock[SORTED] != STALE:
-        at = s.clock[POOLED]
+        at = s.clock[POOL_SIZE]
         s.x[at], s.owner[at], s.mass[at] = reward, arm, 1
-        s.clock[POOLED] = at + 1
+        s.clock[POOL_SIZE] = at + 1
 
 
 @kernel
@@ -333,13 +334,13 @@ def lay_out(whole):
         count += used
     order = np.argsort(s.x[:count], kind="mergesort")
     s.x[:count], s.owner[:count], s.mass[:count] = s.x[:count][order], s.owner[:count][order], s.mass[:count][order]
-    s.clock[POOLED], s.clock[SORTED] = count, count
+    s.clock[POOL_SIZE], s.clock[SORTED] = count, count
 
 
 @inlined
 def pooled(s):
     """How many numbers the pool holds: all rewards, or the items of the sketches."""
-    return s.clock[POOLED] if s.size[SKETCH] > 0 else s.clock[REWARDS]
+    return s.clock[POOL_SIZE] if s.size[SKETCH] > 0 else s.clock[REWARDS]
 
 
 @inlined
@@ -383,7 +384,9 @@ def observe(ints, floats, arm, reward):
     elif floats[ROUNDING] > 0.0:  # bins: the nearest of evenly spaced points
         if reward < floats[LOW] or reward > floats[HIGH]:
             return OUTSIDE
-        ints[counts + arm * m + min(int((reward - floats[LOW]) / (2.0 * floats[ROUNDING]) + 0.5), m - 1)] += 1
+        nearest = min(int((reward - floats[LOW]) / (2.0 * floats[ROUNDING]) + 0.5), m - 1)
+        reward = floats[points + nearest]
+        ints[counts + arm * m + nearest] += 1
     else:
         lo, hi = 0, m - 1
         while lo < hi:

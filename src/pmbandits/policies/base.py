@@ -279,7 +279,8 @@ class Policy(ABC):
 
     def _note_radii(self) -> None:
         """Whether the policy may look ahead: see ``nap`` in the state."""
-        self._view("knobs")[st.FALLING] = float(self._steady and self._falling)
+        falls = self._falling and self._ints[st.SKETCH] == 0  # a compaction can widen a set
+        self._view("knobs")[st.FALLING] = float(self._steady and falls)
 
     def _resize(self, **sizes: int) -> None:
         """Move to larger arrays; everything keeps its value."""
@@ -419,7 +420,8 @@ class Policy(ABC):
             ours[name] += theirs[name]
         clock[st.REWARDS] += extra
         clock[st.ASKED] += theirs["clock"][st.ASKED]
-        # lazy: the laws may have moved by any amount; whatever is remembered of earlier looks is forgotten.
+        # lazy: the laws may have moved by any amount: whatever is remembered of earlier looks is forgotten. (To add
+        # where the two meet: the sums of squares add up, and no kept value is true any more.)
         ours["seen"][:], ours["nap"][:], clock[st.LOOK_AT], clock[st.WIDE_AT] = 0, 0, 0, 0
         clock[st.DIRTY] = 1
 
