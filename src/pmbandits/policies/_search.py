@@ -207,60 +207,92 @@ def most_ahead(g, a, low, high):
 
 
 @kernel
+def walk(whole, a, low, high, way, lead, room, first, kind, far, e, most, kept):
+    """How far to go from a along a way that rises by ``lead`` at first, and the passes that this took.
+
+    The way ends where it still rises, if only a little, so the utility never falls. ``kept`` gets the slopes there.
+    """
+    k = a.size
+    trial, there = np.empty(k), np.empty(k)
+    step, left, ahead, right, behind = min(first, room), 0.0, lead, -1.0, 0.0
+    passes = 0
+    while passes < min(most, 24):
+        for m in range(k):
+            trial[m] = min(max(a[m] + step * way[m], low[m]), high[m])
+        slopes(whole, trial, kind, far, e, there)
+        passes += 1
+        along = st.dot(there, way)
+        if along >= 0.0:
+            left, ahead = step, along
+            kept[:] = there
+            if along <= 0.25 * lead or step >= room:
+                break
+        else:
+            right, behind = step, along
+        if right < 0.0:  # nowhere downhill yet: along the secant, a little short of the peak
+            further = 10.0 * left
+            if ahead < lead:
+                further = min(further, left * 0.9 * lead / (lead - ahead))
+            step = min(max(further, 2.0 * left), room)
+        else:
+            share = (ahead - 0.1 * lead) / (ahead - behind)
+            step = left + (right - left) * min(max(share, 0.02), 0.9)
+            if step <= left or step >= right or right - left < 1e-15:
+                break
+    return left, passes
+
+
+@kernel
 def climb(whole, a, low, high, kind, far, e, goal, most):
     """Improve the mixture a in place, within low ≤ a ≤ high, until the gap is at most the goal; returns the gap.
 
-    Each move ends where the slope along it is still upwards, so the utility never falls. At most ``most`` passes.
+    Weight moves from arm to arm; after every two moves, along what they added up to, as far as that helps (parallel
+    tangents: where the utility is a long ridge, single moves would zigzag). At most about ``most`` passes.
     """
     k = a.size
-    g, trial, there, kept = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    g, kept, way, since = np.empty(k), np.empty(k), np.empty(k), a.copy()
     slopes(whole, a, kind, far, e, g)
-    passes, stride = 1, 1.0
+    passes, stride, moves = 1, 1.0, 0
     while True:
         gap = most_ahead(g, a, low, high)
         if gap <= goal or passes >= most:
             return gap
-        i, j = -1, -1
-        for m in range(k):
-            if a[m] < high[m] and (i < 0 or g[m] > g[i]):
-                i = m
-            if a[m] > low[m] and (j < 0 or g[m] < g[j]):
-                j = m
-        if i < 0 or j < 0 or not g[i] > g[j]:
-            return gap
-        lead = g[i] - g[j]
-        room = min(a[j] - low[j], high[i] - a[i])
-        step, left, ahead, right, behind = min(stride, room), 0.0, lead, -1.0, 0.0
-        for _ in range(24):
-            trial[:] = a
-            trial[i] += step
-            trial[j] = low[j] if step == a[j] - low[j] else a[j] - step
-            slopes(whole, trial, kind, far, e, there)
-            passes += 1
-            along = there[i] - there[j]
-            if along >= 0.0:
-                left, ahead = step, along
-                kept[:] = there
-                if along <= 0.25 * lead or step >= room or passes >= most:
-                    break
-            else:
-                right, behind = step, along
-            if right < 0.0:  # nowhere downhill yet: along the secant, a little short of the peak
-                further = 10.0 * left
-                if ahead < lead:
-                    further = min(further, left * 0.9 * lead / (lead - ahead))
-                step = min(max(further, 2.0 * left), room)
-            else:
-                share = (ahead - 0.1 * lead) / (ahead - behind)
-                step = left + (right - left) * min(max(share, 0.02), 0.9)
-                if step <= left or step >= right or right - left < 1e-15:
-                    break
-        if left == 0.0:  # a corner: nothing to gain along this pair
-            return gap
-        a[j] = low[j] if left == a[j] - low[j] else a[j] - left
-        a[i] += left
-        g[:] = kept
-        stride = max(4.0 * left, 1e-6)
+        room, lead = np.inf, 0.0
+        if moves == 2:
+            for m in range(k):
+                way[m] = a[m] - since[m]
+                if way[m] > 0.0:
+                    room = min(room, (high[m] - a[m]) / way[m])
+                elif way[m] < 0.0:
+                    room = min(room, (low[m] - a[m]) / way[m])
+            lead = st.dot(g, way)
+        if lead > 0.0 and room > 0.0:
+            left, used = walk(whole, a, low, high, way, lead, room, 1.0, kind, far, e, most - passes, kept)
+        else:
+            i, j = -1, -1
+            for m in range(k):
+                if a[m] < high[m] and (i < 0 or g[m] > g[i]):
+                    i = m
+                if a[m] > low[m] and (j < 0 or g[m] < g[j]):
+                    j = m
+            if i < 0 or j < 0 or not g[i] > g[j]:
+                return gap
+            way[:] = 0.0
+            way[i], way[j] = 1.0, -1.0
+            room = min(a[j] - low[j], high[i] - a[i])
+            left, used = walk(whole, a, low, high, way, g[i] - g[j], room, stride, kind, far, e, most - passes, kept)
+            if left == 0.0:  # a corner: nothing to gain along this pair
+                return gap
+            stride = max(4.0 * left, 1e-6)
+        passes += used
+        moves += 1
+        moves %= 3
+        if left > 0.0:
+            for m in range(k):
+                a[m] = min(max(a[m] + left * way[m], low[m]), high[m])
+            g[:] = kept
+        if moves == 0:
+            since[:] = a
 
 
 @kernel
@@ -363,6 +395,13 @@ def fineness(whole, share):
 
 
 @kernel
+def grain(whole):
+    """Half of what a reward weighs; atoms that rewards share can show more."""
+    s = st.parts(whole)
+    return (0.5 if s.size[MODE] == st.SAMPLES else 0.05) / s.clock[REWARDS]
+
+
+@kernel
 def best_of_many(whole, goal):
     """Neither concave nor convex: climb from where we are and, when a tenth more is known, from elsewhere too.
 
@@ -372,7 +411,7 @@ def best_of_many(whole, goal):
     s = st.parts(whole)
     k, n = s.size[ARMS], s.clock[REWARDS]
     none, one, far = np.zeros(k), np.ones(k), np.zeros(k)
-    fine, most = 0.5 / n, 12 + 2 * k
+    fine, most = grain(whole), 12 + 2 * k
     a = s.mix.copy()
     climb(whole, a, none, one, UTILITY, far, fine, goal, most)
     best = st.utility(s.whole, s.mix)
@@ -421,7 +460,17 @@ def best_mixture(whole):
     elif s.size[SHAPE] == CONVEX:
         best_arm(whole)
     elif s.size[SHAPE] == CONCAVE:
-        climb(whole, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k), 0.5 / n, fineness(whole, share), 40 + 2 * k)
+        climb(
+            whole,
+            s.mix,
+            np.zeros(k),
+            np.ones(k),
+            UTILITY,
+            np.zeros(k),
+            grain(whole),
+            fineness(whole, share),
+            40 + 2 * k,
+        )
     else:
         best_of_many(whole, fineness(whole, share))
     s.clock[LOOK_AT] = n + (1 if s.size[MODE] == BINARY else 1 + int(share * n))
@@ -492,7 +541,7 @@ def most_of_any(ints, floats):
     far = s.radius.copy()
     kind = POOLED if ball else BANDS
     a = s.mix.copy()
-    climb(whole, a, np.zeros(k), np.ones(k), kind, far, 0.5 / s.clock[REWARDS], fineness(whole, 1.0), 100 + 4 * k)
+    climb(whole, a, np.zeros(k), np.ones(k), kind, far, grain(whole), fineness(whole, 1.0), 100 + 4 * k)
     gap = climb(whole, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
     # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
     span = s.knobs[HIGH] - s.knobs[LOW] if s.size[BOUNDED] == 1 else s.x[st.pooled(s) - 1] - s.x[0]
@@ -564,7 +613,7 @@ def continuous_mixture(whole, bonus):
         best_corner(whole, s.mix, floor, kind, far)
     else:
         low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor)
-        climb(whole, s.mix, low, high, kind, far, 0.5 / n, fineness(whole, s.knobs[SHARE]), 40 + 2 * k)
+        climb(whole, s.mix, low, high, kind, far, grain(whole), fineness(whole, s.knobs[SHARE]), 40 + 2 * k)
     s.clock[CURRENT] = 0
     s.clock[LOOK_AT] = n + 1 + int(s.knobs[SHARE] * n)
     s.clock[DIRTY] = 0
@@ -578,7 +627,7 @@ def best_within(whole, a, low, high):
         best_corner(whole, a, 0.0, UTILITY, a)
     else:
         goal = fineness(whole, s.knobs[SHARE])
-        climb(whole, a, low, high, UTILITY, a, 0.5 / s.clock[REWARDS], goal, 40 + 2 * a.size)
+        climb(whole, a, low, high, UTILITY, a, grain(whole), goal, 40 + 2 * a.size)
 
 
 @kernel
@@ -613,7 +662,7 @@ def rival_outside(whole, low, high, reach, first):
     safe = st.bound(whole, mix, PESSIMISTIC) + s.knobs[TOLERANCE]
     kind = POOLED if s.size[BOUNDED] == 0 else BANDS
     far, b = s.radius.copy(), np.empty(k)
-    e, goal = 0.5 / s.clock[REWARDS], fineness(whole, s.knobs[SHARE])
+    e, goal = grain(whole), fineness(whole, s.knobs[SHARE])
     for j in range(2 * k):
         way = (first + j) % (2 * k)
         arm, above = way // 2, way % 2 == 0

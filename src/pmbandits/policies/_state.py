@@ -26,7 +26,7 @@ from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
 
 # sizes: constants of the layout
-ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED, COARSE, SKETCH, BUFFER = range(14)
+ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED, COARSE, SKETCH, BUFFER, SKETCHES = range(15)
 # clock: what moves on
 ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED, POOL_SIZE = range(11)
 LOOK_AT, WIDE_AT = 14, 15  # at how many rewards a mixture is looked for again
@@ -68,24 +68,25 @@ EMPIRICAL, OPTIMISTIC, PESSIMISTIC = range(3)
 TIE = 1e-12  # indices closer than this (relative above 1) are tied
 GROW = -1  # a kernel's answer when the table of radii is too short
 
-# name, whether it holds numbers (floats) or counts (ints), and its shape in terms of the sizes
+# Name, whether it holds numbers (floats) or counts (ints), and its shape in terms of the sizes below. The order is that
+# in memory; ``observe`` counts on it.
 FIELDS: tuple[tuple[str, str, str], ...] = (
-    ("size", "i", "HEAD"),
-    ("clock", "i", "HEAD"),
+    ("size", "i", "16"),
+    ("clock", "i", "16"),
     ("pulls", "i", "K"),
     ("pending", "i", "K"),
     ("told", "i", "K"),
     ("seen", "i", "K"),
     ("above", "i", "K"),
     ("kept", "i", "K"),
-    ("ends", "i", "HISTORY"),
-    ("steps", "i", "G*K"),
-    ("counts", "i", "K*M"),
+    ("ends", "i", "64"),
+    ("steps", "i", "G, K"),
+    ("counts", "i", "K, M"),
     ("owner", "i", "N"),
     ("nap", "i", "K+2"),
-    ("mass", "i", "W"),
-    ("book", "i", "K*B"),
-    ("knobs", "f", "KNOBS"),
+    ("mass", "i", "S*U"),
+    ("book", "i", "S, 61"),
+    ("knobs", "f", "24"),
     ("h", "f", "H"),
     ("points", "f", "M"),
     ("radii", "f", "R"),
@@ -96,14 +97,14 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("upper", "f", "K"),
     ("radius", "f", "K"),
     ("mix", "f", "K"),
-    ("grid", "f", "G*K"),
+    ("grid", "f", "G, K"),
     ("index", "f", "G"),
     ("value", "f", "G"),
     ("x", "f", "N"),
     ("curve", "f", "N+M+2"),
     ("width", "f", "N+M+2"),
-    ("items", "f", "K*U"),
-    ("marks", "f", "K*E"),
+    ("items", "f", "S, U"),
+    ("marks", "f", "S, 5"),
 )
 State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
@@ -114,30 +115,18 @@ POOL = ("x", "owner")
 IntArray = NDArray[np.int64]
 
 
+SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE, "S": SKETCHES, "U": BUFFER}
+
+
+def shape_of(text: str, size: Any) -> tuple[Any, ...]:
+    """A field's shape; ``size`` maps a letter to a number, or to one that compiled code will know."""
+    shape = eval(text, {}, {name: size(place) for name, place in SIZES.items() if name in text})
+    return shape if isinstance(shape, tuple) else (shape,)
+
+
 def lengths(size: IntArray) -> dict[str, int]:
     """The length of every field for the given sizes."""
-    k, m, g, n = int(size[ARMS]), int(size[ATOMS]), int(size[GRID]), int(size[ROOM])
-    known = {
-        "HEAD": HEAD,
-        "K": k,
-        "K+2": k + 2,
-        "HISTORY": HISTORY,
-        "G*K": g * k,
-        "K*M": k * m,
-        "N": n,
-        "KNOBS": KNOBS,
-        "H": int(size[PACKED]),
-        "M": m,
-        "R": int(size[RADII]),
-        "E": int(size[TABLE]),
-        "G": g,
-        "N+M+2": n + m + 2,
-        "W": n if size[SKETCH] > 0 else 0,
-        "K*B": k * sketching.BOOK if size[SKETCH] > 0 else 0,
-        "K*U": k * int(size[BUFFER]),
-        "K*E": k * sketching.MARKS if size[SKETCH] > 0 else 0,
-    }
-    return {name: known[text] for name, _, text in FIELDS}
+    return {name: int(np.prod(shape_of(text, lambda place: int(size[place])))) for name, _, text in FIELDS}
 
 
 def views(ints: IntArray, floats: FloatArray) -> dict[str, NDArray[Any]]:
@@ -164,27 +153,10 @@ def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
     return ints, np.zeros(total["f"])
 
 
-def _view(context, builder, result, array, start, shape):
-    """An array structure of the given shape inside another's memory, without a share in its reference count."""
-    source = context.make_array(array[0])(context, builder, array[1])
-    made = context.make_array(result)(context, builder)
-    bytes_each = context.get_constant(types.intp, 8)
-    strides = [bytes_each]
-    for length in reversed(shape[1:]):
-        strides.insert(0, builder.mul(strides[0], length))
-    items = shape[0]
-    for length in shape[1:]:
-        items = builder.mul(items, length)
-    populate_array(
-        made, builder.gep(source.data, [start]), pack_array(builder, shape), pack_array(builder, strides),
-        bytes_each, None,
-    )  # fmt: skip
-    made.nitems = items
-    return made._getvalue()
-
-
 # Naming the parts of the state by slices would check bounds and count references up and down in every round, which
-# costs more than the round. The caller holds the two arrays as long as a kernel runs, and no kernel hands a part out.
+# costs more than the round, and typing them would cost half a second in every kernel that is compiled. So one
+# intrinsic makes all views at once. The caller holds the two arrays as long as a kernel runs, and no kernel hands a
+# part out.
 
 
 @intrinsic
@@ -201,91 +173,63 @@ def borrowed(typingctx, array):
     return array(array), codegen
 
 
+class _Number:
+    """A number that compiled code will know, with the arithmetic that shapes need."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    def _other(self, other: Any) -> Any:
+        return other.value if isinstance(other, _Number) else Constant(self.value.type, other)
+
+    def __add__(self, other: Any) -> _Number:
+        return _Number(self.builder, self.builder.add(self.value, self._other(other)))
+
+    def __mul__(self, other: Any) -> _Number:
+        return _Number(self.builder, self.builder.mul(self.value, self._other(other)))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
 @intrinsic
-def part(typingctx, array, start, length):
-    """``array[start : start + length]``, unchecked."""
+def unpack(typingctx, ints, floats):
+    """The parts of the state, by name, without a share in the reference counts of the two arrays."""
     del typingctx
-    result = types.Array(array.dtype, 1, "C")
+    dtypes = {"i": types.int64, "f": types.float64}
+    made = [types.Array(dtypes[kind], 2 if "," in text else 1, "C") for _, kind, text in FIELDS]
+    result = types.NamedTuple([*made, types.Tuple((ints, floats))], State)
 
     def codegen(context, builder, signature, args):
-        return _view(context, builder, signature.return_type, (signature.args[0], args[0]), args[1], [args[2]])
+        pairs = list(zip(signature.args, args, strict=True))
+        sources = {k: context.make_array(t)(context, builder, v) for k, (t, v) in zip("if", pairs, strict=True)}
+        word = context.get_constant(types.intp, 8)
 
-    return result(array, types.int64, types.int64), codegen
+        def number(place):
+            spot = builder.gep(sources["i"].data, [context.get_constant(types.intp, place)])
+            return _Number(builder, builder.load(spot))
 
+        sizes = {place: number(place) for place in SIZES.values()}
+        at = {kind: _Number(builder, context.get_constant(types.intp, 0)) for kind in "if"}
+        views = []
+        for kind_of, (_, kind, text) in zip(made, FIELDS, strict=True):
+            shape = [n if isinstance(n, _Number) else _Number(builder, context.get_constant(types.intp, n))
+                     for n in shape_of(text, sizes.__getitem__)]  # fmt: skip
+            count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+            strides = [word] if len(shape) == 1 else [builder.mul(shape[1].value, word), word]
+            view = context.make_array(kind_of)(context, builder)
+            populate_array(
+                view, builder.gep(sources[kind].data, [at[kind].value]),
+                pack_array(builder, [n.value for n in shape]), pack_array(builder, strides), word, None,
+            )  # fmt: skip
+            view.nitems = count.value
+            views.append(view._getvalue())
+            at[kind] = at[kind] + count
+        for t, v in pairs:
+            context.nrt.incref(builder, t, v)
+        pair = context.make_tuple(builder, result.types[-1], list(args))
+        return context.make_tuple(builder, result, [*views, pair])
 
-@intrinsic
-def rows(typingctx, array, start, count, length):
-    """``count`` rows of ``length`` from ``start`` on, unchecked."""
-    del typingctx
-    result = types.Array(array.dtype, 2, "C")
-
-    def codegen(context, builder, signature, args):
-        return _view(context, builder, signature.return_type, (signature.args[0], args[0]), args[1], list(args[2:]))
-
-    return result(array, types.int64, types.int64, types.int64), codegen
-
-
-@inlined
-def unpack(ints, floats):
-    """The parts of the state, by name. The order is that of FIELDS."""
-    k, m, g, n = ints[0], ints[1], ints[2], ints[3]
-    r, p, e = ints[4], ints[5], ints[6]
-    sketches = k if ints[SKETCH] > 0 else 0
-    w = n if ints[SKETCH] > 0 else 0
-    i0 = 2 * HEAD
-    i1 = i0 + 6 * k
-    i2 = i1 + HISTORY
-    i3 = i2 + g * k
-    i4 = i3 + k * m
-    i5 = i4 + n + k + 2
-    f0 = KNOBS
-    f1 = f0 + p
-    f2 = f1 + m
-    f3 = f2 + r
-    f4 = f3 + 2 * e
-    f5 = f4 + 5 * k
-    f6 = f5 + g * k
-    f7 = f6 + 2 * g
-    f8 = f7 + n
-    f9 = f8 + n + m + 2
-    f10 = f9 + n + m + 2
-    return State(
-        part(ints, 0, HEAD),
-        part(ints, HEAD, HEAD),
-        part(ints, i0, k),
-        part(ints, i0 + k, k),
-        part(ints, i0 + 2 * k, k),
-        part(ints, i0 + 3 * k, k),
-        part(ints, i0 + 4 * k, k),
-        part(ints, i0 + 5 * k, k),
-        part(ints, i1, HISTORY),
-        rows(ints, i2, g, k),
-        rows(ints, i3, k, m),
-        part(ints, i4, n),
-        part(ints, i4 + n, k + 2),
-        part(ints, i5, w),
-        rows(ints, i5 + w, sketches, sketching.BOOK),
-        part(floats, 0, f0),
-        part(floats, f0, p),
-        part(floats, f1, m),
-        part(floats, f2, r),
-        part(floats, f3, e),
-        part(floats, f3 + e, e),
-        part(floats, f4, k),
-        part(floats, f4 + k, k),
-        part(floats, f4 + 2 * k, k),
-        part(floats, f4 + 3 * k, k),
-        part(floats, f4 + 4 * k, k),
-        rows(floats, f5, g, k),
-        part(floats, f6, g),
-        part(floats, f6 + g, g),
-        part(floats, f7, n),
-        part(floats, f8, n + m + 2),
-        part(floats, f9, n + m + 2),
-        rows(floats, f10, sketches, ints[BUFFER]),
-        rows(floats, f10 + sketches * ints[BUFFER], sketches, sketching.MARKS),
-        (ints, floats),
-    )
+    return result(ints, floats), codegen
 
 
 @inlined

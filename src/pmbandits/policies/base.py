@@ -68,7 +68,8 @@ class Policy(ABC):
       Rounding moves a law by half a spacing at most, in W1. It is to the nearest point, not up or down by chance, so
       that nothing is drawn and the order of rewards does not matter.
     - ``"sketch"``: a :class:`~pmbandits.estimates.Sketch` of each arm (``"sketch:4096"``: of k = 4096), on any support.
-      Half of ``delta`` goes to its rank error. The order of an arm's rewards can matter, within that error.
+      Half of ``delta`` goes to its rank error, which does not vanish: sets do not become narrower than about 7/k of
+      rank. The order of an arm's rewards can matter, within that error.
 
     ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
 
@@ -220,7 +221,8 @@ class Policy(ABC):
         size[st.SHAPE] = SHAPES[metric.shape]
         size[st.BOUNDED] = int(np.isfinite(support.width))
         size[st.COARSE] = int(coarse)
-        size[st.SKETCH], size[st.BUFFER] = (fineness, buffer) if buffer else (0, 0)
+        if buffer:
+            size[st.SKETCH], size[st.BUFFER], size[st.SKETCHES] = fineness, buffer, n_arms
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
         self._steady = _is_steady(metric)
