@@ -124,8 +124,8 @@ POOL = ("x", "owner")
 IntArray = NDArray[np.int64]
 
 
-SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE, "C": COLUMNS, "S": SKETCHES}
-SIZES["U"] = BUFFER
+SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE}
+SIZES |= {"C": COLUMNS, "S": SKETCHES, "U": BUFFER}
 
 
 def shape_of(text: str, size: Any) -> tuple[Any, ...]:
@@ -240,20 +240,6 @@ def unpack(typingctx, ints, floats):
         return context.make_tuple(builder, result, [*views, pair])
 
     return result(ints, floats), codegen
-
-
-@intrinsic
-def borrowed(typingctx, array):
-    """The same array, without its reference count."""
-    del typingctx
-
-    def codegen(context, builder, signature, args):
-        made = context.make_array(signature.return_type)(context, builder, args[0])
-        made.meminfo = Constant(made.meminfo.type, None)
-        made.parent = Constant(made.parent.type, None)
-        return made._getvalue()
-
-    return array(array), codegen
 
 
 @inlined

@@ -444,7 +444,8 @@ class Policy(ABC):
         clock[st.REWARDS] += extra
         clock[st.ASKED] += theirs["clock"][st.ASKED]
         # The laws may have moved by any amount: whatever is remembered of earlier looks is forgotten.
-        st.forget_values((self._ints, self._floats))
+        for name in ("snap", "held", "safe"):
+            ours[name][:] = 0.0
         self._remember()
         ours["seen"][:], ours["nap"][:], clock[st.LOOK_AT], clock[st.WIDE_AT] = 0, 0, 0, 0
         clock[st.DIRTY] = 1
