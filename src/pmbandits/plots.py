@@ -314,10 +314,17 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
                 bent = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
                 label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
                 middle.step(points, bent, where="post", color=colour, ls=dash, lw=1.8, label=label)
+            if len(advice.mixture) > 1:
+                above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
+                bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.value:.3g}"
+                middle.step(points, bent, where="post", color="0.25", lw=2.4, label=label, zorder=3)
         middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         middle.set_xlabel("reward x")
         middle.set_ylabel("h(share of rewards above x)")
-        middle.legend(fontsize=8.5, handlelength=3.2, loc="best", title="utility: area below", title_fontsize=8.5)
+        low, high = middle.get_ylim()
+        middle.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
+        middle.legend(fontsize=8.5, handlelength=3.2, loc="upper right", title="utility: area below", ncols=2,
+                      title_fontsize=8.5)  # fmt: skip
         middle.set_title(f"what {advice.metric!r} makes of them")
         named = [advice.arms[k].name for k in chosen]
         values = [advice.arms[k].utility for k in chosen]
@@ -334,7 +341,8 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
         right.set_xticks(places, named, rotation=30 if len(named) > 4 else 0)
         right.set_ylabel("utility")
         right.axhline(0.0, color="0.6", lw=0.8)
-        right.set_title(f"utility with {100 * advice.level:g} % intervals: {advice.verdict}")
+        verdict = {"real": "the gain is real", "could be noise": "the gain could be noise", "single arm": "one arm"}
+        right.set_title(f"utility, {100 * advice.level:g} % intervals: {verdict[advice.verdict]}")
     return _write(figure, path)
 
 

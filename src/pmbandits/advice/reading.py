@@ -19,7 +19,7 @@ from pmbandits.advice.summary import HalfArm, distinct
 
 SHOWN = 10  # malformed rows that are shown
 _ROWS = 1 << 18  # rows of a piece
-_BLOCK = 1 << 23  # bytes of a piece of text
+_BLOCK = 1 << 20  # bytes of a piece of text
 _LARGE = 1 << 25  # bytes of a file from which on a progress bar is shown
 _KINDS = {
     ".csv": "csv",
@@ -268,30 +268,39 @@ def _exact(data: Any, name: str) -> Any:
 def _rows(reader: _Reader, arms: Any, rewards: Any, word: str, first: int) -> None:
     """Rows of an in-memory table or of a piece of one; ``first`` is the number of its first row."""
     values, reasons = _convert(rewards)
-    names: list[str] = []
-    seen: dict[str, int] = {}
-    codes = np.empty(len(arms), dtype=np.int64)
-    for k, name in enumerate(arms.tolist()):
-        missing = name is None or name != name
-        label = "" if missing else str(name).strip()
-        if not label:
-            if np.isnan(values[k]) and _is_missing(rewards[k]):
-                reader.empty += 1
-                reasons.pop(k, None)
-            else:
-                reasons[k] = "no arm"
-            values[k] = np.nan
-            codes[k] = -1
-            continue
-        code = seen.setdefault(label, len(names))
-        if code == len(names):
-            names.append(label)
-        codes[k] = code
+    names, codes = _codes(arms)
+    for k in np.flatnonzero(codes < 0).tolist():
+        if _is_missing(rewards[k]):
+            reader.empty += 1
+            reasons.pop(k, None)
+        else:
+            reasons[k] = "no arm"
+        values[k] = np.nan
     reader.rows += len(arms)
     for at, reason in sorted(reasons.items()):
         reader.bad(first + at, f"{word} {first + at}", reason, f"{arms[at]}, {rewards[at]}")
     good = np.isfinite(values)
     reader.codes(codes[good], names, values[good])
+
+
+def _codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of the arms, and each row's place among them; -1 where there is no name."""
+    import pyarrow as pa
+
+    try:
+        coded = pa.array(arms, from_pandas=True).dictionary_encode()
+        found, codes = coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):  # of several types
+        found = list(dict.fromkeys(arms.tolist()))
+        at = {name: k for k, name in enumerate(found)}
+        codes = np.array([at[name] for name in arms.tolist()], dtype=np.int64)
+    names: dict[str, int] = {}
+    place = np.full(len(found) + 1, -1, dtype=np.int64)
+    for k, name in enumerate(found):
+        label = "" if name is None or name != name else str(name).strip()
+        if label:
+            place[k] = names.setdefault(label, len(names))
+    return list(names), place[codes]
 
 
 def _is_missing(value: Any) -> bool:

@@ -9,7 +9,7 @@ one that was chosen after looking. Valid at every sample size, and wide.
 
 *A held-out half.* The mixture is chosen on one random half of each arm's rewards and compared with every single arm
 on the other half, where it has no advantage from having been chosen. The difference is compared with its standard
-error (the delta method, with one made-up reward at each end of the range so that few or rare rewards do not look
+error (the delta method, with one made-up reward at each end of what was seen so that few or rare rewards do not look
 certain). Narrow, and right up to the normal approximation.
 
 *Resampling.* Rewards are drawn again within each arm and the best mixture is found again each time; the basic
@@ -65,7 +65,8 @@ class Laid:
 
     def value(self, metric: Distortion, weights: FloatArray) -> float:
         """U_h of a mixture of the curves themselves."""
-        return self.base * float(metric(1.0)) + float(metric._h(np.minimum(weights @ self.curves, 1.0)) @ self.widths)
+        with np.errstate(all="ignore"):
+            return self.base * float(metric(1.0)) + float(metric._h(_clip(weights @ self.curves)) @ self.widths)
 
     def value_bounds(self, metric: Distortion, weights: FloatArray) -> tuple[float, float]:
         """The least and the most that a mixture is worth if every curve lies in its band."""
@@ -227,6 +228,7 @@ def held_out(
     counts = np.array([n for n, *_ in half], dtype=np.float64)
     smallest = 0.5 / counts.max()
     place = [np.searchsorted(laid.points, x) for _, x, _, _ in half]
+    first, last = min(int(at[0]) for at in place), max(int(at[-1]) for at in place)
     mixed = _reach(metric, laid, weights, smallest)
     total = laid.value(metric, weights)
     slack = lay([(n, x, p) for n, x, p, _ in half], support, np.array([e for *_, e in half]))
@@ -239,7 +241,7 @@ def held_out(
             if not share.any():
                 continue
             size = np.append(p * n, (1.0, 1.0)) / (n + 2.0)  # with one made-up reward at each end
-            score = np.append(share[place[i]], (share[0], share[-1]))
+            score = np.append(share[place[i]], (share[first], share[last]))
             variance += float(size @ (score - size @ score) ** 2) / n
             fewest = min(fewest, n)
         gain = total - laid.value(metric, np.eye(k)[j])

@@ -236,12 +236,12 @@ _PLAIN = frozenset(
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:5] for word in re.findall(r"[a-z]+", text.lower()) if word not in _PLAIN and word != "percent"}
+    return {word[:5] for word in re.findall(r"[a-z]{2,}", text.lower()) if word not in _PLAIN and word != "percent"}
 
 
 def _nearness(said: set[str], statement: str, entry: Preference) -> float:
     """Words shared with the statement count most, then with its keywords; likeness of the letters breaks ties."""
     own, keys = _stems(entry.statement), {word[:5] for word in entry.words}
-    shared = len(said & own) + 0.8 * len((said & keys) - own)
+    shared = len(said & own) * (0.8 + 0.2 / max(len(own), 1)) + 0.9 * len((said & keys) - own)
     alike = difflib.SequenceMatcher(None, statement.lower(), entry.statement.lower()).ratio()
     return shared / max(len(said), 1) + 0.4 * alike
