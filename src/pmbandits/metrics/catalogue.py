@@ -94,6 +94,7 @@ class Preferences(Sequence[Preference]):
 def _catalogue(share: float) -> list[Preference]:
     """The entries, with the share that tails speak about."""
     percent = f"{100 * share:g} %"
+    often = round(max(share, 1.0 - share), 12)  # a level is reached often, or it is none
     return [
         Preference("just the average", Mean(), "the mean reward", ("mean", "expected", "total", "sum", "usual")),
         Preference(
@@ -104,20 +105,20 @@ def _catalogue(share: float) -> list[Preference]:
         ),
         Preference(
             f"go for the best {percent}",
-            CVaR(1.0 - share),
+            CVaR(round(1.0 - share, 12)),
             f"the average of the best {percent} of rewards",
             ("top", "best", "upside", "hits", "discoveries", "peak", "upper", "cvar"),
         ),
         Preference(
             f"good average, with an eye on the best {percent}",
-            0.7 * Mean() + 0.3 * CVaR(1.0 - share),
+            0.7 * Mean() + 0.3 * CVaR(round(1.0 - share, 12)),
             "mostly the mean, partly the top end; distortions add and scale as you like",
             ("balance", "compromise", "both", "average", "top", "blend"),
         ),
         Preference(
-            f"a level reached in {100 * (1 - share):g} % of the cases",
-            VaR(share),
-            f"the {percent} quantile: rewards lie above it in {100 * (1 - share):g} % of the cases",
+            f"a level reached in {100 * often:g} % of the cases",
+            VaR(round(1.0 - often, 12)),
+            f"the {100 - 100 * often:g} % quantile: rewards lie above it in {100 * often:g} % of the cases",
             ("guarantee", "quantile", "service", "level", "threshold", "percentile", "var", "deadline"),
         ),
         Preference(
@@ -142,7 +143,7 @@ def _catalogue(share: float) -> list[Preference]:
             "good average and some variety",
             Quadratic(0.5),
             "the mean plus half a Gini spread",
-            ("variety", "average", "both", "diversified", "premium", "exploration"),
+            ("diversified", "variety", "average", "both", "premium", "exploration"),
         ),
         Preference(
             "fairness or equality",
@@ -222,7 +223,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     entries = _catalogue(share)
     scores = [_nearness(said, statement, entry) for entry in entries]
     best = max(range(len(entries)), key=scores.__getitem__)
-    if scores[best] < 0.5:
+    if scores[best] < _NEAR:
         raise ValueError(
             f"nothing in the catalogue is near {statement!r}; say for instance "
             f"{', '.join(repr(p.statement) for p in entries[:3])}, or look at preferences()."
@@ -230,6 +231,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     return entries[best]
 
 
+_NEAR = 0.5  # one word in common is enough, likeness of the letters alone is not
 _PLAIN = frozenset(
     re.findall(r"\w+", "the a an of in to and or for with my i want like it is what on at be me just some")
 )
@@ -240,8 +242,8 @@ def _stems(text: str) -> set[str]:
 
 
 def _nearness(said: set[str], statement: str, entry: Preference) -> float:
-    """Words shared with the statement count most, then with its keywords; likeness of the letters breaks ties."""
-    own, keys = _stems(entry.statement), {word[:5] for word in entry.words}
-    shared = len(said & own) * (0.8 + 0.2 / max(len(own), 1)) + 0.9 * len((said & keys) - own)
+    """Words shared with the statement or its keywords, the first of them most; likeness of the letters breaks ties."""
+    own, keys = _stems(entry.statement), [word[:5] for word in entry.words]
+    worth = {**dict.fromkeys(keys, 0.9), **dict.fromkeys(own, 0.8 + 0.2 / max(len(own), 1)), keys[0]: 1.0}
     alike = difflib.SequenceMatcher(None, statement.lower(), entry.statement.lower()).ratio()
-    return shared / max(len(said), 1) + 0.4 * alike
+    return sum(worth.get(word, 0.0) for word in said) + 0.4 * alike
