@@ -54,7 +54,7 @@ def _share(make: Arms, metric: str, n: int, times: int) -> float:
 
 
 def false_verdicts() -> Table:
-    times, sizes = (40, (40, 200)) if QUICK else (300, (40, 200, 1000))
+    times, sizes = (40, (40, 200)) if QUICK else (200, (40, 200, 1000))
     table = Table(title=f"Share of {times} data sets in which noise is called a real gain (goal: at most 5 %)")
     for head in ("arms", "metric", *(f"{n} rewards" for n in sizes)):
         table.add_column(head)

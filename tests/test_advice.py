@@ -100,6 +100,27 @@ def test_the_same_seed_gives_the_same_advice() -> None:
     assert one == two
 
 
+def test_rewards_without_limits_have_intervals_only_where_the_metric_has() -> None:
+    data = apart(np.random.default_rng(18), 50)
+    gini = pmb.advise(data, "gini", support=pmb.Real(1.0), bootstrap=0)
+    each = 1.0 - 0.95 ** (1 / 3)
+    radius = (2.5125 + 2.0 * np.sqrt(np.log(1.0 / each))) / np.sqrt(50)  # of the Wasserstein ball; h has slope 1
+    assert gini.interval == pytest.approx((gini.value - radius, gini.value + radius))
+    assert gini.lead_interval == pytest.approx((gini.lead - 2 * radius, gini.lead + 2 * radius))
+    tail = pmb.advise(data, "pht:s=0.5", support=pmb.Real(1.0), bootstrap=0)
+    assert not np.isfinite(tail.interval).any() and any("no valid interval" in note for note in tail.notes)
+    assert json.loads(json.dumps(tail.to_dict(), allow_nan=False))["interval"] == [None, None]
+
+
+def test_many_arms_are_advised_on_like_few() -> None:
+    rng = np.random.default_rng(19)
+    data = {f"a{k}": rng.integers(0, 5, 40).astype(float) for k in range(30)}
+    data |= {"low": rng.normal(-9, 1, 40), "high": rng.normal(9, 1, 40)}
+    advice = pmb.advise(data, "gini", bootstrap=5)
+    assert set(advice.mixture) == {"low", "high"} and advice.verdict == "real"
+    assert "more arms" in str(advice) and any("among the" in note for note in advice.notes)
+
+
 def test_one_arm_and_constant_rewards_are_no_trouble() -> None:
     assert "only one arm" in str(pmb.advise({"a": [1.0, 2.0]}, bootstrap=5))
     flat = pmb.advise({"a": [2.0] * 30, "b": [2.0] * 30}, bootstrap=5)

@@ -144,8 +144,9 @@ def test_line_numbers_stay_right_across_pieces_and_only_the_first_ten_are_shown(
     monkeypatch.setattr(reading, "_BLOCK", 1000)
     bad = set(range(50, 3000, 37))
     text = ["arm,reward"]
-    for line in range(2, 3001):
-        text.append("broken" if line in bad and line % 2 else "a,oops" if line in bad else f"a,{line}")
+    text += [
+        "broken" if line in bad and line % 2 else "a,oops" if line in bad else f"a,{line}" for line in range(2, 3001)
+    ]
     path = tmp_path / "log.csv"
     path.write_text("\n".join(text) + "\n")
     log = read(path)

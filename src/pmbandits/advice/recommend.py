@@ -21,6 +21,7 @@ from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics import metric as named_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
+from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
 if TYPE_CHECKING:
@@ -122,8 +123,11 @@ class Advice:
             text = f"Play {next(iter(self.mixture))} alone: it is worth {self.value:.4g}"
         else:
             text = f"Play {_shares(self.mixture)}: worth {self.value:.4g}"
-        text += f" by {self.metric!r} (between {_both(self.interval)} at {100 * self.level:g} %)."
-        return text
+        text += f" by {self.metric!r}"
+        if not all(map(isfinite, self.interval)):
+            return f"{text}."
+        low, high = self.interval
+        return f"{text} (between {low:.4g} and {high:.4g} at {100 * self.level:g} %)."
 
     @property
     def reason(self) -> str:
@@ -441,9 +445,8 @@ def _advise(
     bandit = Bandit([Atoms(arm.x, arm.p) for arm in arms], names, support=support)
     weights, value = _best(metric, bandit)
     eye = np.eye(len(arms))
-    inside = stats.bands(metric, arms, support, level)
-    singles = np.array([inside.laid.value(metric, row) for row in eye])
-    value = inside.laid.value(metric, weights)
+    inside = stats.Bands(metric, arms, support, level)
+    singles = np.array([metric.value(arm.x, arm.p) for arm in arms])
     is_mixture = int((weights > 0.0).sum()) > 1
     rivals = [j for j in range(len(arms)) if weights[j] < 1.0]
     best_arm = int(np.argmax(singles)) if is_mixture else int(np.argmax(weights))
@@ -451,7 +454,7 @@ def _advise(
     lead_interval = inside.gain(weights, rivals) if rivals else (0.0, 0.0)
     gain = lead if is_mixture else 0.0
     share = 0.5 * (1.0 - level)  # of the error, for each of the two checks
-    least = stats.bands(metric, arms, support, 1.0 - share).gain(weights, rivals)[0] if rivals else 0.0
+    least = stats.Bands(metric, arms, support, 1.0 - share).gain(weights, rivals)[0] if rivals else 0.0
     test = _test(metric, log, support, 1.0 - share, is_mixture)
     drawn = None
     if bootstrap:
@@ -486,7 +489,10 @@ def _advise(
         support=support,
         support_assumed=assumed,
         loss=loss,
-        notes=(*_general_notes(log, support, assumed, loss), *_notes(metric, log, support, drawn)),
+        notes=(
+            *_general_notes(log, support, assumed, loss),
+            *_notes(metric, log, support, isfinite(inside.steepness), drawn),
+        ),
         log=log,
         estimates=_estimates(arms, inside, support),
     )
@@ -506,7 +512,7 @@ def _best(metric: Distortion, bandit: Bandit) -> tuple[FloatArray, float]:
     weights /= weights.sum()
     if best.gain <= _TIE * max(abs(best.value), abs(best.best_arm_value)):
         weights = np.eye(bandit.n_arms)[best.best_arm]
-    return weights, best.value
+    return weights, value_of_mixture(metric, list(bandit.laws), weights)
 
 
 def _test(metric: Distortion, log: Log, support: Support, confidence: float, mixture: bool) -> HeldOut | None:
@@ -543,7 +549,7 @@ def _factor(
     low, high = 1.0, 2.0
 
     def settled(times: float) -> bool:
-        return stats.bands(metric, arms, support, 1.0 - share, times).gain(weights, rivals)[0] > 0.0
+        return stats.Bands(metric, arms, support, 1.0 - share, times).gain(weights, rivals)[0] > 0.0
 
     while not found and high < _FURTHEST and not settled(high):
         low, high = high, 4.0 * high
@@ -583,10 +589,10 @@ def _general_notes(log: Log, support: Support, assumed: bool, loss: bool) -> tup
     return tuple(notes)
 
 
-def _notes(metric: Distortion, log: Log, support: Support, drawn: stats.Resampled | None) -> list[str]:
+def _notes(metric: Distortion, log: Log, support: Support, bounded: bool, drawn: stats.Resampled | None) -> list[str]:
     notes = []
-    if isinstance(support, Real) and isinstance(metric._modulus(), str):
-        notes.append(f"{metric!r} has no bounds for rewards without limits; declare a range for valid intervals.")
+    if isinstance(support, Real) and not bounded:
+        notes.append(f"{metric!r} has no valid interval for rewards without limits: declare a range, Interval(lo, hi).")
     if metric.shape in ("convex", "linear") and len(log.arms) > 1:
         notes.append(f"h is {metric.shape}: for this preference no mixture can be better than the best single arm.")
     if metric.jumps:
@@ -602,7 +608,8 @@ def _estimates(arms: Sequence[ArmLog], inside: stats.Bands, support: Support) ->
     out = []
     for k, arm in enumerate(arms):
         if isinstance(support, Binary):
-            low, high = float(inside.laid.low[k, 0]), float(inside.laid.high[k, 0])
+            laid, _ = inside.laid(np.eye(len(arms))[k])
+            low, high = float(laid.low[0, 0]), float(laid.high[0, 0])
             out.append(ArmEstimate(arm.name, arm.n, arm.x, arm.p, max(high - low, 0.0), "interval", low, high))
         else:
             kind = "ball" if isinstance(support, Real) else "band"
@@ -667,10 +674,6 @@ def _counts(more: dict[str, int]) -> str:
         return f"{count:,} more rewards of {'each of ' if len(names) > 1 else ''}{listed}"
     parts = [f"{count:,} of {name}" for name, count in list(more.items())[:4]]
     return f"{', '.join(parts)}{' …' if len(more) > 4 else ''} more rewards"
-
-
-def _both(interval: tuple[float, float]) -> str:
-    return f"{interval[0]:.4g} and {interval[1]:.4g}" if all(map(isfinite, interval)) else "no bounds"
 
 
 def _span(interval: tuple[float, float]) -> str:

@@ -10,7 +10,8 @@ one that was chosen after looking. Valid at every sample size, and wide.
 *A held-out half.* The mixture is chosen on one random half of each arm's rewards and compared with every single arm
 on the other half, where it has no advantage from having been chosen. The difference is compared with its standard
 error (the delta method, with one made-up reward at each end of what was seen so that few or rare rewards do not look
-certain). Narrow, and right up to the normal approximation.
+certain; where a curve lies near a corner of h, what the corner may add). Narrow, and right up to the normal
+approximation.
 
 *Resampling.* Rewards are drawn again within each arm and the best mixture is found again each time; the basic
 interval [2V − q₁, 2V − q₀] takes out the optimism of having picked the best in hindsight, once.
@@ -33,10 +34,12 @@ from pmbandits.best import _starts, _values
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
-from pmbandits.supports import Binary, Real, Support
+from pmbandits.supports import Binary, Interval, Real, Support
 
 _PARTS = 16  # pieces of an arm's band in which the difference to a mixture is bounded
+_SWAY = 2.5  # standard errors that a curve may be off, where h has corners
 _FEWEST = 10  # rewards of an arm in each half, below which nothing is concluded from the halves
+_CONTENDERS = 16  # arms that are resampled, where there are more
 _RESAMPLED = 1_024  # points of an arm that are resampled
 
 
@@ -139,51 +142,68 @@ def radii(arms: Sequence[ArmLog], support: Support, level: float) -> FloatArray:
     return np.asarray(np.sqrt(np.log(2.0 / each) / (2.0 * n)) + error)
 
 
-@dataclass(frozen=True)
 class Bands:
-    """Valid bounds, for every mixture at once, of utilities and of differences to a single arm."""
+    """Valid bounds, for every mixture at once, of utilities and of differences to a single arm.
 
-    metric: Distortion
-    laid: Laid
-    radii: FloatArray
-    steepness: float | None  # for rewards without bounds: how far U_h moves with the Wasserstein distance
+    Only the arms that a mixture uses are laid side by side; an arm that it does not use is bounded apart.
+
+    Parameters
+    ----------
+    shrink : look ahead to that many times as many rewards.
+    """
+
+    def __init__(
+        self, metric: Distortion, arms: Sequence[ArmLog], support: Support, level: float, shrink: float = 1.0
+    ) -> None:
+        self.metric, self.support = metric, support
+        size = radii(arms, support, level)
+        self.binary = isinstance(support, Binary)
+        self.radii = size if self.binary else size / np.sqrt(shrink)
+        self.arms = [(round(arm.n * shrink), arm.x, arm.p) for arm in arms]
+        self.steepness = 0.0  # for rewards without bounds: how far U_h moves with the Wasserstein distance
+        if isinstance(support, Real):
+            try:
+                self.steepness = metric.holder(support).constant
+            except ValueError:
+                self.steepness = np.inf
+        self._laid: dict[tuple[int, ...], Laid] = {}
+
+    def laid(self, weights: FloatArray) -> tuple[Laid, FloatArray]:
+        """The arms that a mixture uses, side by side, and their shares."""
+        used = np.flatnonzero(weights > 0.0)
+        key = tuple(used.tolist())
+        if key not in self._laid:
+            if len(key) > 1:
+                self._laid = {}  # one mixture at a time is looked at
+            found = lay([self.arms[k] for k in key], self.support, self.radii[used])
+            if len(key) == 1:
+                return found, weights[used]
+            self._laid[key] = found
+        return self._laid[key], weights[used]
 
     def value(self, weights: FloatArray) -> tuple[float, float]:
         """Least and most utility of a mixture."""
-        if self.steepness is None:
-            return self.laid.value_bounds(self.metric, weights)
-        middle, away = self.laid.value(self.metric, weights), self.steepness * float(weights @ self.radii)
+        laid, shares = self.laid(weights)
+        if not isinstance(self.support, Real):
+            return laid.value_bounds(self.metric, shares)
+        middle, away = laid.value(self.metric, shares), self.steepness * float(weights @ self.radii)
         return middle - away, middle + away
 
     def difference(self, weights: FloatArray, arm: int) -> tuple[float, float]:
         """Least and most utility of a mixture minus that of a single arm."""
-        if self.steepness is None:
-            return self.laid.difference_bounds(self.metric, weights, arm)
-        alone = np.eye(weights.size)[arm]
-        middle = self.laid.value(self.metric, weights) - self.laid.value(self.metric, alone)
-        away = self.steepness * float((weights + alone) @ self.radii) if weights[arm] < 1.0 else 0.0
-        return middle - away, middle + away
+        share = float(weights[arm])
+        if share == 1.0:
+            return 0.0, 0.0
+        if share > 0.0 and not isinstance(self.support, Real):
+            laid, shares = self.laid(weights)
+            return laid.difference_bounds(self.metric, shares, int(np.count_nonzero(weights[:arm] > 0.0)))
+        (low, high), (least, most) = self.value(weights), self.value(np.eye(weights.size)[arm])
+        return low - most, high - least
 
     def gain(self, weights: FloatArray, rivals: Sequence[int]) -> tuple[float, float]:
         """Least and most utility of a mixture minus that of the best of some single arms."""
         both = [self.difference(weights, j) for j in rivals]
         return min(low for low, _ in both), min(high for _, high in both)
-
-
-def bands(metric: Distortion, arms: Sequence[ArmLog], support: Support, level: float, shrink: float = 1.0) -> Bands:
-    """The bands of all arms; ``shrink`` looks ahead to that many times as many rewards."""
-    size = radii(arms, support, level)
-    plain = [(arm.n, arm.x, arm.p) for arm in arms]
-    if isinstance(support, Real):
-        try:
-            steepness = metric.holder(support).constant
-        except ValueError:
-            steepness = np.inf
-        return Bands(metric, lay(plain, support, None), size / np.sqrt(shrink), steepness)
-    if isinstance(support, Binary):
-        more = [(round(n * shrink), x, p) for n, x, p in plain]
-        return Bands(metric, lay(more, support, size), size, None)
-    return Bands(metric, lay(plain, support, size / np.sqrt(shrink)), size, None)
 
 
 @dataclass(frozen=True)
@@ -218,40 +238,93 @@ def held_out(
     The mixture beats all single arms only if it beats each of them, so each comparison may use the whole error
     probability. ``None`` where h has jumps (a standard error says little there) or an arm has too few rewards.
     """
-    k = weights.size
     if metric.jumps or min(n for n, *_ in half) < _FEWEST:
         return None
-    rivals = [j for j in range(k) if weights[j] < 1.0]
+    rivals = [j for j in range(weights.size) if weights[j] < 1.0]
     if not rivals:
         return None
-    laid = lay([(n, x, p) for n, x, p, _ in half], support, None)
-    counts = np.array([n for n, *_ in half], dtype=np.float64)
-    smallest = 0.5 / counts.max()
-    place = [np.searchsorted(laid.points, x) for _, x, _, _ in half]
-    first, last = min(int(at[0]) for at in place), max(int(at[-1]) for at in place)
-    mixed = _reach(metric, laid, weights, smallest)
-    total = laid.value(metric, weights)
-    slack = lay([(n, x, p) for n, x, p, _ in half], support, np.array([e for *_, e in half]))
+    used: list[int] = np.flatnonzero(weights > 0.0).tolist()
+    shares = weights[used]
+    ends = min(float(x[0]) for _, x, _, _ in half), max(float(x[-1]) for _, x, _, _ in half)
+    mixed = _Scores(metric, [half[i] for i in used], shares, support, ends)
     found = []
     for j in rivals:
-        alone = _reach(metric, laid, np.eye(k)[j], smallest)
-        variance, fewest = 0.0, np.inf
-        for i, (n, _, p, _) in enumerate(half):
-            share = weights[i] * mixed - (alone if i == j else 0.0)
-            if not share.any():
-                continue
-            size = np.append(p * n, (1.0, 1.0)) / (n + 2.0)  # with one made-up reward at each end
-            score = np.append(share[place[i]], (share[first], share[last]))
-            variance += float(size @ (score - size @ score) ** 2) / n
-            fewest = min(fewest, n)
-        gain = total - laid.value(metric, np.eye(k)[j])
+        if weights[j] > 0.0:  # the same rewards on both sides
+            at = int(np.count_nonzero(weights[:j] > 0.0))
+            gain, variance = mixed.value - mixed.alone(at), mixed.variance(at)
+            slack = gain - mixed.slack.difference_bounds(metric, shares, at)[0] if mixed.summarised else 0.0
+            slack += mixed.corners() + mixed.corners(at)
+            fewest = min(half[i][0] for i in used)
+        else:
+            other = _Scores(metric, [half[j]], np.ones(1), support, ends)
+            gain, variance = mixed.value - other.value, mixed.variance() + other.variance()
+            slack = mixed.value - mixed.slack.value_bounds(metric, shares)[0]
+            slack += other.slack.value_bounds(metric, np.ones(1))[1] - other.value
+            slack += mixed.corners() + other.corners()
+            fewest = min(half[j][0], *(half[i][0] for i in used))
         error = float(np.sqrt(variance))
-        least = gain - float(stdtrit(fewest - 1.0, confidence)) * error
-        if any(e > 0.0 for *_, e in half) and not isinstance(support, Binary):
-            least -= max(gain - slack.difference_bounds(metric, weights, j)[0], 0.0)
+        least = gain - float(stdtrit(fewest - 1.0, confidence)) * error - max(slack, 0.0)
         found.append((least, gain, error, j))
     least, _, error, rival = min(found)
     return HeldOut(weights, min(gain for _, gain, _, _ in found), error, least, rival)
+
+
+class _Scores:
+    """A mixture of some arms: its utility, and to first order what one more reward of an arm does to it."""
+
+    def __init__(
+        self,
+        metric: Distortion,
+        half: Sequence[tuple[int, FloatArray, FloatArray, float]],
+        shares: FloatArray,
+        support: Support,
+        ends: tuple[float, float],
+    ) -> None:
+        self.metric, self.half, self.shares = metric, half, shares
+        plain = [(n, x, p) for n, x, p, _ in half]
+        if isinstance(support, Real) and ends[0] < ends[1]:
+            support = Interval(*ends)
+        self.laid = lay(plain, support, None)
+        errors = np.array([e for *_, e in half])
+        bounded = not isinstance(support, (Binary, Real))
+        self.summarised = bounded and bool(errors.any())
+        self.slack = lay(plain, support, errors) if self.summarised else self.laid
+        self.smallest = 0.5 / max(n for n, *_ in half)
+        self.value = self.laid.value(metric, shares)
+        self.reach = _reach(metric, self.laid, shares, self.smallest)
+        self.ends = np.asarray(ends)  # where the made-up rewards are: the ends of what was seen
+
+    def alone(self, at: int) -> float:
+        """The utility of one of the arms."""
+        return self.laid.value(self.metric, np.eye(self.shares.size)[at])
+
+    def corners(self, at: int | None = None) -> float:
+        """What corners of h may add to the error of the mixture or of one of its arms.
+
+        To first order h is a line; where a curve may lie on the other side of a corner it leaves the line by the
+        change of slope times how far it may reach beyond. Next to nothing, unless a curve stays near a corner.
+        """
+        shares = self.shares if at is None else np.eye(self.shares.size)[at]
+        curve, counts = shares @ self.laid.curves, np.array([[n] for n, *_ in self.half], dtype=np.float64)
+        sway = self.laid.curves * (1.0 - self.laid.curves) / counts
+        away = _SWAY * np.sqrt(np.maximum(shares**2 @ sway, 0.0))
+        return sum(
+            abs(jump) * float(self.laid.widths @ np.maximum(away - np.abs(curve - u), 0.0))
+            for u, jump in self.metric.kinks
+        )
+
+    def variance(self, minus: int | None = None) -> float:
+        """Of the mixture's utility, or of its difference to one of its arms."""
+        total = 0.0
+        for i, (n, x, p, _) in enumerate(self.half):
+            score = self.shares[i] * self.reach
+            if i == minus:
+                score = score - _reach(self.metric, self.laid, np.eye(self.shares.size)[i], self.smallest)
+            size = np.append(p * n, (1.0, 1.0)) / (n + 2.0)
+            points = self.laid.points
+            seen = np.append(score[np.searchsorted(points, x)], np.interp(self.ends, points, score))
+            total += float(size @ (seen - size @ seen) ** 2) / n
+        return total
 
 
 def _reach(metric: Distortion, laid: Laid, weights: FloatArray, smallest: float) -> FloatArray:
@@ -292,6 +365,12 @@ def resample(
     metric: Distortion, arms: Sequence[ArmLog], weights: FloatArray, times: int, rng: np.random.Generator
 ) -> Resampled:
     """Draw rewards again within each arm; find the best mixture again each time."""
+    among = ""
+    if len(arms) > _CONTENDERS:
+        alone = np.array([metric.value(arm.x, arm.p) for arm in arms])
+        ahead = np.union1d(np.flatnonzero(weights > 0.0), np.argsort(-alone, kind="stable")[:_CONTENDERS]).tolist()
+        among = f", among the {len(ahead)} arms that are played or best alone"
+        arms, weights = [arms[i] for i in ahead], weights[ahead]
     k = len(arms)
     laws = []
     for arm in arms:
@@ -301,7 +380,7 @@ def resample(
     drawn = [rng.multinomial(n, law.p, size=times) / n for n, law in zip(counts, laws, strict=True)]
     points = np.unique(np.concatenate([law.x for law in laws]))
     if points.size <= 2:
-        return _resample_two_points(metric, laws, drawn, points)
+        return _resample_two_points(metric, laws, drawn, points, among)
     eye = np.eye(k)
     laid = AtomPool(laws)
     singles = np.array([laid.value(metric, row) for row in eye])
@@ -329,11 +408,11 @@ def resample(
             top = max(top, again.value(metric, found))
         best[b] = top - first
         gain[b] = (top - float(values[:k].max())) - (first - float(singles.max()))
-    return Resampled(best, gain, how)
+    return Resampled(best, gain, how + among)
 
 
 def _resample_two_points(
-    metric: Distortion, laws: Sequence[Atoms], drawn: Sequence[FloatArray], points: FloatArray
+    metric: Distortion, laws: Sequence[Atoms], drawn: Sequence[FloatArray], points: FloatArray, among: str
 ) -> Resampled:
     """Two rewards only: V = low·h(1) + (high − low)·h(share of the high one), and mixtures reach all between."""
     top = points[-1]
@@ -348,4 +427,4 @@ def _resample_two_points(
         return best, best - alone
 
     (best, gain), (best_now, gain_now) = both(share), both(now)
-    return Resampled(best - best_now, gain - gain_now, "the best mixture, found again each time")
+    return Resampled(best - best_now, gain - gain_now, f"the best mixture, found again each time{among}")
