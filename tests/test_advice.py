@@ -196,7 +196,7 @@ def test_the_valid_interval_covers_the_truth_as_often_as_it_says() -> None:
     rng = np.random.default_rng(9)
     bandit = pmb.Bandit([st.uniform(0, 1), st.beta(2, 5)], names=["a", "b"])
     metric = pmb.GiniDeviation()
-    covered, times = 0, 60
+    covered, times = 0, 40
     for _ in range(times):
         data = {"a": rng.uniform(0, 1, 80), "b": rng.beta(2, 5, 80)}
         advice = pmb.advise(data, metric, support=pmb.Interval(0, 1), bootstrap=0)
@@ -212,17 +212,17 @@ def test_resampling_agrees_with_a_plain_bootstrap_that_searches_a_grid() -> None
     rng = np.random.default_rng(10)
     data = {"a": rng.exponential(1, 60), "b": rng.normal(3, 1, 60)}
     metric = pmb.GiniDeviation()
-    advice = pmb.advise(data, metric, bootstrap=400)
-    grid = np.linspace(0, 1, 41)
+    advice = pmb.advise(data, metric, bootstrap=300)
+    grid = np.linspace(0, 1, 26)
 
     def best(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
         x = np.concatenate((a, b))
         return max(metric.value(x, np.repeat([s / a.size, (1 - s) / b.size], [a.size, b.size])) for s in grid)
 
-    plain = np.array([best(rng.choice(data["a"], 60), rng.choice(data["b"], 60)) for _ in range(150)])
+    plain = np.array([best(rng.choice(data["a"], 60), rng.choice(data["b"], 60)) for _ in range(100)])
     middle = best(data["a"], data["b"])
     low, high = 2 * middle - np.quantile(plain, [0.975, 0.025])
-    assert advice.optimism == pytest.approx(plain.mean() - middle, abs=4 * plain.std() / np.sqrt(150))
+    assert advice.optimism == pytest.approx(plain.mean() - middle, abs=4 * plain.std() / np.sqrt(100))
     assert advice.bootstrap_interval == pytest.approx((low, high), abs=1.0 * plain.std())
 
 
@@ -276,7 +276,7 @@ NULLS: dict[str, tuple[str, Callable[[Rng], list[NDArray[np.float64]]]]] = {
 def test_noise_is_called_a_real_gain_in_at_most_one_of_twenty_cases(case: str) -> None:
     metric, make = NULLS[case]
     rng = np.random.default_rng(13)
-    times = 60
+    times = 40
     wrong = 0
     for _ in range(times):
         data = {str(k): x for k, x in enumerate(make(rng))}
