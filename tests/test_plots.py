@@ -178,7 +178,7 @@ def test_the_life_of_a_run_is_one_trial_with_its_phases() -> None:
     assert "Uniform" in texts(pmb.plot_life(run, "Uniform"))
     with pytest.raises(ValueError, match="no trial 7"):
         pmb.plot_life(run, trial=7)
-    with pytest.raises(ValueError, match="Did you mean 'CIRT'"):
+    with pytest.raises(ValueError, match="Known: CIRT, Uniform"):
         pmb.plot_life(run, "CIRTT")
 
 

@@ -102,7 +102,7 @@ def plot_distortion(
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pmbandits as pmb
     >>> ax = pmb.plot_distortion(pmb.CVaR(0.9), pmb.Mean())
-    >>> [line.get_label() for line in ax.lines]
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['CVaR(c=0.9)', 'Mean()']
     """
     import matplotlib.pyplot as plt
