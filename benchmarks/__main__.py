@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import arms, foundation, memory, policies, regret, simulation, walls
+from benchmarks import advice, arms, foundation, memory, policies, regret, simulation, walls
 
 ROOMS = {
     "foundation": foundation.tables,
@@ -16,6 +16,7 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "memory": memory.tables,
+    "advice": advice.tables,
 }
 
 
