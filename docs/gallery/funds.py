@@ -32,10 +32,10 @@ for name, weights in zip(funds.names, np.eye(5), strict=True):
 # %%
 # Five ways to look for it, on the same draws. Thompson-type policies are the ones to take for a convex preference;
 # `Track` explores more, as it must where a mixture could be best.
-T = 1500
+T = 1000
 run = pmb.simulate(
     funds, safety, [pmb.BCVTS(), pmb.RhoNPTS(), pmb.CVaRUCB(horizon=T), pmb.Track(), pmb.Uniform()],
-    horizon=T, trials=10, seed=0)
+    horizon=T, trials=4, seed=0)
 for row in run.summary().rows:
     print(f"{row['policy']:8} regret {row['regret']:.3f} ± {row['standard_error']:.3f}   "
           f"months in bonds {100 * row['pulls'][0]:.0f} %")
