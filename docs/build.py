@@ -95,7 +95,9 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
     for number, (language, code) in enumerate(examples(path), 1):
         start = time.perf_counter()
         try:
-            text = _python(code, namespace, f"{name_of(path)}, block {number}") if language == "python" else _shell(code)
+            text = (
+                _python(code, namespace, f"{name_of(path)}, block {number}") if language == "python" else _shell(code)
+            )
         except BaseException as error:
             where = "".join(traceback.format_exception(error, limit=-3))
             raise SystemExit(f"{path.relative_to(ROOT)}: block {number} failed\n\n{code}\n{where}") from None
@@ -216,8 +218,7 @@ def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
         if result["text"].strip():
             fence = "`" * 4
             parts.append(f"{fence}{{code-block}} text\n:class: output\n\n{result['text'].rstrip()}\n{fence}")
-        for file in result["figures"]:
-            parts.append(f"![what the code above draws]({up}_pictures/{file})")
+        parts += [f"![what the code above draws]({up}_pictures/{file})" for file in result["figures"]]
         return "\n\n".join(parts)
 
     return BLOCK.sub(add, markdown(path))

@@ -8,7 +8,6 @@ ordinary A/B bandit moves all traffic to B. A preference that also looks at the 
 # Profit per order in euros. B's average is higher by about one euro; its worst cases are far worse.
 import matplotlib.pyplot as plt
 import numpy as np
-import scipy.stats as st
 
 import pmbandits as pmb
 
@@ -38,9 +37,9 @@ for _t in range(4000):
 
 # %%
 # What was learned about the variants, and where the traffic went.
-for estimate in careful.estimates:
-    print(f"variant {estimate.name}: {estimate.n:5} orders, preference {pref.value(estimate.x, weights=estimate.p):6.2f}, "
-          f"average {pmb.Mean().value(estimate.x, weights=estimate.p):6.2f}")
+for seen in careful.estimates:
+    both = [metric.value(seen.x, weights=seen.p) for metric in (pref, pmb.Mean())]
+    print(f"variant {seen.name}: {seen.n:5} orders, preference {both[0]:6.2f}, average {both[1]:6.2f}")
 print(careful.explain())
 
 # %%
@@ -48,4 +47,4 @@ figure, ax = plt.subplots()
 for name, path in shares.items():
     ax.plot(100 * np.array(path), label=name)
 ax.set(xlabel="orders", ylabel="traffic to B so far (%)", ylim=(0, 100))
-ax.legend();
+ax.legend()

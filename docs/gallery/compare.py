@@ -9,10 +9,19 @@ import pmbandits as pmb
 bandit = pmb.Bandit.bernoulli([0.2, 0.7], names=["A", "B"])
 T = 20_000
 run = pmb.simulate(
-    bandit, pmb.WangRightTail(),
-    {"Track": pmb.Track(), "CIRT": pmb.CIRT(), "PM-UCB-M": pmb.PMUCB(horizon=T, epsilon=1 / 16),
-     "PM-ETC-M": pmb.PMETC(horizon=T), "equal shares": pmb.Uniform()},
-    horizon=T, trials=40, seed=1)
+    bandit,
+    pmb.WangRightTail(),
+    {
+        "Track": pmb.Track(),
+        "CIRT": pmb.CIRT(),
+        "PM-UCB-M": pmb.PMUCB(horizon=T, epsilon=1 / 16),
+        "PM-ETC-M": pmb.PMETC(horizon=T),
+        "equal shares": pmb.Uniform(),
+    },
+    horizon=T,
+    trials=40,
+    seed=1,
+)
 run.summary()
 
 # %%
@@ -25,6 +34,7 @@ for other in ("CIRT", "PM-UCB-M", "PM-ETC-M"):
 ax = run.plot()
 
 # %%
-# A run is a table with one row for each policy, trial and checkpoint; it knows what made it, and gives the same rows again.
+# A run is a table with one row for each policy, trial and checkpoint; it knows what made it, and gives the same rows
+# again.
 frame = run.to_frame()
 print(frame[["policy", "trial", "t", "regret"]].tail(3).to_string(index=False))

@@ -1,7 +1,7 @@
 """# Hits: only the top tenth counts
 
-A lab can screen compounds from twelve families. Most tests give nothing; what counts is the average of the best tenth,
-`CVaR(0.9)`. The best plan is a mixture of few families, and it is not the family with the best average.
+A lab can screen compounds from twelve families. Most tests give nothing; what counts is the average of the best
+tenth, `CVaR(0.9)`. The best plan is a mixture of few families, and it is not the family with the best average.
 """
 
 # %%
@@ -36,4 +36,4 @@ for k, row in enumerate(run.summary().rows[:2]):
     ax.bar(place + 0.4 * k - 0.2, 100 * np.array(row["pulls"]), 0.4, label=row["policy"])
 ax.plot(place, 100 * best.weights, "k_", ms=14, mew=2, label="best mixture")
 ax.set(xlabel="family", ylabel="share of the tests (%)", xticks=place)
-ax.legend();
+ax.legend()

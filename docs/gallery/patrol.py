@@ -1,7 +1,7 @@
 """# A patrol that nobody can predict
 
-A guard can walk three routes, and reaches the gate at a different hour on each. Which shares of the routes make the hour of
-arrival hardest to predict? An entropy of the arrival times is the preference; no single route is best for it.
+A guard can walk three routes, and reaches the gate at a different hour on each. Which shares of the routes make the
+hour of arrival hardest to predict? An entropy of the arrival times is the preference; no single route is best for it.
 """
 
 # %%
@@ -31,8 +31,10 @@ for _night in range(1500):
     hours.append(float(routes.sample(route, rng=rng)[0]))
     policy.tell(route, hours[-1])
 print("shares walked:", dict(zip(policy.names, (policy.pulls / policy.t).round(3).tolist(), strict=True)))
-print(f"unpredictability: {surprise.value(hours):.3f} hours; best possible {best.value:.3f}; "
-      f"best single route {best.best_arm_value:.3f}")
+print(
+    f"unpredictability: {surprise.value(hours):.3f} hours; best possible {best.value:.3f}; "
+    f"best single route {best.best_arm_value:.3f}"
+)
 
 # %%
 # What a watcher sees: the hours of arrival, mixed against the best single route.
@@ -42,4 +44,4 @@ bins = np.linspace(0, 12, 49)
 ax.hist(alone, bins, alpha=0.6, label=f"{routes.names[best.best_arm]} alone")
 ax.hist(hours, bins, alpha=0.6, label="the learned mixture")
 ax.set(xlabel="hour of arrival", ylabel="nights")
-ax.legend();
+ax.legend()

@@ -1,11 +1,12 @@
 """# Suppliers: the best average, a fair one, or variety?
 
-Three kitchens deliver school meals, and pupils score each meal from 0 to 10. What is the best way to order? That depends on
-what you value, so we ask the same log three questions.
+Three kitchens deliver school meals, and pupils score each meal from 0 to 10. What is the best way to order? That
+depends on what you value, so we ask the same log three questions.
 """
 
 # %%
-# The log: one list of scores for each kitchen. *Classic* is safe, *Spicy* splits the pupils, *Market* is good but uneven.
+# The log: one list of scores for each kitchen. *Classic* is safe, *Spicy* splits the pupils, *Market* is good but
+# uneven.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -41,7 +42,7 @@ for k, kitchen in enumerate(log.names):
     left += shares
 ax.invert_yaxis()
 ax.set(xlabel="share of the orders (%)", title="what to order depends on what you value")
-ax.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.25));
+ax.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.25))
 
 # %%
 # Is the difference real, or noise of 300 meals each? `advise` puts intervals around all of this.

@@ -1,7 +1,7 @@
 """# What old logs are worth
 
-A shop has 400 logged rewards of each of two campaigns. Should the new policy start from them? We play both ways, with the
-same future, and look at the regret.
+A shop has 400 logged rewards of each of two campaigns. Should the new policy start from them? We play both ways, with
+the same future, and look at the regret.
 """
 
 # %%
@@ -44,4 +44,4 @@ figure, ax = plt.subplots()
 for name, regret in (("cold start", cold), ("400 logged rewards of each", warm)):
     ax.loglog(checkpoints, regret.mean(axis=0), "o-", ms=3, label=name)
 ax.set(xlabel="rounds", ylabel="regret (mean of 6 runs)")
-ax.legend();
+ax.legend()
