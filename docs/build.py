@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+WIDTH = 96  # characters of a line of output
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -88,7 +90,7 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
 
     mpl.rcParams.update(STYLE)
     mpl.rcParams.update({"savefig.dpi": 130, "figure.figsize": (6.4, 3.8)})
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = str(WIDTH)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     shown = []
     stem = name_of(path).replace("/", "-")
@@ -150,8 +152,8 @@ def one_page(path: Path, target: Path) -> None:
 
 
 def library() -> str:
-    """A hash of all that examples depend on."""
-    made = hashlib.sha256(Path(__file__).read_bytes())
+    """A hash of the library, on which all examples depend."""
+    made = hashlib.sha256()
     for path in sorted((ROOT / "src").rglob("*.py")):
         made.update(path.read_bytes())
     return made.hexdigest()
@@ -207,6 +209,15 @@ def run_all(paths: list[Path], kept: Path, jobs: int) -> dict[Path, list[dict[st
 # ---- putting pages together ------------------------------------------------------------------------------
 
 
+def folded(text: str) -> str:
+    """Long sentences in lines that fit the page; tables stay as they are."""
+    lines = []
+    for line in text.rstrip().splitlines():
+        table = re.search(r"[│┃─━]| {3,}\S", line.strip())
+        lines += [line] if table or len(line) <= WIDTH else textwrap.wrap(line, WIDTH, subsequent_indent="    ")
+    return "\n".join(lines)
+
+
 def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
     """A page with its results below its examples."""
     results = iter(shown)
@@ -217,7 +228,7 @@ def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
         parts = [found[0]]
         if result["text"].strip():
             fence = "`" * 4
-            parts.append(f"{fence}{{code-block}} text\n:class: output\n\n{result['text'].rstrip()}\n{fence}")
+            parts.append(f"{fence}{{code-block}} text\n:class: output\n\n{folded(result['text'])}\n{fence}")
         parts += [f"![what the code above draws]({up}_pictures/{file})" for file in result["figures"]]
         return "\n\n".join(parts)
 

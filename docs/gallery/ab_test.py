@@ -39,7 +39,9 @@ for _t in range(4000):
 # What was learned about the variants, and where the traffic went.
 for seen in careful.estimates:
     both = [metric.value(seen.x, weights=seen.p) for metric in (pref, pmb.Mean())]
-    print(f"variant {seen.name}: {seen.n:5} orders, preference {both[0]:6.2f}, average {both[1]:6.2f}")
+    print(
+        f"variant {seen.name}: {seen.n:5} orders, preference {both[0]:6.2f}, average {both[1]:6.2f}"
+    )
 print(careful.explain())
 
 # %%

@@ -13,7 +13,10 @@ import pmbandits as pmb
 
 rng = np.random.default_rng(11)
 families = pmb.Bandit(
-    [st.beta(a, b) for a, b in zip(rng.uniform(0.15, 3.0, 12), rng.uniform(1.5, 6.0, 12), strict=True)],
+    [
+        st.beta(a, b)
+        for a, b in zip(rng.uniform(0.15, 3.0, 12), rng.uniform(1.5, 6.0, 12), strict=True)
+    ],
     names=[f"family {k}" for k in range(12)],
 )
 hits = pmb.CVaR(0.9)
@@ -24,9 +27,13 @@ ax = pmb.plot_mixture(hits, families)
 # %%
 # Learned from scratch, beside the policy that looks for the best average (and finds it).
 T = 5000
-run = pmb.simulate(families, hits, [pmb.Track(), pmb.UCB1(), pmb.Uniform()], horizon=T, trials=3, seed=0)
+run = pmb.simulate(
+    families, hits, [pmb.Track(), pmb.UCB1(), pmb.Uniform()], horizon=T, trials=3, seed=0
+)
 for row in run.summary().rows:
-    print(f"{row['policy']:8} value of the plan {best.value - row['regret']:.3f} of {best.value:.3f}")
+    print(
+        f"{row['policy']:8} value of the plan {best.value - row['regret']:.3f} of {best.value:.3f}"
+    )
 
 # %%
 # Where the tests went.

@@ -21,7 +21,11 @@ months = {
     "tech": st.t(3, loc=1.1, scale=4.0).rvs(120, random_state=rng),
     "gold": rng.normal(0.3, 4.2, 120),
 }
-funds = pmb.Bandit([np.clip(x, -30, 30) for x in months.values()], names=list(months), support=pmb.Interval(-30, 30))
+funds = pmb.Bandit(
+    [np.clip(x, -30, 30) for x in months.values()],
+    names=list(months),
+    support=pmb.Interval(-30, 30),
+)
 safety = pmb.LowerCVaR(0.1)
 for name, weights in zip(funds.names, np.eye(5), strict=True):
     print(

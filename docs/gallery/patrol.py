@@ -13,7 +13,11 @@ import scipy.stats as st
 import pmbandits as pmb
 
 routes = pmb.Bandit(
-    [st.triang(0.5, loc=1.0, scale=2.0), st.triang(0.5, loc=3.0, scale=4.0), st.triang(0.5, loc=8.0, scale=2.0)],
+    [
+        st.triang(0.5, loc=1.0, scale=2.0),
+        st.triang(0.5, loc=3.0, scale=4.0),
+        st.triang(0.5, loc=8.0, scale=2.0),
+    ],
     names=["short", "river", "long"],
 )
 surprise = pmb.TsallisPastEntropy(1.5)
@@ -30,7 +34,10 @@ for _night in range(1500):
     route = policy.ask()
     hours.append(float(routes.sample(route, rng=rng)[0]))
     policy.tell(route, hours[-1])
-print("shares walked:", dict(zip(policy.names, (policy.pulls / policy.t).round(3).tolist(), strict=True)))
+print(
+    "shares walked:",
+    dict(zip(policy.names, (policy.pulls / policy.t).round(3).tolist(), strict=True)),
+)
 print(
     f"unpredictability: {surprise.value(hours):.3f} hours; best possible {best.value:.3f}; "
     f"best single route {best.best_arm_value:.3f}"

@@ -37,7 +37,9 @@ def play(log_size: int, trial: int, rounds: int = 1000) -> list[float]:
 checkpoints = sorted({int(x) for x in np.geomspace(5, 1000, 20)})
 cold = np.array([play(0, trial) for trial in range(6)])
 warm = np.array([play(400, trial) for trial in range(6)])
-print(f"regret after {checkpoints[-1]} rounds: cold {cold[:, -1].mean():.1e}, warm {warm[:, -1].mean():.1e}")
+print(
+    f"regret after {checkpoints[-1]} rounds: cold {cold[:, -1].mean():.1e}, warm {warm[:, -1].mean():.1e}"
+)
 
 # %%
 figure, ax = plt.subplots()
