@@ -34,7 +34,8 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-WIDTH = 96  # characters of a line of output
+WIDTH = 92  # characters of a line of output
+DOTS, SHOWN = 140, 88  # of an inch of a figure: in the file, and on the page
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -86,10 +87,12 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from pmbandits.plots import STYLE
+    from pmbandits.plots import COLOURS, STYLE
 
     mpl.rcParams.update(STYLE)
-    mpl.rcParams.update({"savefig.dpi": 130, "figure.figsize": (6.4, 3.8)})
+    mpl.rcParams.update(
+        {"savefig.dpi": DOTS, "figure.figsize": (6.4, 3.8), "axes.prop_cycle": mpl.cycler(color=COLOURS)}
+    )
     os.environ["COLUMNS"] = str(WIDTH)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     shown = []
@@ -103,12 +106,14 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
         except BaseException as error:
             where = "".join(traceback.format_exception(error, limit=-3))
             raise SystemExit(f"{path.relative_to(ROOT)}: block {number} failed\n\n{code}\n{where}") from None
-        files = []
+        files: list[str] = []
+        widths: list[int] = []
         for figure in map(plt.figure, plt.get_fignums()):
             files.append(f"{stem}-{number}-{len(files)}.png")
             figure.savefig(pictures / files[-1])
+            widths.append(round(SHOWN * _width(pictures / files[-1]) / DOTS))
         plt.close("all")
-        shown.append({"text": text, "figures": files, "seconds": time.perf_counter() - start})
+        shown.append({"text": text, "figures": files, "widths": widths, "seconds": time.perf_counter() - start})
     return shown
 
 
@@ -123,6 +128,11 @@ def _python(code: str, namespace: dict[str, Any], where: str) -> str:
             if value is not None and not type(value).__module__.startswith("matplotlib"):
                 print(value if isinstance(value, str) else repr(value))
     return printed.getvalue()
+
+
+def _width(picture: Path) -> int:
+    """Of a PNG file: the first number of its header."""
+    return int.from_bytes(picture.read_bytes()[16:20])
 
 
 def _shell(code: str) -> str:
@@ -229,7 +239,8 @@ def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
         if result["text"].strip():
             fence = "`" * 4
             parts.append(f"{fence}{{code-block}} text\n:class: output\n\n{folded(result['text'])}\n{fence}")
-        parts += [f"![what the code above draws]({up}_pictures/{file})" for file in result["figures"]]
+        for file, width in zip(result["figures"], result["widths"], strict=True):
+            parts.append(f"![what the code above draws]({up}_pictures/{file}){{width={width}px}}")
         return "\n\n".join(parts)
 
     return BLOCK.sub(add, markdown(path))
