@@ -15,7 +15,7 @@ import pmbandits as pmb
 rng = np.random.default_rng(3)
 scores = {
     "Classic": np.clip(rng.normal(6.0, 0.8, 300), 0, 10).round(),
-    "Spicy": rng.choice([2.0, 3.0, 9.0, 10.0], 300, p=[0.2, 0.2, 0.3, 0.3]),
+    "Spicy": rng.choice([2.0, 3.0, 9.0, 10.0], 300, p=[0.3, 0.2, 0.25, 0.25]),
     "Market": np.clip(rng.normal(6.4, 2.2, 300), 0, 10).round(),
 }
 log = pmb.Bandit.from_samples(scores)
