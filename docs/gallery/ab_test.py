@@ -43,7 +43,7 @@ for seen in careful.estimates:
 print(careful.explain())
 
 # %%
-# With rewards between −60 and 60, UCB1 needs tens of thousands of orders to be sure of one euro; it leans to B meanwhile.
+# With rewards between −60 and 60, UCB1 needs very many orders to be sure of one euro; meanwhile it leans to B.
 figure, ax = plt.subplots()
 for name, path in shares.items():
     ax.plot(100 * np.array(path), label=name)
