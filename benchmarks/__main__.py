@@ -6,13 +6,14 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import foundation, policies, regret, simulation
+from benchmarks import advice, foundation, policies, regret, simulation
 
 ROOMS = {
     "foundation": foundation.tables,
     "policies": policies.tables,
     "simulation": simulation.tables,
     "regret": regret.tables,
+    "advice": advice.tables,
 }
 
 

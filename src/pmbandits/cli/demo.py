@@ -54,12 +54,11 @@ def show(out: Console, path: Path, rounds: int) -> None:
     out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
         "\n[bold]Your own data[/] (a CSV file with the columns arm,reward; first: . .venv/bin/activate):\n"
-        "  pmbandits oracle --metric gini --arms samples:rewards.csv --plot mixture.png\n"
+        "  pmbandits advise rewards.csv --metric gini --out advice.png\n"
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"
-        "  bandit = pmb.Bandit.from_samples({'a': [0, 1, 1], 'b': [2, 0, 5]})\n"
-        "  pmb.oracle(pmb.GiniDeviation(), bandit)\n"
-        "[bold]Other preferences[/]: pmbandits metrics",
+        "  print(pmb.advise({'a': [0, 1, 1], 'b': [2, 0, 5]}, 'gini'))\n"
+        "[bold]Other preferences[/]: pmbandits metrics --by-wish",
         highlight=False,
     )
 

@@ -420,6 +420,9 @@ class Policy(ABC):
 
         save(self, Path(path))
 
+    def _repr_html_(self) -> str:
+        return _html_of(self)
+
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
         if not hasattr(self, "_ints"):
@@ -427,6 +430,26 @@ class Policy(ABC):
             return f"{type(self).__name__}({known}{given}; a recipe)"
         mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
         return f"{type(self).__name__}({self.metric!r}, {given}; t={self.t}, mixture=[{mix}])"
+
+
+def _html_of(policy: Policy) -> str:
+    from pmbandits import _html
+
+    given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
+    title = f"{type(policy).__name__}({given})"
+    if not hasattr(policy, "_ints"):
+        known = repr(policy.metric) if policy.metric is not None else "not given"
+        return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
+    t, pulls, told, mixture = policy.t, policy.pulls, policy._view("told"), policy.mixture
+    shown = np.argsort(-mixture, kind="stable")[:12]
+    rows = [
+        (policy.names[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(t, 1):.1f} %", f"{100 * mixture[i]:.1f} %",
+         f"{told[i]:,}")
+        for i in (np.sort(shown) if policy.n_arms <= 12 else shown)
+    ]  # fmt: skip
+    head = ("arm", "pulls", "played", "wanted", "rewards told")
+    words = [f"{policy.metric!r}, round {t:,}", f"{policy.n_arms - 12} more arms" if policy.n_arms > 12 else ""]
+    return _html.block(title, _html.paragraphs(words), _html.table(head, rows))
 
 
 def schedule_epsilon(
