@@ -7,14 +7,14 @@ names back. They are also what is saved: nothing a policy knows lives anywhere e
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any
 
 import numpy as np
 from llvmlite.ir import Constant
 from numba import types
-from numba.core.cgutils import pack_array
-from numba.extending import intrinsic
+from numba.core.cgutils import create_struct_proxy, pack_array
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
@@ -112,7 +112,6 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("items", "f", "S, U"),
     ("marks", "f", "S, 5"),
 )
-State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
 DERIVED = (
     "radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap",
@@ -164,9 +163,9 @@ def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 # Naming the parts of the state by slices would check bounds and count references up and down in every round, which
-# costs more than the round, and typing them would cost half a second in every kernel that is compiled. So one
-# intrinsic makes all views at once. The caller holds the two arrays as long as a kernel runs, and no kernel hands a
-# part out.
+# costs more than the round; naming all of them at once would cost seconds to compile in every kernel. So ``s`` is a
+# type of its own: the two arrays and the sizes, and ``s.pulls`` makes that view where it stands. The caller holds the
+# arrays as long as a kernel runs, and no kernel hands a part out.
 
 
 @intrinsic
@@ -183,63 +182,123 @@ def borrowed(typingctx, array):
     return array(array), codegen
 
 
-class _Number:
-    """A number that compiled code will know, with the arithmetic that shapes need."""
+class _Size:
+    """A length in terms of the sizes: 16 + 6·K + G·K is {"": 16, "K": 6, "GK": 1}."""
 
-    def __init__(self, builder: Any, value: Any) -> None:
-        self.builder, self.value = builder, value
+    def __init__(self, terms: dict[str, int]) -> None:
+        self.terms = terms
 
-    def _other(self, other: Any) -> Any:
-        return other.value if isinstance(other, _Number) else Constant(self.value.type, other)
+    def __add__(self, other: _Size | int) -> _Size:
+        out, more = dict(self.terms), other.terms if isinstance(other, _Size) else {"": other}
+        for key, count in more.items():
+            out[key] = out.get(key, 0) + count
+        return _Size(out)
 
-    def __add__(self, other: Any) -> _Number:
-        return _Number(self.builder, self.builder.add(self.value, self._other(other)))
-
-    def __mul__(self, other: Any) -> _Number:
-        return _Number(self.builder, self.builder.mul(self.value, self._other(other)))
+    def __mul__(self, other: _Size | int) -> _Size:
+        more, out = other.terms if isinstance(other, _Size) else {"": other}, _Size({})
+        for one, a in self.terms.items():
+            for two, b in more.items():
+                out = out + _Size({"".join(sorted(one + two)): a * b})
+        return out
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-@intrinsic
-def unpack(typingctx, ints, floats):
-    """The parts of the state, by name, without a share in the reference counts of the two arrays."""
-    del typingctx
-    dtypes = {"i": types.int64, "f": types.float64}
-    made = [types.Array(dtypes[kind], 2 if "," in text else 1, "C") for _, kind, text in FIELDS]
-    result = types.NamedTuple([*made, types.Tuple((ints, floats))], State)
+def _layout() -> dict[str, tuple[str, _Size, list[_Size]]]:
+    """Of every field: whether ints or floats, where it begins, and its shape."""
+    letters = {place: letter for letter, place in SIZES.items()}
+    out, at = {}, {"i": _Size({"": 0}), "f": _Size({"": 0})}
+    for name, kind, text in FIELDS:
+        shape = [_Size({"": 0}) + n for n in shape_of(text, lambda place: _Size({letters[place]: 1}))]
+        out[name] = (kind, at[kind], shape)
+        at[kind] = at[kind] + (shape[0] if len(shape) == 1 else shape[0] * shape[1])
+    return out
+
+
+LAYOUT = _layout()
+_ARRAYS = {"i": types.Array(types.int64, 1, "C"), "f": types.Array(types.float64, 1, "C")}
+
+
+class _StateType(types.Type):
+    """What ``s`` is to numba: the two arrays and the sizes; a part is made when it is named."""
+
+    def __init__(self) -> None:
+        super().__init__(name="pmbandits.State")
+
+
+_STATE = _StateType()
+
+
+@register_model(_StateType)
+class _StateModel(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [*_ARRAYS.items(), *((letter, types.intp) for letter in SIZES)]
+        super().__init__(manager, kind, members)
+
+
+@infer_getattr
+class _StateAttributes(AttributeTemplate):
+    key = _StateType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:
+        del kind
+        if name == "whole":
+            return types.Tuple((_ARRAYS["i"], _ARRAYS["f"]))
+        if name in LAYOUT:
+            which, _, shape = LAYOUT[name]
+            return types.Array(_ARRAYS[which].dtype, len(shape), "C")
+        return None
+
+
+@lower_getattr_generic(_StateType)
+def _part(context, builder, kind, value, name):
+    """A part by its name: a view without a share in any reference count."""
+    s = create_struct_proxy(kind)(context, builder, value)
+    if name == "whole":
+        return context.make_tuple(builder, types.Tuple((_ARRAYS["i"], _ARRAYS["f"])), [s.i, s.f])
+    which, start, shape = LAYOUT[name]
+
+    def number(size):
+        total = context.get_constant(types.intp, size.terms.get("", 0))
+        for letters, count in size.terms.items():
+            if letters:
+                term = context.get_constant(types.intp, count)
+                for letter in letters:
+                    term = builder.mul(term, getattr(s, letter))
+                total = builder.add(total, term)
+        return total
+
+    lengths, word = [number(n) for n in shape], context.get_constant(types.intp, 8)
+    view = context.make_array(types.Array(_ARRAYS[which].dtype, len(shape), "C"))(context, builder)
+    source = context.make_array(_ARRAYS[which])(context, builder, getattr(s, which))
+    strides = [word] if len(shape) == 1 else [builder.mul(lengths[1], word), word]
+    populate_array(
+        view, builder.gep(source.data, [number(start)]), pack_array(builder, lengths), pack_array(builder, strides),
+        word, None,
+    )  # fmt: skip
+    return view._getvalue()
+
+
+def _unpack(typingctx, ints, floats):
+    """The state with its parts by name, without a share in the reference counts of the two arrays."""
+    del typingctx, ints, floats
 
     def codegen(context, builder, signature, args):
-        given = list(zip("if", signature.args, args, strict=True))
-        sources = {kind: context.make_array(t)(context, builder, v) for kind, t, v in given}
-        word = context.get_constant(types.intp, 8)
+        del signature
+        s = create_struct_proxy(_STATE)(context, builder)
+        for kind, array in zip("if", args, strict=True):
+            view = context.make_array(_ARRAYS[kind])(context, builder, array)
+            view.meminfo, view.parent = Constant(view.meminfo.type, None), Constant(view.parent.type, None)
+            setattr(s, kind, view._getvalue())
+        data = context.make_array(_ARRAYS["i"])(context, builder, args[0]).data
+        for letter, place in SIZES.items():
+            setattr(s, letter, builder.load(builder.gep(data, [context.get_constant(types.intp, place)])))
+        return s._getvalue()
 
-        def number(place):
-            spot = builder.gep(sources["i"].data, [context.get_constant(types.intp, place)])
-            return _Number(builder, builder.load(spot))
+    return _STATE(_ARRAYS["i"], _ARRAYS["f"]), codegen
 
-        sizes = {place: number(place) for place in SIZES.values()}
-        at = {kind: _Number(builder, context.get_constant(types.intp, 0)) for kind in "if"}
-        views = []
-        for kind_of, (_, kind, text) in zip(made, FIELDS, strict=True):
-            shape = [n if isinstance(n, _Number) else _Number(builder, context.get_constant(types.intp, n))
-                     for n in shape_of(text, sizes.__getitem__)]  # fmt: skip
-            count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
-            strides = [word] if len(shape) == 1 else [builder.mul(shape[1].value, word), word]
-            view = context.make_array(kind_of)(context, builder)
-            populate_array(
-                view, builder.gep(sources[kind].data, [at[kind].value]),
-                pack_array(builder, [n.value for n in shape]), pack_array(builder, strides), word, None,
-            )  # fmt: skip
-            view.nitems = count.value
-            views.append(view._getvalue())
-            at[kind] = at[kind] + count
-        for _, t, v in given:
-            context.nrt.incref(builder, t, v)
-        pair = context.make_tuple(builder, result.types[-1], list(args))
-        return context.make_tuple(builder, result, [*views, pair])
 
-    return result(ints, floats), codegen
+unpack: Any = intrinsic(_unpack)
 
 
 @inlined

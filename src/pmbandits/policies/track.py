@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
@@ -114,6 +115,7 @@ class Track(Policy):
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        chosen: ConfidenceSet | None
         knobs = {XI: self.options["exploration"], SHARE: self.options["tolerance"]}
         try:
             pair = metric.holder(support)
