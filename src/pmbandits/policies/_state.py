@@ -240,7 +240,7 @@ class _StateModel(models.StructModel):
 class _StateAttributes(AttributeTemplate):
     key = _StateType
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         del kind
         if name == "whole":
             return types.Tuple((_ARRAYS["i"], _ARRAYS["f"]))
