@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
+DOCS := $(VENV)/.docs
 
-.PHONY: demo test lint bench paper lock clean
+.PHONY: demo test lint bench paper docs lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -27,6 +28,10 @@ bench: $(READY)
 paper: $(RUNTIME)
 	$(BIN)/pmbandits reproduce all --out out/paper
 
+# The documentation, out/docs/index.html: runs every example and checks every link inside. Warnings are errors.
+docs: $(DOCS)
+	$(BIN)/python docs/build.py
+
 # The library alone, which is all that the demonstration needs …
 $(RUNTIME): requirements.txt pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pmbandits needs Python 3.11 or newer; set PYTHON=python3.11')"
@@ -40,11 +45,16 @@ $(READY): requirements-dev.txt $(RUNTIME)
 	$(INSTALL) --require-hashes -r requirements-dev.txt
 	touch $(READY)
 
+# … and what the documentation adds.
+$(DOCS): requirements-docs.txt $(RUNTIME)
+	$(INSTALL) --require-hashes -r requirements-docs.txt
+	touch $(DOCS)
+
 # Pin anew. Needs the network; the result names no index.
 lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	for name in requirements requirements-dev; do \
+	for name in requirements requirements-dev requirements-docs; do \
 		$(VENV)-lock/bin/uv pip compile $$name.in --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-annotate --quiet --upgrade --custom-compile-command "make lock" -o $$name.txt || exit 1; \
 	done

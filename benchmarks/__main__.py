@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import foundation, policies, regret, simulation, walls
+from benchmarks import advice, arms, foundation, memory, policies, regret, simulation, walls
 
 ROOMS = {
     "foundation": foundation.tables,
@@ -14,6 +14,9 @@ ROOMS = {
     "simulation": simulation.tables,
     "regret": regret.tables,
     "walls": walls.tables,
+    "arms": arms.tables,
+    "memory": memory.tables,
+    "advice": advice.tables,
 }
 
 

@@ -117,3 +117,85 @@ def test_drawing_leaves_the_users_matplotlib_settings_alone() -> None:
     before = dict(mpl.rcParams)
     pmb.plot_mixture(pmb.GiniDeviation(), BANDITS[2])
     assert dict(mpl.rcParams) == before
+
+
+# ---- distortions, arms, lives, advice -------------------------------------------------------------------
+
+
+def test_distortions_are_drawn_as_they_are_and_jumps_are_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "h.png"
+    metrics = [pmb.GiniDeviation(), pmb.CVaR(0.9), pmb.PHT(0.5)]
+    ax = pmb.plot_distortion(*metrics, path=path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    for metric, line in zip(metrics, ax.lines, strict=False):
+        assert line.get_label() == repr(metric)
+        assert line.get_ydata() == pytest.approx(metric(np.asarray(line.get_xdata())))
+    jump = pmb.plot_distortion(pmb.VaR(0.9)).lines[0]
+    x, y = np.asarray(jump.get_xdata()), np.asarray(jump.get_ydata())
+    gap = int(np.flatnonzero(np.isnan(y))[0])
+    assert x[gap] == pytest.approx(0.1) and (y[gap - 1], y[gap + 1]) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="at least one metric"):
+        pmb.plot_distortion()
+    with pytest.raises(TypeError, match="metric must be"):
+        pmb.plot_distortion("gini")  # type: ignore[arg-type]
+
+
+def test_arms_are_drawn_by_their_cdfs_and_estimates_with_their_bands() -> None:
+    ax = pmb.plot_arms(BANDITS[3])
+    for line, mean in zip(ax.lines, (1, 3, 5), strict=True):
+        assert line.get_ydata() == pytest.approx(st.norm(mean).cdf(np.asarray(line.get_xdata())))
+    coin = pmb.plot_arms(BANDITS[2]).lines[0]
+    assert set(np.round(np.asarray(coin.get_ydata()), 12)) == {0.0, 0.6, 1.0}
+    rng = np.random.default_rng(0)
+    data = {"a": rng.random(50), "b": rng.random(80)}
+    advice = pmb.advise(data, bootstrap=0)
+    ax = pmb.plot_arms(advice)
+    assert [line.get_label() for line in ax.lines] == ["a (50)", "b (80)"]
+    x = np.asarray(ax.lines[0].get_xdata())
+    assert ax.lines[0].get_ydata() == pytest.approx(st.ecdf(data["a"]).cdf.evaluate(x))
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == (0.0, 1.0) and len(ax.collections) == 2
+
+
+def test_a_life_shows_what_was_played_and_what_was_wanted() -> None:
+    notes = [(10, [4, 6], [0.5, 0.5]), (100, [70, 30], [0.75, 0.25])]
+    ax = pmb.plot_life(notes, names=["slow", "fast"])
+    assert ax.lines[0].get_ydata() == pytest.approx([40.0, 70.0])
+    assert ax.lines[1].get_ydata() == pytest.approx([50.0, 75.0])
+    assert "slow" in texts(ax) and "mixture" in texts(ax)
+    with pytest.raises(ValueError, match="notes are empty"):
+        pmb.plot_life([])
+
+
+def test_the_life_of_a_run_is_one_trial_with_its_phases() -> None:
+    run = pmb.simulate(BANDITS[2], pmb.GiniDeviation(), [pmb.CIRT(), pmb.Uniform()], 3000, trials=2, progress=False)
+    ax = pmb.plot_life(run, trial=1)
+    t, pulls = run.column("pulls", "CIRT")
+    assert ax.lines[0].get_ydata() == pytest.approx(100 * pulls[1, :, 0] / t)
+    ends = run.phase_ends("CIRT", 1)
+    marks = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 2 and line.get_ls() == "--"]
+    assert marks == pytest.approx(list(ends)) and ("a phase ends" in texts(ax)) == bool(ends)
+    assert "Uniform" in texts(pmb.plot_life(run, "Uniform"))
+    with pytest.raises(ValueError, match="no trial 7"):
+        pmb.plot_life(run, trial=7)
+    with pytest.raises(ValueError, match="Known: CIRT, Uniform"):
+        pmb.plot_life(run, "CIRTT")
+
+
+def test_advice_is_drawn_with_what_the_metric_makes_of_the_arms(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    data = {"low": rng.normal(0, 1, 60), "high": rng.normal(4, 1, 60)}
+    advice = pmb.advise(data, "gini", bootstrap=0)
+    figure = advice.plot(tmp_path / "advice.png")
+    left, middle, right = figure.axes
+    low, _, mixed = middle.lines[:3]
+    x = np.asarray(low.get_xdata())
+    above = np.array([(data["low"] > v).mean() for v in x])
+    assert low.get_ydata() == pytest.approx(above * (1 - above))
+    area = float(np.asarray(mixed.get_ydata())[:-1] @ np.diff(x))
+    assert area == pytest.approx(advice.value)  # the area below the curve is the utility
+    assert [bar.get_height() for bar in right.patches][-1] == pytest.approx(advice.value)
+    assert (tmp_path / "advice.png").stat().st_size > 10_000 and left.get_xlabel() == "reward x"
+    table = pmb.advise(data, ["gini", "mean"], bootstrap=0)
+    bars = table.plot().axes[0].patches
+    assert sum(bar.get_width() for bar in bars) == pytest.approx(200.0)

@@ -69,7 +69,9 @@ def test_a_gap_without_a_holder_pair_is_refused() -> None:
 def test_a_grid_too_large_to_enumerate_says_how_large(policy: str) -> None:
     text = refusal(
         ValueError,
-        lambda: getattr(pmb, policy)(GINI, n_arms=12, support=pmb.Binary(), horizon=10_000, epsilon=0.02),
+        lambda: getattr(pmb, policy)(
+            GINI, n_arms=12, support=pmb.Binary(), horizon=10_000, epsilon=0.02, search="grid"
+        ),
     )
     assert f"{pmb.grid_size(12, 0.02, 'ucb'):,}" in text
     assert "epsilon" in text
@@ -77,17 +79,19 @@ def test_a_grid_too_large_to_enumerate_says_how_large(policy: str) -> None:
 
 
 def test_an_etc_grid_too_large_to_enumerate_says_how_large() -> None:
-    text = refusal(ValueError, lambda: etc(n_arms=12, epsilon=0.02))
+    text = refusal(ValueError, lambda: etc(n_arms=12, epsilon=0.02, search="grid"))
     assert f"{pmb.grid_size(12, 0.02):,}" in text
 
 
 def test_a_fixed_grid_too_large_to_enumerate_says_how_large() -> None:
-    text = refusal(ValueError, lambda: pmb.FixedGrid(GINI, n_arms=12, support=pmb.Binary(), epsilon=0.06))
+    text = refusal(
+        ValueError, lambda: pmb.FixedGrid(GINI, n_arms=12, support=pmb.Binary(), epsilon=0.06, search="grid")
+    )
     assert f"{pmb.grid_size(12, 0.015, 'ucb'):,}" in text
 
 
 def test_cirt_with_too_many_arms_says_how_many_mixtures() -> None:
-    text = refusal(ValueError, lambda: cirt(n_arms=12))
+    text = refusal(ValueError, lambda: cirt(n_arms=12, search="grid"))
     assert f"{5**11:,}" in text
     assert "fewer arms" in text
 

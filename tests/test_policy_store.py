@@ -125,7 +125,7 @@ def test_names_seed_and_options_are_kept(path: Path) -> None:
 
 def test_every_option_is_kept(path: Path) -> None:
     given = {"epsilon": 0.2, "branching": 6, "delta": 0.1, "exploration": 0.7, "confidence": "dkw"}
-    given |= {"stopping": "literal", "tolerance": 0.01}
+    given |= {"stopping": "literal", "tolerance": 0.01, "search": "grid", "estimates": "binned"}
     policy = pmb.CIRT(GINI, n_arms=3, support=pmb.Binary(), **given)
     assert again(policy, path).options == policy.options == given
 

@@ -57,8 +57,10 @@ def final(run: Any, policy: str) -> float:
 
 
 def whole(policy: Policy) -> tuple[Any, Any]:
-    st.bounds(policy._ints, policy._floats, np.full(policy.n_arms, 1 / policy.n_arms))  # brings the radii up to date
-    return policy._ints, policy._floats
+    """A copy of its state with the radii up to date."""
+    twin = policy._twin()
+    st.bounds(twin._ints, twin._floats, np.full(policy.n_arms, 1 / policy.n_arms))
+    return twin._ints, twin._floats
 
 
 # ---- the solver ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pmbandits import simulation as simulation
     from pmbandits import theory as theory
+    from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, gaps, oracle
     from pmbandits.metrics import (
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
         WangRightTail,
         WangTransform,
         metric,
+        preferences,
     )
-    from pmbandits.plots import plot_mixture, plot_regret
+    from pmbandits.plots import plot_arms, plot_distortion, plot_life, plot_mixture, plot_regret
     from pmbandits.policies import (
         BCVTS,
         CEUCB,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
+    "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
     "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
     "pmbandits.metrics": (
         "CVaR",
@@ -91,9 +94,10 @@ _ROOMS = {
         "WangRightTail",
         "WangTransform",
         "metric",
+        "preferences",
     ),
     "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
-    "pmbandits.plots": ("plot_mixture", "plot_regret"),
+    "pmbandits.plots": ("plot_arms", "plot_distortion", "plot_life", "plot_mixture", "plot_regret"),
     "pmbandits.policies": (
         "BCVTS",
         "BrownUCB",
@@ -136,6 +140,8 @@ __all__ = [
     "UCB1",
     "UUCB",
     "WUCB",
+    "Advice",
+    "AdviceTable",
     "Bandit",
     "Best",
     "Binary",
@@ -174,14 +180,19 @@ __all__ = [
     "VaR",
     "WangRightTail",
     "WangTransform",
+    "advise",
     "etc_grid",
     "gaps",
     "grid_size",
     "load",
     "metric",
     "oracle",
+    "plot_arms",
+    "plot_distortion",
+    "plot_life",
     "plot_mixture",
     "plot_regret",
+    "preferences",
     "simulate",
     "ucb_grid",
     "utility",

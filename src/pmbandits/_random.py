@@ -16,8 +16,8 @@ from numba.extending import intrinsic
 from pmbandits._compile import inlined, kernel
 from pmbandits.metrics._kernels import normal_quantile
 
-# purpose: the last word of the counter. The last two are for what a policy draws of its own (posterior samples).
-PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE, POSTERIOR, POSTERIOR_B = range(8)
+# purpose: the last word of the counter. Posterior samples and the coins of sketches are what a policy draws of its own.
+PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE, POSTERIOR, POSTERIOR_B, COIN = range(9)
 
 TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³
 

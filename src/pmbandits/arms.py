@@ -138,6 +138,25 @@ class Bandit:
         support = None if data.get("support") is None else Support.from_dict(data["support"])
         return cls([_law_from_dict(arm) for arm in data["arms"]], data.get("names"), support=support)
 
+    def _repr_html_(self) -> str:
+        from pmbandits import _html
+
+        rows = [(name, law.describe()) for name, law in zip(self.names[:12], self.laws, strict=False)]
+        rows += [("…", f"{self.n_arms - 12} more")] if self.n_arms > 12 else []
+        shown = self.laws[:6]
+        lo = min(float(law.breaks()[0] if np.isinf(law.lo) else law.lo) for law in shown)
+        hi = max(float(law.breaks()[-1] if np.isinf(law.hi) else law.hi) for law in shown)
+        if any(np.isinf(law.lo) or np.isinf(law.hi) for law in shown):  # without ends: between far quantiles
+            far = [law.breaks()[np.searchsorted(law.cdf(law.breaks()), [1e-3, 1.0 - 1e-3])] for law in shown]
+            lo, hi = min(float(ends[0]) for ends in far), max(float(ends[1]) for ends in far)
+        pad = 0.04 * (hi - lo) or 0.5
+        x = np.linspace(lo - pad, hi + pad, 160)
+        picture = _html.curve(x, [law.cdf(x) for law in shown], label="CDFs of the arms")
+        known = f"support {self.support!r}" if self.support is not None else "support unknown"
+        return _html.block(
+            f"Bandit, {self.n_arms} arms, {known}", _html.beside(_html.table(("arm", "pays"), rows), picture)
+        )
+
     def __repr__(self) -> str:
         parts = [f"{name}: {law.describe()}" for name, law in zip(self.names, self.laws, strict=True)]
         if len(parts) > 6:

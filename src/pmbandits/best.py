@@ -63,6 +63,21 @@ class Best:
         """Whether the best policy plays more than one arm."""
         return int((self.weights > 0.0).sum()) > 1
 
+    def _repr_html_(self) -> str:
+        from pmbandits import _html
+
+        used = np.flatnonzero(self.weights > 0.0)
+        proof = f"no mixture is better by more than {self.gap:.2g}" if self.certified else "a search, not certified"
+        rows = [
+            ("utility", f"{self.value:.6g}"),
+            ("best single arm", f"{self.names[self.best_arm]}, {self.best_arm_value:.6g}"),
+            ("gain", f"{self.gain:.3g}"),
+            ("certificate", proof),
+        ]
+        shares = _html.bars([self.names[i] for i in used], [float(self.weights[i]) for i in used])
+        title = "The best mixture" if self.is_mixture else "One arm is best"
+        return _html.block(title, _html.beside(shares, _html.table((), rows)))
+
     def __repr__(self) -> str:
         used = ", ".join(f"{self.names[i]}: {self.weights[i]:.6g}" for i in np.flatnonzero(self.weights > 0.0)[:8])
         proof = f"gap={self.gap:.2g}" if self.certified else "gap not certified"

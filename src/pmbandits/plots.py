@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.arms import Bandit
+from pmbandits._html import COLOURS as COLOURS
+from pmbandits.arms import Bandit, check_metric
 from pmbandits.best import Best, oracle, utilities
-from pmbandits.metrics.distortion import Distortion
+from pmbandits.estimates import ArmEstimate
+from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
+from pmbandits.metrics.laws import Atoms
 from pmbandits.simplex import etc_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+    from pmbandits.advice import Advice
     from pmbandits.simulation.run import Run
 
-# Okabe and Ito's palette; the order also falls from dark to light, for grey print.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+class HasEstimates(Protocol):
+    """A policy or advice: what is known of each arm."""
+
+    @property
+    def estimates(self) -> tuple[ArmEstimate, ...]: ...
+
+
 STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.spines.top": False,
@@ -34,14 +48,22 @@ STYLE: dict[Any, Any] = {
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
-def plot_mixture(metric: Distortion, bandit: Bandit, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+def plot_mixture(
+    metric: Distortion,
+    bandit: Bandit,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    path: str | Path | None = None,
+) -> Axes:
     """The utility of mixtures of the arms: a line for two arms, a triangle for three, bars beyond.
 
     Parameters
     ----------
     metric, bandit : what is valued and what can be played.
-    ax : where to draw; default a new figure (``ax.figure.savefig("mixture.png")`` writes it).
+    ax : where to draw; default a new figure.
     title : default names the metric.
+    path : a file to write the picture to.
 
     Examples
     --------
@@ -60,14 +82,297 @@ def plot_mixture(metric: Distortion, bandit: Bandit, ax: Axes | None = None, *, 
         draw = {2: _line, 3: _triangle}.get(bandit.n_arms, _bars)
         draw(metric, bandit, best, ax)
         ax.set_title(title if title is not None else f"{metric!r}", pad=16 if bandit.n_arms == 3 else 6)
-    return ax
+    return _done(ax, path)
+
+
+def plot_distortion(
+    *metrics: Distortion, ax: Axes | None = None, title: str | None = None, path: str | Path | None = None
+) -> Axes:
+    """Distortions h(u) against the survival probability u: above the diagonal an outcome counts for more.
+
+    Parameters
+    ----------
+    metrics : one or several.
+    ax : where to draw; default a new figure.
+    title : default names the metric, if it is one.
+    path : a file to write the picture to.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pmbandits as pmb
+    >>> ax = pmb.plot_distortion(pmb.CVaR(0.9), pmb.Mean())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['CVaR(c=0.9)', 'Mean()']
+    """
+    import matplotlib.pyplot as plt
+
+    if not metrics:
+        raise ValueError("give at least one metric to draw, such as GiniDeviation().")
+    for metric in metrics:
+        check_metric(metric)
+    with plt.rc_context(STYLE):
+        if ax is None:
+            _, ax = plt.subplots(figsize=(4.8, 3.6))
+        looks = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+        for metric, (colour, dash) in zip(metrics, looks, strict=False):
+            u, h = _distortion_line(metric)
+            ax.plot(u, h, color=colour, ls=dash, lw=2.0, label=repr(metric))
+        ax.axhline(0.0, color="0.6", lw=0.8, zorder=0)
+        ax.set_xlim(0.0, 1.0)
+        ax.set_xlabel("u: chance of a larger reward   (0: best outcomes, 1: worst)")
+        ax.set_ylabel("h(u)")
+        if len(metrics) > 1:
+            ax.legend(fontsize=8.5, handlelength=3.2, loc="best")
+        ax.set_title(title if title is not None else repr(metrics[0]) if len(metrics) == 1 else "distortions")
+    return _done(ax, path)
+
+
+def _distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
+    """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
+    u = warped_grid(513)
+    h = np.asarray(metric(u), dtype=np.float64)
+    for place, _ in metric.jumps:
+        after = min(place + 2.0 * JUMP_TOLERANCE, 1.0)
+        at = int(np.searchsorted(u, after))
+        u = np.insert(u, at, [place, place, after])
+        h = np.insert(h, at, [float(metric(place)), np.nan, float(metric(after))])
+    return u, h
+
+
+def plot_arms(
+    arms: Bandit | Sequence[ArmEstimate] | HasEstimates,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    path: str | Path | None = None,
+) -> Axes:
+    """CDFs of the arms; with their confidence bands where the arms are estimates.
+
+    Parameters
+    ----------
+    arms : a bandit (its true CDFs), or a policy, advice or list of estimates (empirical CDFs and bands).
+    ax : where to draw; default a new figure.
+    title : default says what the bands are.
+    path : a file to write the picture to.
+
+    At most six arms are drawn: the first ones, or those with most rewards.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import scipy.stats as st
+    >>> import pmbandits as pmb
+    >>> ax = pmb.plot_arms(pmb.Bandit([st.norm(1), st.norm(3)], names=["low", "high"]))
+    >>> ax.get_ylabel()
+    'share of rewards up to x'
+    """
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(STYLE):
+        if ax is None:
+            _, ax = plt.subplots(figsize=(4.8, 3.6))
+        looks = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+        banded = False
+        if isinstance(arms, Bandit):
+            x = _places(arms)
+            for name, law, (colour, dash) in zip(arms.names[:6], arms.laws, looks, strict=False):
+                ax.step(x, law.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=name)
+        else:
+            estimates = list(arms.estimates if hasattr(arms, "estimates") else arms)
+            shown = sorted(sorted(range(len(estimates)), key=lambda k: -estimates[k].n)[:6])
+            seen = [estimates[k] for k in shown if estimates[k].n]
+            if not seen:
+                raise ValueError("no arm has a reward yet; there is nothing to draw.")
+            points = np.unique(np.concatenate([e.x for e in seen]))
+            pad = 0.04 * float(points[-1] - points[0]) or 0.5
+            x = np.concatenate(([points[0] - pad], points, [points[-1] + pad]))
+            for estimate, (colour, dash) in zip(seen, looks, strict=False):
+                label = f"{estimate.name} ({estimate.n:,})"
+                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=label)
+                if estimate.kind in ("band", "interval") and np.isfinite(estimate.radius):
+                    low, high = estimate.band(x)
+                    ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
+                    banded = True
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_xlabel("reward x")
+        ax.set_ylabel("share of rewards up to x")
+        ax.legend(fontsize=8.5, handlelength=3.2, loc="best")
+        ax.set_title(title if title is not None else "the arms, with confidence bands" if banded else "the arms")
+    return _done(ax, path)
+
+
+def _places(bandit: Bandit) -> FloatArray:
+    """Where to draw CDFs: all atoms, and densely between where nearly all rewards lie."""
+    breaks = [law.breaks() for law in bandit.laws[:6]]
+    inside = [b[(law.cdf(b) > 1e-3) & (law.cdf(b) < 1.0 - 1e-3)] for b, law in zip(breaks, bandit.laws, strict=False)]
+    atoms = [law.breaks() for law in bandit.laws[:6] if isinstance(law, Atoms)]
+    known = np.concatenate([*inside, *atoms])
+    lo, hi = float(known.min()), float(known.max())
+    pad = 0.04 * (hi - lo) or 0.5
+    return np.unique(np.concatenate((known, np.linspace(lo - pad, hi + pad, 400))))
+
+
+Moment = tuple[int, ArrayLike, ArrayLike]
+
+
+def plot_life(
+    life: Run | Sequence[Moment],
+    policy: str | None = None,
+    trial: int | None = None,
+    ax: Axes | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    path: str | Path | None = None,
+) -> Axes:
+    """A policy's life: the share of pulls that each arm got (lines) against the share it should get (dots).
+
+    Parameters
+    ----------
+    life : what :func:`simulate` returned, or notes ``[(policy.t, policy.pulls, policy.mixture), …]`` that you took
+        while asking and telling.
+    policy, trial : of a run: which policy (default the first) and which trial (default the first).
+    ax : where to draw; default a new figure.
+    names : the arms of your notes.
+    title : default names the policy.
+    path : a file to write the picture to.
+
+    The ends of a policy's phases are marked by vertical lines. At most six arms are drawn, those played most.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pmbandits as pmb
+    >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 500, trials=2)
+    >>> pmb.plot_life(run).get_ylabel()
+    'share (%)'
+    """
+    import matplotlib.pyplot as plt
+
+    ends: FloatArray = np.zeros(0)
+    if hasattr(life, "column"):
+        life = cast("Run", life)
+        label = _check.choice("policy", policy if policy is not None else life.policies[0], life.policies)
+        trial = life.trials[0] if trial is None else trial
+        if trial not in life.trials:
+            raise ValueError(f"there is no trial {trial}; trials are {life.trials[0]} to {life.trials[-1]}.")
+        row = life.trials.index(trial)
+        t, pulls = life.column("pulls", label)
+        mixture = life.column("mixture", label)[1][row]
+        played, names = pulls[row] / t[:, None], life.spec["bandit"]["names"]
+        ends = np.asarray(life.phase_ends(label, trial), dtype=np.float64)
+    else:
+        notes = life
+        if not notes:
+            raise ValueError("the notes are empty; take some: (policy.t, policy.pulls, policy.mixture).")
+        t = np.array([moment[0] for moment in notes], dtype=np.float64)
+        played = np.array([np.asarray(moment[1]) for moment in notes]) / np.maximum(t, 1.0)[:, None]
+        mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)
+        label = "a policy's life"
+        names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
+    with plt.rc_context(STYLE):
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.6, 3.8))
+        drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
+        for k, colour in zip(drawn, cycle(COLOURS), strict=False):
+            ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
+            ax.plot(t, 100 * mixture[:, k], color=colour, ls=":", marker=".", ms=5, lw=1.0)
+        for end in ends:
+            ax.axvline(end, color="0.5", lw=0.9, ls="--", zorder=0)
+        ax.set_xscale("log")
+        ax.set_ylim(-3.0, 103.0)
+        ax.set_xlabel("rounds")
+        ax.set_ylabel("share (%)")
+        handles, labels = ax.get_legend_handles_labels()
+        (played_mark,) = ax.plot([], [], color="0.3", lw=1.8)
+        (wanted_mark,) = ax.plot([], [], color="0.3", ls=":", marker=".", lw=1.0)
+        handles, labels = [*handles, played_mark, wanted_mark], [*labels, "played", "mixture"]
+        if ends.size:
+            handles.append(ax.plot([], [], color="0.5", lw=0.9, ls="--")[0])
+            labels.append("a phase ends")
+        ax.legend(handles, labels, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        named = label if trial is None else f"{label}, trial {trial}"
+        ax.set_title(title if title is not None else named)
+    return _done(ax, path)
+
+
+def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
+    """See :meth:`Advice.plot`."""
+    import matplotlib.pyplot as plt
+
+    order = sorted(range(len(advice.arms)), key=lambda k: (-advice.arms[k].share, -advice.arms[k].utility))
+    chosen = sorted(order[:6])
+    with plt.rc_context(STYLE):
+        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
+        plot_arms([advice.estimates[k] for k in chosen], left)
+        points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
+        if points.size == 1:
+            points = np.append(points, points[0] + 1.0)
+        with np.errstate(all="ignore"):
+            for k, colour, dash in zip(chosen, cycle(COLOURS), cycle(_DASHES), strict=False):
+                bent = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
+                label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
+                middle.step(points, bent, where="post", color=colour, ls=dash, lw=1.8, label=label)
+            if len(advice.mixture) > 1:
+                above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
+                bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.value:.3g}"
+                middle.step(points, bent, where="post", color="0.25", lw=2.4, label=label, zorder=3)
+        middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
+        middle.set_xlabel("reward x")
+        middle.set_ylabel("h(share of rewards above x)")
+        low, high = middle.get_ylim()
+        middle.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
+        middle.legend(fontsize=8.5, handlelength=3.2, loc="upper right", title="utility: area below", ncols=2,
+                      title_fontsize=8.5)  # fmt: skip
+        middle.set_title(f"what {advice.metric!r} makes of them")
+        named = [advice.arms[k].name for k in chosen]
+        values = [advice.arms[k].utility for k in chosen]
+        spans = [advice.arms[k].interval for k in chosen]
+        colours = list(COLOURS[: len(chosen)])
+        if len(advice.mixture) > 1:
+            named, values, spans = [*named, "mixture"], [*values, advice.value], [*spans, advice.interval]
+            colours.append("0.25")
+        places = np.arange(len(named))
+        away = np.abs(np.array(spans).T - np.array(values))
+        away = np.where(np.isfinite(away), away, 0.0)
+        right.bar(places, values, color=colours, width=0.6)
+        right.errorbar(places, values, yerr=away, fmt="none", ecolor="0.2", capsize=4, lw=1.2)
+        right.set_xticks(places, named, rotation=30 if len(named) > 4 else 0)
+        right.set_ylabel("utility")
+        right.axhline(0.0, color="0.6", lw=0.8)
+        verdict = {"real": "the gain is real", "could be noise": "the gain could be noise", "single arm": "one arm"}
+        right.set_title(f"utility, {100 * advice.level:g} % intervals: {verdict[advice.verdict]}")
+    return _write(figure, path)
+
+
+def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Figure:
+    """See :meth:`AdviceTable.plot`."""
+    import matplotlib.pyplot as plt
+
+    played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
+    with plt.rc_context(STYLE):
+        figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
+        rows = np.arange(len(advice))
+        start = np.zeros(len(advice))
+        for k, (name, colour) in enumerate(zip(played, cycle(COLOURS), strict=False)):
+            share = np.array([100 * a.mixture.get(name, 0.0) for a in advice])
+            hatch = "" if k < len(COLOURS) else "//"
+            ax.barh(rows, share, left=start, color=colour, hatch=hatch, height=0.62, label=name)
+            start += share
+        ax.set_yticks(rows, [f"{a.metric!r}" for a in advice])
+        ax.invert_yaxis()
+        ax.set_xlabel("recommended share (%)")
+        ax.set_title("what to play, by what you value")
+        ax.legend(fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return _write(figure, path)
 
 
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
-def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
     """Regret of every policy against rounds, on log axes: the mean, with a band of one standard error.
 
     A policy that was run for several horizons is drawn as points with error bars, one for each horizon.
@@ -77,6 +382,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None) -
     run : what :func:`simulate` returned.
     ax : where to draw; default a new figure.
     title : default names the metric and the arms.
+    path : a file to write the picture to.
 
     Examples
     --------
@@ -125,19 +431,32 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None) -
         ax.legend(handles, run.policies, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         trials = len(run.trials)
         ax.set_title(title if title is not None else f"{run.spec['metric_text']}, {trials} trials")
-    return ax
+    return _done(ax, path)
 
 
-def save(ax: Axes, path: Path) -> None:
+def save(ax: Axes, path: str | Path) -> None:
     """Write the figure to a file, in the library's style."""
-    import matplotlib.pyplot as plt
-
     figure = ax.get_figure(root=True)
     assert figure is not None
-    path = path if path.suffix else path.with_suffix(".png")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with plt.rc_context(STYLE):
-        figure.savefig(path)
+    _write(figure, path)
+
+
+def _write(figure: Figure, path: str | Path | None) -> Figure:
+    import matplotlib.pyplot as plt
+
+    if path is not None:
+        file = Path(path)
+        file = file if file.suffix else file.with_suffix(".png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with plt.rc_context(STYLE):
+            figure.savefig(file)
+    return figure
+
+
+def _done(ax: Axes, path: str | Path | None) -> Axes:
+    if path is not None:
+        save(ax, path)
+    return ax
 
 
 def _mean_and_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
+from pmbandits.cli.advise import advise
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.text import HELP, describe_parameters, parse_arms
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(theory_app, name="theory")
 app.command()(reproduce)
+app.command()(advise)
 out = Console()
 err = Console(stderr=True)
 
@@ -65,9 +67,16 @@ def _main(
 @app.command()
 def metrics(
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    by_wish: Annotated[
+        bool, typer.Option("--by-wish", help="Start from plain statements of what you value instead.")
+    ] = False,
 ) -> None:
     """List the preference metrics with their shape and meaning."""
     from pmbandits.metrics.registry import ALIASES, FAMILIES
+
+    if by_wish:
+        _wishes(json_output)
+        return
 
     if json_output:
         rows = [
@@ -94,6 +103,23 @@ def metrics(
     out.print("concave: a mixture is often best; convex or linear: one arm; neither: it depends.", highlight=False)
     out.print("*: for loading ≤ ½, else neither; by sign: concave for shift > 0, convex below.", highlight=False)
     out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
+    out.print("From what you value to a metric: pmbandits metrics --by-wish", highlight=False)
+
+
+def _wishes(json_output: bool) -> None:
+    from pmbandits.metrics import preferences
+
+    head, *rows = preferences().rows()
+    if json_output:
+        keys = ("statement", "metric", "does", "mixtures")
+        print(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], ensure_ascii=False, indent=1))
+        return
+    table = Table(title="What do you value?", show_lines=True)
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    out.print(table)
 
 
 _EXAMPLES = {

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from pmbandits.arms import Bandit
+from pmbandits.arms import Bandit, utility
 from pmbandits.best import Best, oracle
 from pmbandits.metrics import CVaR, Distortion, GiniDeviation, Mean, WangRightTail
 from pmbandits.plots import STYLE, plot_mixture
@@ -50,18 +50,43 @@ def show(out: Console, path: Path, rounds: int) -> None:
         )
         drawn.append((title, metric, bandit))
     out.print(table)
+    out.print(_learned(out))
     _picture(drawn, path)
     out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
         "\n[bold]Your own data[/] (a CSV file with the columns arm,reward; first: . .venv/bin/activate):\n"
-        "  pmbandits oracle --metric gini --arms samples:rewards.csv --plot mixture.png\n"
+        "  pmbandits advise rewards.csv --metric gini --out advice.png\n"
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"
-        "  bandit = pmb.Bandit.from_samples({'a': [0, 1, 1], 'b': [2, 0, 5]})\n"
-        "  pmb.oracle(pmb.GiniDeviation(), bandit)\n"
-        "[bold]Other preferences[/]: pmbandits metrics",
+        "  print(pmb.advise({'a': [0, 1, 1], 'b': [2, 0, 5]}, 'gini'))\n"
+        "  policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())\n"
+        "  arm = policy.ask(); policy.tell(arm, 1.0)\n"
+        "[bold]Other preferences[/]: pmbandits metrics --by-wish",
         highlight=False,
     )
+
+
+def _learned(out: Console) -> Table:
+    """Nobody tells a policy what the arms pay: Track finds the mixture of the first case while it plays."""
+    from pmbandits.policies import Track
+
+    title, metric, bandit = cases()[0]
+    best = oracle(metric, bandit)
+    policy = Track(metric, support=bandit.support, names=bandit.names)
+    table = Table(title=f"{title}, not knowing the arms: what Track plays")
+    for head in ("rounds", *(f"{name} (best {w:.0%})" for name, w in zip(bandit.names, best.weights, strict=True))):
+        table.add_column(head, justify="right")
+    table.add_column(f"worth (best {best.value:.4f})", justify="right")
+    rng, marks = np.random.default_rng(0), (100, 1_000, 10_000)
+    with out.status("learning (the first time compiles for a minute)"):
+        for t in range(1, marks[-1] + 1):
+            arm = policy.ask()
+            policy.tell(arm, float(bandit.sample(arm, 1, rng=rng)[0]))
+            if t in marks:
+                shares = policy.pulls / t
+                worth = f"{utility(metric, bandit, shares):.4f}"
+                table.add_row(f"{t:,}", *(f"{share:.1%}" for share in shares), worth)
+    return table
 
 
 def _mixture(best: Best) -> str:

@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from pmbandits.paper.afterwards import SEED
+
 out = Console()
 
 
@@ -23,7 +25,7 @@ def reproduce(
     folder: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where all goes; default reproduction, or reproduction-quick.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = SEED,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Workers; default all cores.", min=1)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:

@@ -1,5 +1,6 @@
-"""Empirical distributions of the arms: exact counts on a finite support, exact sorted samples otherwise."""
+"""Empirical distributions of the arms: exact counts or samples, and sketches of bounded memory."""
 
 from pmbandits.estimates.arm import ArmEstimate
+from pmbandits.estimates.sketch import Sketch
 
-__all__ = ["ArmEstimate"]
+__all__ = ["ArmEstimate", "Sketch"]

@@ -21,6 +21,7 @@ class ArmEstimate:
     x, p : the distinct rewards, sorted, and their shares.
     radius : the radius of the arm's confidence set.
     low, high : for a Bernoulli arm, the interval of its mean.
+    rounding : how far the rewards were moved at most to be kept in bins; 0 if they are kept as they came.
     kind : what the radius means: ``"interval"``, ``"band"`` or ``"ball"`` (see :mod:`pmbandits.confidence.sets`).
     """
 
@@ -32,6 +33,7 @@ class ArmEstimate:
     kind: str
     low: float = float("nan")
     high: float = float("nan")
+    rounding: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -56,4 +58,5 @@ class ArmEstimate:
         if self.kind == "interval":
             inside = (np.asarray(x) >= 0.0) & (np.asarray(x) < 1.0)
             return np.where(inside, 1.0 - self.high, middle), np.where(inside, 1.0 - self.low, middle)
-        return np.maximum(middle - self.radius, 0.0), np.minimum(middle + self.radius, 1.0)
+        below, above = np.asarray(x) - self.rounding, np.asarray(x) + self.rounding
+        return np.maximum(self.cdf(below) - self.radius, 0.0), np.minimum(self.cdf(above) + self.radius, 1.0)

@@ -1,5 +1,6 @@
 """Preference metrics: distortions, their algebra, and U_h of samples and distributions."""
 
+from pmbandits.metrics.catalogue import Preference, Preferences, preferences
 from pmbandits.metrics.distortion import Distortion, Extremum, Holder
 from pmbandits.metrics.families import (
     PHT,
@@ -41,6 +42,8 @@ __all__ = [
     "LowerCVaR",
     "Mean",
     "MeanMedianDeviation",
+    "Preference",
+    "Preferences",
     "Quadratic",
     "TsallisPastEntropy",
     "TverskyKahneman",
@@ -48,4 +51,5 @@ __all__ = [
     "WangRightTail",
     "WangTransform",
     "metric",
+    "preferences",
 ]

@@ -30,6 +30,14 @@ JUMP_TOLERANCE = 1e-12
 SHAPE_TOLERANCE = 1e-10
 
 
+_MIXTURES = {
+    "concave": "a mixture can be best",
+    "convex": "one arm is always best",
+    "linear": "one arm is always best",
+    "neither": "it depends on the arms",
+}
+
+
 class HasWidth(Protocol):
     """Anything with a width: the supports of :mod:`pmbandits.supports`."""
 
@@ -326,6 +334,18 @@ class Distortion(ABC):
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
         return f"{type(self).__name__}({inside})"
+
+    def _repr_html_(self) -> str:
+        from pmbandits import _html
+
+        u = np.linspace(0.0, 1.0, 201)
+        rows = [
+            ("h(u)", getattr(self, "formula", "a sum")),
+            ("shape", f"{self.shape}, {_MIXTURES[self.shape]}"),
+            ("meaning", getattr(self, "meaning", "a sum of preferences")),
+        ]
+        picture = _html.curve(u, [self(u)], label=f"the distortion of {self!r}")
+        return _html.block(repr(self), _html.beside(_html.table((), rows), picture))
 
     # ---- shared machinery -------------------------------------------------------------------------------
     def _apply(self, function: Callable[[FloatArray], FloatArray], u: Any) -> Any:

@@ -41,12 +41,16 @@ ALIASES = {
 _TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
 
 
+_COLON = re.compile(r"([A-Za-z_]\w*):([\w.=,]+)")  # cvar:c=0.9, where brackets are awkward to type
+
+
 def metric(name: str, /, **parameters: Any) -> Distortion:
     """A metric by name and parameters, or a sum of them written as text.
 
     Parameters
     ----------
-    name : a snake-case name (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    name : a snake-case name (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``;
+        ``"cvar:c=0.9"`` is ``"cvar(c=0.9)"``.
     parameters : the metric's parameters, by name.
 
     Examples
@@ -59,6 +63,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     """
     if not isinstance(name, str):
         raise TypeError(f"a metric's name must be text, got {name!r}.")
+    name = _COLON.sub(r"\1(\2)", name)
     known = _key(name) in BY_NAME
     if not parameters and not known and re.search(r"[^\w\s]", name):
         return _parse(name)

@@ -30,6 +30,8 @@ class Mean:
     error: float
 
     def __str__(self) -> str:
+        if self.error <= 1e-9 * abs(self.value):  # all alike, up to rounding
+            return f"{self.value:.3g} each"
         return f"{self.value:.3g} ± {self.error:.1g}"
 
 

@@ -102,13 +102,14 @@ def empirical_slopes(whole, a, e, out):
     st.tidy(s.whole)
     x, owner = s.x, s.owner
     before = x[0]
-    for c in range(s.clock[REWARDS]):
+    for c in range(st.pooled(s)):
         here, i = x[c], owner[c]
         if here > before:
             phi += (here - before) * slope(h, u, e)
             before = here
-        out[i] += phi * inverse[i]
-        u -= a[i] * inverse[i]
+        each = inverse[i] * st.stands_for(s, c)
+        out[i] += phi * each
+        u -= a[i] * each
 
 
 @kernel
@@ -129,7 +130,7 @@ def band_slopes(whole, a, e, out):
         return
     st.tidy(s.whole)
     finite = s.size[MODE] == FINITE
-    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    cells = s.size[ATOMS] if finite else st.pooled(s)
     inverse = st.inverses(s.told)
     left = np.empty(k)
     floor, top = np.empty(k), np.empty(k)  # each arm's own lowest and highest survival here
@@ -153,7 +154,7 @@ def band_slopes(whole, a, e, out):
             break
         first, last = (0, k) if finite else (s.owner[c], s.owner[c] + 1)
         for i in range(first, last):
-            gone = s.counts[i, c] if finite else 1
+            gone = s.counts[i, c] if finite else st.stands_for(s, c)
             if gone > 0:
                 out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
                 since_up[i], since_down[i] = up, down
@@ -343,14 +344,14 @@ def arm_utilities(whole, out):
         return
     st.tidy(s.whole)
     left, before = s.told.copy(), np.empty(k)
-    for c in range(s.clock[REWARDS]):
+    for c in range(st.pooled(s)):
         i, here = s.owner[c], s.x[c]
         if left[i] == s.told[i]:
             out[i] = here * one
         else:
             out[i] += (here - before[i]) * h_value(h, left[i] * inverse[i])
         before[i] = here
-        left[i] -= 1
+        left[i] -= st.stands_for(s, c)
 
 
 # ---- the best empirical mixture -------------------------------------------------------------------------
@@ -471,17 +472,7 @@ def best_mixture(whole):
     elif s.size[SHAPE] == CONVEX:
         best_arm(whole)
     elif s.size[SHAPE] == CONCAVE:
-        climb(
-            whole,
-            s.mix,
-            np.zeros(k),
-            np.ones(k),
-            UTILITY,
-            np.zeros(k),
-            grain(whole),
-            fineness(whole, share),
-            40 + 2 * k,
-        )
+        maximise(whole, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
     else:
         best_of_many(whole, fineness(whole, share))
     s.clock[LOOK_AT] = n + (1 if s.size[MODE] == BINARY else 1 + int(share * n))
@@ -498,7 +489,7 @@ def all_cells(whole):
     k, bounded, finite = s.size[ARMS], s.size[BOUNDED] == 1, s.size[MODE] == FINITE
     banded = s.size[KIND] == BAND
     st.tidy(s.whole)
-    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    cells = s.size[ATOMS] if finite else st.pooled(s)
     inverse, left = st.inverses(s.told), s.told.copy()
     before = s.knobs[LOW] if bounded else s.x[0]
     total = before * h_value(s.h, 1.0)
@@ -521,8 +512,8 @@ def all_cells(whole):
                 for i in range(k):
                     left[i] -= s.counts[i, c]
             else:
-                left[s.owner[c]] -= 1
-    return total
+                left[s.owner[c]] -= st.stands_for(s, c)
+    return total + (s.knobs[st.OFFSET] if banded else 0.0)
 
 
 @kernel
@@ -555,7 +546,7 @@ def most_of_any(ints, floats):
     maximise(whole, a, np.zeros(k), np.ones(k), kind, far)
     gap = climb(whole, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
     # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
-    span = s.knobs[HIGH] - s.knobs[LOW] if s.size[BOUNDED] == 1 else s.x[s.clock[REWARDS] - 1] - s.x[0]
+    span = s.knobs[HIGH] - s.knobs[LOW] if s.size[BOUNDED] == 1 else s.x[st.pooled(s) - 1] - s.x[0]
     rough = h_max(s.h, 0.0, 2.0 * EXACT) - h_min(s.h, 0.0, 2.0 * EXACT)
     rough += h_max(s.h, 1.0 - 2.0 * EXACT, 1.0) - h_min(s.h, 1.0 - 2.0 * EXACT, 1.0)
     return min(st.bound(whole, a, OPTIMISTIC) + gap + span * (rough + 4.0 * EXACT), plain)

@@ -7,27 +7,29 @@ names back. They are also what is saved: nothing a policy knows lives anywhere e
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any
 
 import numpy as np
 from llvmlite.ir import Constant
 from numba import types
-from numba.core.cgutils import pack_array
-from numba.extending import intrinsic
+from numba.core.cgutils import create_struct_proxy, pack_array
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import inlined, kernel
 from pmbandits.confidence._kernels import CONCAVE, NEITHER, ball_value, kl_lower, kl_upper
+from pmbandits.estimates import _kernels as sketching
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.supports import ATOM_TOLERANCE
 
 # sizes: constants of the layout
 ARMS, ATOMS, GRID, ROOM, RADII, PACKED, TABLE, MODE, KIND, SHAPE, BOUNDED, COLUMNS = range(12)
+COARSE, SKETCH, BUFFER, SKETCHES = range(12, 16)
 # clock: what moves on
-ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED = range(10)
+ASKED, REWARDS, CURRENT, DIRTY, PHASE, GRID_USED, TRACKING, COMMITTED, STREAM, SORTED, POOL_SIZE = range(11)
 LOOK_AT, WIDE_AT = 14, 15  # at how many rewards a mixture is looked for again
 # knobs: hyperparameters and constants of the metric and the support
 (
@@ -52,7 +54,10 @@ LOOK_AT, WIDE_AT = 14, 15  # at how many rewards a mixture is looked for again
     SHARE,
     FLOOR,
     CONTINUOUS,
-) = range(21)
+    ROUNDING,
+    OFFSET,
+    RANK_DELTA,
+) = range(24)
 HEAD = 16
 KNOBS = 24
 HISTORY = 64
@@ -80,6 +85,8 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("counts", "i", "K, M"),
     ("owner", "i", "N"),
     ("nap", "i", "K+2"),
+    ("mass", "i", "S*U"),
+    ("book", "i", "S, 61"),
     ("knobs", "f", "24"),
     ("h", "f", "H"),
     ("points", "f", "M"),
@@ -102,18 +109,22 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("snap", "f", "G, C"),
     ("held", "f", "G, C"),
     ("safe", "f", "2*K+3"),
+    ("items", "f", "S, U"),
+    ("marks", "f", "S, 5"),
 )
-State = namedtuple("State", [*(name for name, _, _ in FIELDS), "whole"])  # type: ignore[misc]
 # Made anew from the configuration when a state is loaded.
 DERIVED = (
     "radii", "h", "points", "table", "envelope", "index", "value", "curve", "width", "above", "nap",
-    "squares", "path", "snap", "held", "safe",
+    "squares", "path", "snap", "held", "safe", "mass",
 )  # fmt: skip
+# Of sketches also the pool: it is laid out anew from their items.
+POOL = ("x", "owner")
 
 IntArray = NDArray[np.int64]
 
 
-SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE, "C": COLUMNS}
+SIZES = {"K": ARMS, "M": ATOMS, "G": GRID, "N": ROOM, "R": RADII, "H": PACKED, "E": TABLE}
+SIZES |= {"C": COLUMNS, "S": SKETCHES, "U": BUFFER}
 
 
 def shape_of(text: str, size: Any) -> tuple[Any, ...]:
@@ -152,68 +163,9 @@ def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 # Naming the parts of the state by slices would check bounds and count references up and down in every round, which
-# costs more than the round, and typing them would cost half a second in every kernel that is compiled. So one
-# intrinsic makes all views at once. The caller holds the two arrays as long as a kernel runs, and no kernel hands a
-# part out.
-
-
-class _Number:
-    """A number that compiled code will know, with the arithmetic that shapes need."""
-
-    def __init__(self, builder: Any, value: Any) -> None:
-        self.builder, self.value = builder, value
-
-    def _other(self, other: Any) -> Any:
-        return other.value if isinstance(other, _Number) else Constant(self.value.type, other)
-
-    def __add__(self, other: Any) -> _Number:
-        return _Number(self.builder, self.builder.add(self.value, self._other(other)))
-
-    def __mul__(self, other: Any) -> _Number:
-        return _Number(self.builder, self.builder.mul(self.value, self._other(other)))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-@intrinsic
-def unpack(typingctx, ints, floats):
-    """The parts of the state, by name, without a share in the reference counts of the two arrays."""
-    del typingctx
-    dtypes = {"i": types.int64, "f": types.float64}
-    made = [types.Array(dtypes[kind], 2 if "," in text else 1, "C") for _, kind, text in FIELDS]
-    result = types.NamedTuple([*made, types.Tuple((ints, floats))], State)
-
-    def codegen(context, builder, signature, args):
-        given = list(zip("if", signature.args, args, strict=True))
-        sources = {kind: context.make_array(t)(context, builder, v) for kind, t, v in given}
-        word = context.get_constant(types.intp, 8)
-
-        def number(place):
-            spot = builder.gep(sources["i"].data, [context.get_constant(types.intp, place)])
-            return _Number(builder, builder.load(spot))
-
-        sizes = {place: number(place) for place in SIZES.values()}
-        at = {kind: _Number(builder, context.get_constant(types.intp, 0)) for kind in "if"}
-        views = []
-        for kind_of, (_, kind, text) in zip(made, FIELDS, strict=True):
-            shape = [n if isinstance(n, _Number) else _Number(builder, context.get_constant(types.intp, n))
-                     for n in shape_of(text, sizes.__getitem__)]  # fmt: skip
-            count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
-            strides = [word] if len(shape) == 1 else [builder.mul(shape[1].value, word), word]
-            view = context.make_array(kind_of)(context, builder)
-            populate_array(
-                view, builder.gep(sources[kind].data, [at[kind].value]),
-                pack_array(builder, [n.value for n in shape]), pack_array(builder, strides), word, None,
-            )  # fmt: skip
-            view.nitems = count.value
-            views.append(view._getvalue())
-            at[kind] = at[kind] + count
-        for _, t, v in given:
-            context.nrt.incref(builder, t, v)
-        pair = context.make_tuple(builder, result.types[-1], list(args))
-        return context.make_tuple(builder, result, [*views, pair])
-
-    return result(ints, floats), codegen
+# costs more than the round; naming all of them at once would cost seconds to compile in every kernel. So ``s`` is a
+# type of its own: the two arrays and the sizes, and ``s.pulls`` makes that view where it stands. The caller holds the
+# arrays as long as a kernel runs, and no kernel hands a part out.
 
 
 @intrinsic
@@ -230,6 +182,125 @@ def borrowed(typingctx, array):
     return array(array), codegen
 
 
+class _Size:
+    """A length in terms of the sizes: 16 + 6·K + G·K is {"": 16, "K": 6, "GK": 1}."""
+
+    def __init__(self, terms: dict[str, int]) -> None:
+        self.terms = terms
+
+    def __add__(self, other: _Size | int) -> _Size:
+        out, more = dict(self.terms), other.terms if isinstance(other, _Size) else {"": other}
+        for key, count in more.items():
+            out[key] = out.get(key, 0) + count
+        return _Size(out)
+
+    def __mul__(self, other: _Size | int) -> _Size:
+        more, out = other.terms if isinstance(other, _Size) else {"": other}, _Size({})
+        for one, a in self.terms.items():
+            for two, b in more.items():
+                out = out + _Size({"".join(sorted(one + two)): a * b})
+        return out
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _layout() -> dict[str, tuple[str, _Size, list[_Size]]]:
+    """Of every field: whether ints or floats, where it begins, and its shape."""
+    letters = {place: letter for letter, place in SIZES.items()}
+    out, at = {}, {"i": _Size({"": 0}), "f": _Size({"": 0})}
+    for name, kind, text in FIELDS:
+        shape = [_Size({"": 0}) + n for n in shape_of(text, lambda place: _Size({letters[place]: 1}))]
+        out[name] = (kind, at[kind], shape)
+        at[kind] = at[kind] + (shape[0] if len(shape) == 1 else shape[0] * shape[1])
+    return out
+
+
+LAYOUT = _layout()
+_ARRAYS = {"i": types.Array(types.int64, 1, "C"), "f": types.Array(types.float64, 1, "C")}
+
+
+class _StateType(types.Type):
+    """What ``s`` is to numba: the two arrays and the sizes; a part is made when it is named."""
+
+    def __init__(self) -> None:
+        super().__init__(name="pmbandits.State")
+
+
+_STATE = _StateType()
+
+
+@register_model(_StateType)
+class _StateModel(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [*_ARRAYS.items(), *((letter, types.intp) for letter in SIZES)]
+        super().__init__(manager, kind, members)
+
+
+@infer_getattr
+class _StateAttributes(AttributeTemplate):
+    key = _StateType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
+        del kind
+        if name == "whole":
+            return types.Tuple((_ARRAYS["i"], _ARRAYS["f"]))
+        if name in LAYOUT:
+            which, _, shape = LAYOUT[name]
+            return types.Array(_ARRAYS[which].dtype, len(shape), "C")
+        return None
+
+
+@lower_getattr_generic(_StateType)
+def _part(context, builder, kind, value, name):
+    """A part by its name: a view without a share in any reference count."""
+    s = create_struct_proxy(kind)(context, builder, value)
+    if name == "whole":
+        return context.make_tuple(builder, types.Tuple((_ARRAYS["i"], _ARRAYS["f"])), [s.i, s.f])
+    which, start, shape = LAYOUT[name]
+
+    def number(size):
+        total = context.get_constant(types.intp, size.terms.get("", 0))
+        for letters, count in size.terms.items():
+            if letters:
+                term = context.get_constant(types.intp, count)
+                for letter in letters:
+                    term = builder.mul(term, getattr(s, letter))
+                total = builder.add(total, term)
+        return total
+
+    lengths, word = [number(n) for n in shape], context.get_constant(types.intp, 8)
+    view = context.make_array(types.Array(_ARRAYS[which].dtype, len(shape), "C"))(context, builder)
+    source = context.make_array(_ARRAYS[which])(context, builder, getattr(s, which))
+    strides = [word] if len(shape) == 1 else [builder.mul(lengths[1], word), word]
+    populate_array(
+        view, builder.gep(source.data, [number(start)]), pack_array(builder, lengths), pack_array(builder, strides),
+        word, None,
+    )  # fmt: skip
+    return view._getvalue()
+
+
+def _unpack(typingctx, ints, floats):
+    """The state with its parts by name, without a share in the reference counts of the two arrays."""
+    del typingctx, ints, floats
+
+    def codegen(context, builder, signature, args):
+        del signature
+        s = create_struct_proxy(_STATE)(context, builder)
+        for kind, array in zip("if", args, strict=True):
+            view = context.make_array(_ARRAYS[kind])(context, builder, array)
+            view.meminfo, view.parent = Constant(view.meminfo.type, None), Constant(view.parent.type, None)
+            setattr(s, kind, view._getvalue())
+        data = context.make_array(_ARRAYS["i"])(context, builder, args[0]).data
+        for letter, place in SIZES.items():
+            setattr(s, letter, builder.load(builder.gep(data, [context.get_constant(types.intp, place)])))
+        return s._getvalue()
+
+    return _STATE(_ARRAYS["i"], _ARRAYS["f"]), codegen
+
+
+unpack: Any = intrinsic(_unpack)
+
+
 @inlined
 def parts(whole):
     """The parts of the state from the pair of its arrays.
@@ -243,6 +314,52 @@ def parts(whole):
 # ---- reward → estimate ----------------------------------------------------------------------------------
 
 OK, BAD_ARM, BAD_REWARD, OUTSIDE, FULL = range(5)
+STALE = -1  # of SORTED: a compaction has changed the sketches, and the pool must be laid out anew
+
+
+@kernel
+def observe_sketched(whole, arm, reward):
+    """Take one reward into the arm's sketch, and into the pool as long as that is what the sketches hold."""
+    s = parts(whole)
+    compactions = sketching.put(
+        s.book[arm], s.items[arm], s.marks[arm], s.size[SKETCH], int(s.knobs[SEED]), arm, reward
+    )
+    if compactions > 0:
+        # lazy: a compaction moves the arm's law by (the increase of marks[arm, MOVED]) / told in W1, and its radius may
+        # rise. So sketches say that radii do not fall (FALLING), and every look is a full one, over few numbers.
+        s.clock[SORTED] = STALE
+    if s.clock[SORTED] != STALE:
+        at = s.clock[POOL_SIZE]
+        s.x[at], s.owner[at], s.mass[at] = reward, arm, 1
+        s.clock[POOL_SIZE] = at + 1
+
+
+@kernel
+def lay_out(whole):
+    """The pool from the items of all sketches, sorted."""
+    s = parts(whole)
+    count = 0
+    for i in range(s.size[ARMS]):
+        used = s.book[i, sketching.USED]
+        sketching.spread(s.book[i], s.mass[count : count + used])
+        s.x[count : count + used] = s.items[i, :used]
+        s.owner[count : count + used] = i
+        count += used
+    order = np.argsort(s.x[:count], kind="mergesort")
+    s.x[:count], s.owner[:count], s.mass[:count] = s.x[:count][order], s.owner[:count][order], s.mass[:count][order]
+    s.clock[POOL_SIZE], s.clock[SORTED] = count, count
+
+
+@inlined
+def pooled(s):
+    """How many numbers the pool holds: all rewards, or the items of the sketches."""
+    return s.clock[POOL_SIZE] if s.size[SKETCH] > 0 else s.clock[REWARDS]
+
+
+@inlined
+def stands_for(s, at):
+    """For how many rewards a number of the pool stands."""
+    return s.mass[at] if s.size[SKETCH] > 0 else 1
 
 
 @inlined
@@ -265,15 +382,24 @@ def observe(ints, floats, arm, reward):
         if ints[BOUNDED] == 1 and (reward < floats[LOW] or reward > floats[HIGH]):
             return OUTSIDE
         count = ints[HEAD + REWARDS]
-        if count >= n:
+        if ints[SKETCH] > 0:
+            observe_sketched((ints, floats), arm, reward)
+        elif count >= n:
             return FULL
-        floats[sums + 5 * k + g * k + 2 * g + count] = reward  # ``tidy`` brings them into order when somebody looks
-        ints[counts + k * m + count] = arm
+        else:
+            floats[sums + 5 * k + g * k + 2 * g + count] = reward  # ``tidy`` brings them into order when one looks
+            ints[counts + k * m + count] = arm
     elif ints[MODE] == BINARY:
         one = np.int64(reward == 1.0)  # a coin's result: arithmetic, not a branch to guess
         if reward != one:
             return OUTSIDE
         ints[counts + arm * 2 + one] += 1
+    elif floats[ROUNDING] > 0.0:  # bins: the nearest of evenly spaced points
+        if reward < floats[LOW] or reward > floats[HIGH]:
+            return OUTSIDE
+        nearest = min(int((reward - floats[LOW]) / (2.0 * floats[ROUNDING]) + 0.5), m - 1)
+        reward = floats[points + nearest]
+        ints[counts + arm * m + nearest] += 1
     else:
         lo, hi = 0, m - 1
         while lo < hi:
@@ -319,7 +445,69 @@ def short_table(s):
     most = 0
     for i in range(s.size[ARMS]):
         most = max(most, s.told[i])
-    return most >= s.size[RADII]
+    return most >= s.size[RADII] and s.size[COARSE] == 0
+
+
+# Bounded memory: the table of radii has OCTAVE entries for each doubling of n. An entry is the radius at its smallest
+# n; radii fall, so it is at least the radius at n: valid, and wider by 1/OCTAVE of itself at most.
+OCTAVE = 128
+COARSE_TABLE = OCTAVE * 35  # n up to 2⁴¹; beyond, the last radius
+
+
+@kernel
+def slot(n):
+    """The entry of the coarse table for n."""
+    doublings = 0
+    while n >= 2 * OCTAVE:
+        n >>= 1
+        doublings += 1
+    return min(doublings * OCTAVE + n, COARSE_TABLE - 1)
+
+
+def coarse_counts() -> IntArray:
+    """The n of each entry of the coarse table."""
+    entry = np.arange(COARSE_TABLE)
+    doublings = np.maximum(entry // OCTAVE - 1, 0)
+    return (entry - doublings * OCTAVE) << doublings
+
+
+@inlined
+def table_radius(s, n):
+    """The radius of the confidence set after n rewards."""
+    return s.radii[slot(n)] if s.size[COARSE] == 1 else s.radii[n]
+
+
+@kernel
+def rank_error(whole, i):
+    """How far the sketch of arm i may be from its rewards: sup |F_sketch − F̂|, at all times together."""
+    s = parts(whole)
+    if s.size[SKETCH] == 0:
+        return 0.0
+    marks, n = s.marks[i], s.told[i]
+    return sketching.sketch_error(
+        n, marks[sketching.SQUARES], marks[sketching.SUM], s.size[SKETCH], s.knobs[RANK_DELTA], True
+    )
+
+
+@kernel
+def arm_radius(whole, i):
+    """The radius of arm i's set around what is kept of its rewards: wider by what is not kept."""
+    s = parts(whole)
+    r = table_radius(s, s.told[i])
+    if s.told[i] == 0 or s.size[MODE] == BINARY:
+        return r
+    if s.size[KIND] == BAND:  # rounding to bins is added to the values instead (OFFSET)
+        return r + rank_error(s.whole, i)
+    r += s.knobs[ROUNDING]
+    if s.size[SKETCH] > 0:  # both laws live between the least and the largest reward
+        r += rank_error(s.whole, i) * (s.marks[i, sketching.MOST] - s.marks[i, sketching.LEAST])
+    return r
+
+
+@kernel
+def radius_of(ints, floats, i):
+    """``arm_radius``, for Python."""
+    return arm_radius((ints, floats), i)
 
 
 @kernel
@@ -336,7 +524,7 @@ def refresh(whole):
         if s.told[i] == s.seen[i] and s.seen[i] > 0:
             continue
         s.seen[i] = s.told[i]
-        r = s.radii[s.told[i]]
+        r = arm_radius(s.whole, i)
         s.radius[i] = r
         if s.size[MODE] == BINARY:
             if s.told[i] == 0:
@@ -404,10 +592,13 @@ def binary_bound(h, a, lower, upper, what):
 def tidy(whole):
     """Bring the rewards into order: equal ones as they came."""
     s = parts(whole)
-    count, done = s.clock[REWARDS], s.clock[SORTED]
+    count, done, sketched = pooled(s), s.clock[SORTED], s.size[SKETCH] > 0
     if s.size[MODE] != SAMPLES or done == count:
         return
-    x, owner = s.x, s.owner
+    if done == STALE:
+        lay_out(s.whole)
+        return
+    x, owner, mass = s.x, s.owner, s.mass
     late, whose = x[done:count].copy(), owner[done:count].copy()
     if count - done > 1:
         order = np.argsort(late, kind="mergesort")
@@ -416,9 +607,13 @@ def tidy(whole):
     while new >= 0:
         if old >= 0 and x[old] > late[new]:
             x[at], owner[at] = x[old], owner[old]
+            if sketched:
+                mass[at] = mass[old]
             old -= 1
         else:
             x[at], owner[at] = late[new], whose[new]
+            if sketched:
+                mass[at] = 1  # what came since is not compacted yet
             new -= 1
         at -= 1
     s.clock[SORTED] = count
@@ -434,7 +629,8 @@ def sweep(whole, a, what):
     tidy(s.whole)
     k, bounded = s.size[ARMS], s.size[BOUNDED] == 1
     finite = s.size[MODE] == FINITE
-    cells = s.size[ATOMS] if finite else s.clock[REWARDS]
+    cells = s.size[ATOMS] if finite else pooled(s)
+    sketched, mass = s.size[SKETCH] > 0, s.mass
     if cells == 0 and not bounded:
         return 0.0
     # Local names and numbers: the loop below runs once for every reward so far.
@@ -480,7 +676,7 @@ def sweep(whole, a, what):
                 for i in range(k):
                     left[i] -= counts[i, cell]
             else:
-                left[owner[cell]] -= 1.0
+                left[owner[cell]] -= mass[cell] if sketched else 1
     return total
 
 
@@ -500,7 +696,7 @@ def lay(whole, a):
     tidy(s.whole)
     k = s.size[ARMS]
     finite = s.size[MODE] == FINITE
-    points = s.size[ATOMS] if finite else s.clock[REWARDS]
+    points = s.size[ATOMS] if finite else pooled(s)
     inverse = inverses(s.told)
     for i in range(k):
         s.above[i] = s.told[i]
@@ -520,7 +716,7 @@ def lay(whole, a):
                 for i in range(k):
                     s.above[i] -= s.counts[i, cell]
             else:
-                s.above[s.owner[cell]] -= 1
+                s.above[s.owner[cell]] -= stands_for(s, cell)
     return cells
 
 
@@ -535,17 +731,17 @@ def bound(whole, a, what):
     k = s.size[ARMS]
     if s.size[MODE] == BINARY:
         return binary_bound(s.h, a, s.lower, s.upper, what)
-    if s.size[KIND] == BAND:
-        return sweep(s.whole, a, what)
-    pooled = 0.0
+    sign = 1.0 if what == OPTIMISTIC else -1.0
+    if s.size[KIND] == BAND:  # of the rounded rewards' laws, and what rounding is worth at most
+        return sweep(s.whole, a, what) + sign * s.knobs[OFFSET]
+    far = 0.0
     for i in range(k):
         if a[i] > 0.0:
-            pooled += a[i] * s.radius[i]
-    sign = 1.0 if what == OPTIMISTIC else -1.0
+            far += a[i] * s.radius[i]
     if s.size[BOUNDED] == 0:
-        return sweep(s.whole, a, EMPIRICAL) + sign * s.knobs[LIPSCHITZ] * pooled
+        return sweep(s.whole, a, EMPIRICAL) + sign * s.knobs[LIPSCHITZ] * far
     cells = lay(s.whole, a)
-    inside = ball_value(s.h, sign, s.size[SHAPE], s.curve, s.width, cells, pooled, s.table, s.envelope)
+    inside = ball_value(s.h, sign, s.size[SHAPE], s.curve, s.width, cells, far, s.table, s.envelope)
     return s.knobs[LOW] * h_value(s.h, 1.0) + sign * inside
 
 
@@ -569,7 +765,7 @@ def wasserstein_radius(whole, i):
     width = s.knobs[HIGH] - s.knobs[LOW]
     if s.told[i] == 0:
         return width
-    return width * min(s.radius[i], 1.0) if s.size[KIND] == BAND else s.radius[i]
+    return width * min(s.radius[i], 1.0) + s.knobs[ROUNDING] if s.size[KIND] == BAND else s.radius[i]
 
 
 # ---- confidence → mixture -------------------------------------------------------------------------------
@@ -1015,7 +1211,7 @@ def may_doze(whole):
         s.nap[k] += 1
         return False
     for i in range(k):
-        if s.told[i] + s.nap[k] >= room:
+        if s.told[i] + s.nap[k] >= room and s.size[COARSE] == 0:
             s.nap[k] = max(SHORTEST_NAP, s.nap[k] // 2)
             return False
     return True
@@ -1052,8 +1248,8 @@ def surely_inside(whole, ahead):
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
         n, ones = s.told[i] + ahead, s.counts[i, 1]
-        low[i] = ends_within(kind, (ones + ahead) / n, s.radii[n], True)
-        high[i] = ends_within(kind, ones / n, s.radii[n], False)
+        low[i] = ends_within(kind, (ones + ahead) / n, table_radius(s, n), True)
+        high[i] = ends_within(kind, ones / n, table_radius(s, n), False)
     return low, high
 
 
@@ -1064,7 +1260,7 @@ def maybe_inside(whole, ahead):
     k, kind = s.size[ARMS], s.size[KIND]
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
-        n, ones, r = s.told[i] + ahead, s.counts[i, 1], s.radii[s.told[i]]
+        n, ones, r = s.told[i] + ahead, s.counts[i, 1], table_radius(s, s.told[i])
         low[i] = ends_within(kind, ones / n, r, True)
         high[i] = ends_within(kind, (ones + ahead) / n, r, False)
     return low, high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb
 from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
@@ -19,6 +19,8 @@ from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS, NAMES
 from pmbandits.estimates import ArmEstimate
+from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics._kernels import h_max, pack
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
@@ -31,6 +33,8 @@ LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without 
 _observe = st.observe
 _PIECE = 1 << 16
 _FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
+# How rewards are kept, with the usual size: cells of equal width, and k of a sketch.
+ESTIMATES = {"exact": 0, "binned": 1024, "sketch": 1024}
 
 
 @dataclass
@@ -56,6 +60,18 @@ class Policy(ABC):
         independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
+
+    Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
+    memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
+
+    - ``"binned"``: rounded to the nearest of 1025 evenly spaced points of an ``Interval`` (``"binned:4096"``: of 4097).
+      Rounding moves a law by half a spacing at most, in W1. It is to the nearest point, not up or down by chance, so
+      that nothing is drawn and the order of rewards does not matter.
+    - ``"sketch"``: a :class:`~pmbandits.estimates.Sketch` of each arm (``"sketch:4096"``: of k = 4096), on any support.
+      Half of ``delta`` goes to its rank error, which does not vanish: sets do not become narrower than about 7/k of
+      rank. The order of an arm's rewards can matter, within that error.
+
+    ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
 
     Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
     """
@@ -89,6 +105,8 @@ class Policy(ABC):
         seed: int,
         **options: Any,
     ) -> None:
+        if options.get("estimates") == "exact":
+            del options["estimates"]
         self.options = options
         self.seed = _check.whole("seed", seed, 0, 2**53)
         self.metric, self.support = metric, support
@@ -127,18 +145,35 @@ class Policy(ABC):
         )
 
     def _confidence_set(self, support: Support, n_arms: int) -> ConfidenceSet:
-        chosen = confidence_set(
-            self.options["confidence"],
-            support,
-            n_arms,
-            horizon=self.options.get("horizon"),
-            delta=self.options["delta"],
-        )
+        horizon, delta = self.options.get("horizon"), self.options["delta"]
+        kept = self._kept(support)[0]
+        if kept == "sketch":  # half of δ is for the sketches
+            delta = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
+            self._rank_delta = delta if horizon is not None else delta / n_arms
+        chosen = confidence_set(self.options["confidence"], support, n_arms, horizon=horizon, delta=delta)
+        if kept != "exact":
+            lost = f"rounding to bins, at most {self._rounding(support):.2g}," if kept == "binned" else "its sketch"
+            chosen = replace(chosen, meaning=f"{chosen.meaning}; and the error of {lost} is added")
         if chosen.kind == "interval" and not isinstance(support, Binary):
             raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
         return chosen
 
+    def _kept(self, support: Support) -> tuple[str, int]:
+        """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
+        name, size = how_kept(self.options.get("estimates", "exact"))
+        if name == "binned" and isinstance(support, Real):
+            raise ValueError(f"estimates='binned' needs a bounded support, but rewards are {support!r}; "
+                             "declare Interval(lo, hi), or take estimates='sketch'.")  # fmt: skip
+        return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, size)
+
+    def _rounding(self, support: Support) -> float:
+        """How far rounding to bins moves a reward at most."""
+        name, size = self._kept(support)
+        return 0.5 * support.width / size if name == "binned" else 0.0
+
     def _allocate(self, metric: Distortion, n_arms: int, support: Support) -> None:
+        kept, fineness = self._kept(support)
+        self._rank_delta = 0.05 / n_arms
         setup = self._setup(metric, n_arms, support)
         self.epsilon = setup.epsilon
         self.confidence = setup.confidence
@@ -153,7 +188,21 @@ class Policy(ABC):
                 ) from None
         if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
             raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")
-        finite = isinstance(support, (Binary, Finite))
+        rounding, offset = self._rounding(support), 0.0
+        if rounding > 0.0 and setup.confidence is not None and kind == "band":
+            try:
+                pair = metric.holder(support)
+            except ValueError as error:
+                raise ValueError(f"what rounding to bins is worth follows from the Hölder pair, but {error} "
+                                 "Take estimates='sketch', or confidence='wasserstein'.") from None  # fmt: skip
+            offset = pair.constant * rounding**pair.q
+        points = np.zeros(0)
+        if isinstance(support, (Binary, Finite)):
+            points = support.atoms
+        elif kept == "binned":
+            points = np.linspace(support.lo, support.hi, fineness + 1)
+        coarse = how_kept(self.options.get("estimates", "exact"))[0] != "exact"
+        buffer = sketch_room(fineness) if kept == "sketch" else 0
         packed = pack(metric)
         table = np.zeros(1)
         if metric.shape == "neither" and kind == "ball":
@@ -161,25 +210,31 @@ class Policy(ABC):
             table = np.unique(np.concatenate((warped_grid(4097), [*metric._critical(), *steps])))
         size = np.zeros(st.HEAD, dtype=np.int64)
         size[st.ARMS] = n_arms
-        size[st.ATOMS] = support.atoms.size if isinstance(support, (Binary, Finite)) else 0
+        size[st.ATOMS] = points.size
         size[st.GRID] = setup.grid.shape[0]
-        size[st.ROOM] = 0 if finite else _FIRST_ROOM
-        size[st.RADII] = _FIRST_ROOM if setup.confidence is not None else 0
+        size[st.ROOM] = 0 if points.size else n_arms * buffer or _FIRST_ROOM
+        size[st.RADII] = 0 if setup.confidence is None else st.COARSE_TABLE if coarse else _FIRST_ROOM
         size[st.PACKED] = packed.size
         size[st.TABLE] = table.size
-        size[st.MODE] = st.BINARY if isinstance(support, Binary) else st.FINITE if finite else st.SAMPLES
+        size[st.MODE] = st.BINARY if isinstance(support, Binary) else st.FINITE if points.size else st.SAMPLES
         size[st.KIND] = KINDS.index(kind)
         size[st.SHAPE] = SHAPES[metric.shape]
         size[st.BOUNDED] = int(np.isfinite(support.width))
         if setup.confidence is not None and not isinstance(support, Binary):
             size[st.COLUMNS] = _columns(metric, support, packed, n_arms)
+        size[st.COARSE] = int(coarse)
+        if buffer:
+            size[st.SKETCH], size[st.BUFFER], size[st.SKETCHES] = fineness, buffer, n_arms
         self._ints, self._floats = st.allocate(size)
         self._derived = {"h": packed, "table": table}
         self._steady = not isinstance(support, Binary) or _is_steady(metric)
-        if isinstance(support, (Binary, Finite)):
-            self._derived["points"] = support.atoms
+        if points.size:
+            self._derived["points"] = points
         self._fill_derived()
         fields = st.views(self._ints, self._floats)
+        if buffer:
+            for book, marks in zip(*(fields[name].reshape(n_arms, -1) for name in ("book", "marks")), strict=True):
+                sketching.begin(book, marks, fineness)
         fields["clock"][st.CURRENT] = -1
         fields["clock"][st.GRID_USED] = setup.grid.shape[0]
         fields["grid"][:] = setup.grid.ravel()
@@ -191,6 +246,9 @@ class Policy(ABC):
             st.SEED: self.seed,
             st.PEAK: h_max(packed, 0.0, 1.0),
             **_holder_knobs(metric, support),
+            st.ROUNDING: rounding,
+            st.OFFSET: offset,
+            st.RANK_DELTA: self._rank_delta,
             st.PLAIN: float(setup.confidence is not None and setup.confidence.name == "paper"),
             **setup.knobs,
         }
@@ -204,6 +262,8 @@ class Policy(ABC):
     def _remember(self) -> None:
         """What the bounds on drift need of the rewards so far: it is not saved."""
         fields = st.views(self._ints, self._floats)
+        if self._ints[st.SKETCH] > 0:  # sketches have none
+            return
         if self._ints[st.MODE] == st.SAMPLES:
             count = int(fields["clock"][st.REWARDS])
             x, owner = fields["x"][:count], fields["owner"][:count]
@@ -222,6 +282,16 @@ class Policy(ABC):
             fields[name][:] = content
         if self.confidence is not None:
             radii = fields["radii"]
+            if self._ints[st.COARSE] == 1:
+                radii[:] = self.confidence.radius(st.coarse_counts())
+                self._falling = bool(np.all(radii[2:] <= radii[1:-1]))
+                if not self._falling:
+                    raise ValueError(
+                        f"the radii of {self.confidence.name} do not fall with n, so a table of bounded size cannot "
+                        "hold them; take estimates='exact'."
+                    )
+                self._note_radii()
+                return
             self._falling = True
             for at in range(0, radii.size, _PIECE):  # in pieces: the table can be long, and its temporaries longer
                 piece = self.confidence.radius(np.arange(at, min(at + _PIECE, radii.size)))
@@ -232,7 +302,8 @@ class Policy(ABC):
 
     def _note_radii(self) -> None:
         """Whether the policy may look ahead (``nap``) or only at what may have changed (``lazy_choice``)."""
-        self._view("knobs")[st.FALLING] = float(self._steady and self._falling)
+        falls = self._falling and self._ints[st.SKETCH] == 0  # a compaction can widen a set
+        self._view("knobs")[st.FALLING] = float(self._steady and falls)
 
     def _resize(self, **sizes: int) -> None:
         """Move to larger arrays; everything keeps its value."""
@@ -321,12 +392,79 @@ class Policy(ABC):
         if not places:
             return
         values = self.support.check(_numbers(rewards))
-        room = int(self._ints[st.ROOM])
-        if self._ints[st.MODE] == st.SAMPLES and int(self._view("clock")[st.REWARDS]) + len(places) > room:
-            self._grow_room(len(places))
+        self._make_room(len(places))
         for place, value in zip(places, values, strict=True):
             code = st.observe(self._ints, self._floats, place, float(value))
             assert code == st.OK, code
+
+    def _make_room(self, extra: int) -> None:
+        """Grow if so many more rewards do not fit; only exact samples need to."""
+        if self._ints[st.MODE] != st.SAMPLES or self._ints[st.SKETCH] > 0:
+            return
+        if int(self._view("clock")[st.REWARDS]) + extra > int(self._ints[st.ROOM]):
+            self._grow_room(extra)
+
+    def merge(self, other: Policy) -> None:
+        """Take in what another policy of the same experiment did and saw; the other stays as it is.
+
+        Two servers, one experiment: afterwards this policy knows the rewards of both, and the pulls of both count for
+        the proportions, for exploration and for the time t, as if it had played alone. Exact for exact and binned
+        estimates; sketches merge within their stated error. What was decided before stays: a mixture that PMETC has
+        committed to, and phases of CIRT that are over. Take the same policy in once only: nothing tells rewards that
+        were taken in before from new ones.
+
+        Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
+        merge on. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
+
+        >>> import pmbandits as pmb
+        >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
+        >>> here.tell([0, 1], [1, 0]); there.tell([0, 0], [1, 1])
+        >>> here.merge(there)
+        >>> [arm.n for arm in here.estimates]
+        [3, 1]
+        """
+        self._must_match(other)
+        theirs = st.views(other._ints, other._floats)
+        extra = int(theirs["clock"][st.REWARDS])
+        self._make_room(extra)
+        ours = st.views(self._ints, self._floats)
+        clock = ours["clock"]
+        if self._ints[st.SKETCH] > 0:
+            k, seed = int(self._ints[st.SKETCH]), int(ours["knobs"][st.SEED])
+            parts = [f[name].reshape(self.n_arms, -1) for f in (ours, theirs) for name in ("book", "items", "marks")]
+            for arm in range(self.n_arms):
+                book, items, marks, *other_sketch = (part[arm] for part in parts)
+                sketching.join(book, items, marks, k, seed, arm, *other_sketch)
+            clock[st.SORTED] = st.STALE
+        elif self._ints[st.MODE] == st.SAMPLES:
+            at = slice(int(clock[st.REWARDS]), int(clock[st.REWARDS]) + extra)
+            ours["x"][at], ours["owner"][at] = theirs["x"][:extra], theirs["owner"][:extra]
+        for name in ("counts", "told", "sums", "pulls", "pending"):
+            ours[name] += theirs[name]
+        clock[st.REWARDS] += extra
+        clock[st.ASKED] += theirs["clock"][st.ASKED]
+        # The laws may have moved by any amount: whatever is remembered of earlier looks is forgotten.
+        for name in ("snap", "held", "safe"):
+            ours[name][:] = 0.0
+        self._remember()
+        ours["seen"][:], ours["nap"][:], clock[st.LOOK_AT], clock[st.WIDE_AT] = 0, 0, 0, 0
+        clock[st.DIRTY] = 1
+
+    def _must_match(self, other: Policy) -> None:
+        if not isinstance(other, Policy):
+            raise TypeError(f"a policy can take in another policy, got {other!r}.")
+        self._must_be_bound()
+        other._must_be_bound()
+        if other is self:
+            raise ValueError("a policy cannot take in itself: its rewards would count twice.")
+        for what, mine, theirs in (
+            ("metric", self.metric, other.metric),
+            ("support", self.support, other.support),
+            ("names of arms", self.names, other.names),
+            ("estimates", *(how_kept(p.options.get("estimates", "exact")) for p in (self, other))),
+        ):
+            if not _same(mine, theirs):
+                raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property
@@ -364,22 +502,33 @@ class Policy(ABC):
     def estimates(self) -> tuple[ArmEstimate, ...]:
         """What is known of each arm: its empirical distribution and confidence band."""
         fields = st.views(self._ints, self._floats) if hasattr(self, "_ints") else self._peek()
+        rounding = float(fields["knobs"][st.ROUNDING])
         out = []
         for i, name in enumerate(self.names):
             n = int(fields["told"][i])
-            if self._ints[st.MODE] == st.SAMPLES:
+            if self._ints[st.SKETCH] > 0:
+                book = fields["book"].reshape(self.n_arms, -1)[i]
+                items = fields["items"].reshape(self.n_arms, -1)[i, : book[sketching.USED]]
+                mass = np.empty(items.size, dtype=np.int64)
+                sketching.spread(book, mass)
+                x, which = np.unique(items, return_inverse=True)
+                counts = np.bincount(which, weights=mass, minlength=x.size)
+            elif self._ints[st.MODE] == st.SAMPLES:
                 count = int(fields["clock"][st.REWARDS])
                 x, counts = np.unique(fields["x"][:count][fields["owner"][:count] == i], return_counts=True)
             else:
                 points = fields["points"]
                 counts = fields["counts"].reshape(self.n_arms, points.size)[i]
                 x, counts = points[counts > 0], counts[counts > 0]
-            radius = float(self.confidence.radius(n)) if self.confidence is not None else float("nan")
+            radius = float("nan")
+            if self.confidence is not None:
+                coarse = self._ints[st.COARSE] == 1
+                radius = float(st.radius_of(self._ints, self._floats, i) if coarse else self.confidence.radius(n))
             kind = self.confidence.kind if self.confidence is not None else "none"
             low, high = float("nan"), float("nan")
             if kind == "interval":
                 low, high = _interval(float(x @ counts) / n if n else 0.5, radius)
-            out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high))
+            out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, rounding))
         return tuple(out)
 
     def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
@@ -401,7 +550,8 @@ class Policy(ABC):
         twin: Policy = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._ints, twin._floats = self._ints.copy(), self._floats.copy()
-        if self.confidence is not None and int(self._view("told").max()) >= int(self._ints[st.RADII]):
+        exact = self.confidence is not None and self._ints[st.COARSE] == 0
+        if exact and int(self._view("told").max()) >= int(self._ints[st.RADII]):
             twin._grow_radii()
         return twin
 
@@ -439,6 +589,9 @@ class Policy(ABC):
 
         save(self, Path(path))
 
+    def _repr_html_(self) -> str:
+        return _html_of(self)
+
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
         if not hasattr(self, "_ints"):
@@ -446,6 +599,26 @@ class Policy(ABC):
             return f"{type(self).__name__}({known}{given}; a recipe)"
         mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
         return f"{type(self).__name__}({self.metric!r}, {given}; t={self.t}, mixture=[{mix}])"
+
+
+def _html_of(policy: Policy) -> str:
+    from pmbandits import _html
+
+    given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
+    title = f"{type(policy).__name__}({given})"
+    if not hasattr(policy, "_ints"):
+        known = repr(policy.metric) if policy.metric is not None else "not given"
+        return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
+    t, pulls, told, mixture = policy.t, policy.pulls, policy._view("told"), policy.mixture
+    shown = np.argsort(-mixture, kind="stable")[:12]
+    rows = [
+        (policy.names[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(t, 1):.1f} %", f"{100 * mixture[i]:.1f} %",
+         f"{told[i]:,}")
+        for i in (np.sort(shown) if policy.n_arms <= 12 else shown)
+    ]  # fmt: skip
+    head = ("arm", "pulls", "played", "wanted", "rewards told")
+    words = [f"{policy.metric!r}, round {t:,}", f"{policy.n_arms - 12} more arms" if policy.n_arms > 12 else ""]
+    return _html.block(title, _html.paragraphs(words), _html.table(head, rows))
 
 
 def schedule_epsilon(
@@ -540,6 +713,31 @@ def _columns(metric: Distortion, support: Support, packed: FloatArray, n_arms: i
     simple = packed[3] == 1.0 or packed[1] == 0.0
     lipschitz = _holder_knobs(metric, support).get(st.HOLDER_Q) == 1.0
     return 5 * n_arms + 3 if concave and simple and not lipschitz else 2 * n_arms + 1
+
+
+def known_estimates(estimates: str) -> str:
+    """How rewards are kept as the user said it, checked."""
+    how_kept(estimates)
+    return estimates
+
+
+def how_kept(estimates: str) -> tuple[str, int]:
+    """The name and the size in ``"binned"``, ``"binned:4096"`` and the like."""
+    name, colon, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
+    sized = name != "exact" and size.isdecimal() and 8 <= int(size) <= 1 << 20
+    if name not in ESTIMATES or (colon and not sized):
+        raise ValueError(
+            f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
+            f"'binned:4096'; got {estimates!r}."
+        )
+    return name, int(size) if size else ESTIMATES[name]
+
+
+def _same(mine: Any, theirs: Any) -> bool:
+    try:
+        return mine is theirs or bool(mine == theirs)
+    except ValueError:  # a metric made from a function equals itself only
+        return False
 
 
 def _is_steady(metric: Distortion) -> bool:

@@ -69,7 +69,7 @@ def stays(whole: Any) -> bool:
     least, most = np.empty(k), np.empty(k)  # of each arm's radius
     if s.knobs[PLAIN] == 1.0:
         for i in range(k):
-            least[i], most[i] = s.radii[s.told[i] + ahead], s.radii[s.told[i]]
+            least[i], most[i] = st.table_radius(s, s.told[i] + ahead), st.table_radius(s, s.told[i])
     else:
         sure, maybe = st.surely_inside(s.whole, ahead), st.maybe_inside(s.whole, ahead)
         for i in range(k):

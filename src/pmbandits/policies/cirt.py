@@ -44,7 +44,16 @@ from pmbandits.policies._state import (
     UTILITY,
     XI,
 )
-from pmbandits.policies.base import Policy, Setup, continuous_search, known_search, known_set, probability, search_knobs
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    continuous_search,
+    known_estimates,
+    known_search,
+    known_set,
+    probability,
+    search_knobs,
+)
 from pmbandits.supports import Real, Support
 
 LARGEST_PHASE_GRID = 200_000
@@ -356,7 +365,7 @@ class CIRT(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
@@ -406,6 +415,7 @@ class CIRT(Policy):
         stopping: str = "box",
         tolerance: float | None = None,
         search: str = "auto",
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -428,6 +438,7 @@ class CIRT(Policy):
             stopping=_check.choice("stopping", stopping, ["box", "literal"]),
             tolerance=tolerance,
             search=known_search(search),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

@@ -14,7 +14,15 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ASKED, COMMITTED, CONTINUOUS, DIRTY, EXPLORE, HORIZON
-from pmbandits.policies.base import Policy, Setup, known_search, schedule_epsilon, search_knobs, spacing
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    known_estimates,
+    known_search,
+    schedule_epsilon,
+    search_knobs,
+    spacing,
+)
 from pmbandits.simplex import etc_grid
 from pmbandits.supports import Real, Support
 from pmbandits.theory.schedules import exploration
@@ -73,7 +81,7 @@ class PMETC(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     horizon : T, the number of rounds that will be played. The proportions are met at T, not before.
     epsilon : spacing of the grid. Smaller is closer to the best mixture but needs more exploration to tell grid
         points apart. Default: the paper's schedule with ``epsilon_constant``.
@@ -112,6 +120,7 @@ class PMETC(Policy):
         delta_13: float | None = None,
         epsilon_constant: float = 0.2,
         search: str = "auto",
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -138,6 +147,7 @@ class PMETC(Policy):
             delta_13=delta_13,
             epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
             search=known_search(search),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

@@ -12,7 +12,16 @@ from pmbandits._compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import GROW, XI
-from pmbandits.policies.base import Policy, Setup, continuous_search, known_search, known_set, probability, search_knobs
+from pmbandits.policies.base import (
+    Policy,
+    Setup,
+    continuous_search,
+    known_estimates,
+    known_search,
+    known_set,
+    probability,
+    search_knobs,
+)
 from pmbandits.policies.ucb import optimistic_mixture, update
 from pmbandits.simplex import grid_size, ucb_grid
 from pmbandits.supports import Support
@@ -36,7 +45,7 @@ class FixedGrid(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     epsilon, branching : the grid has spacing ε/A. Finer is closer to the best mixture and slower.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     confidence, delta : as for :class:`CIRT`.
@@ -65,6 +74,7 @@ class FixedGrid(Policy):
         confidence: Any = "auto",
         delta: float = 0.05,
         search: str = "auto",
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -80,6 +90,7 @@ class FixedGrid(Policy):
             confidence=known_set(confidence),
             delta=probability(delta),
             search=known_search(search),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

@@ -21,7 +21,7 @@ from pmbandits.policies.base import REGISTRY, Policy
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 1
+VERSION = 2  # 1: without sketches
 
 
 def save(policy: Policy, path: Path) -> None:
@@ -29,7 +29,8 @@ def save(policy: Policy, path: Path) -> None:
     policy._must_be_bound()
     assert policy.metric is not None and policy.support is not None
     fields = st.views(policy._ints, policy._floats)
-    content = {name: array for name, array in fields.items() if name not in st.DERIVED}
+    left_out = st.DERIVED + (st.POOL if policy._ints[st.SKETCH] > 0 else ())
+    content = {name: array for name, array in fields.items() if name not in left_out}
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -171,6 +172,8 @@ def _restore(policy: Policy, content: dict[str, np.ndarray], label: str) -> None
         if name not in fields or fields[name].size != array.size:
             raise ValueError(f"{label} has a part {name!r} of the wrong size; it is damaged and was not loaded.")
         fields[name][:] = array
+    if saved[st.SKETCH] > 0:
+        fields["clock"][st.SORTED] = st.STALE
     policy._remember()
 
 

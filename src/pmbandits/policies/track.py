@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import DIRTY, HOLDER_C, HOLDER_Q, LOOK_AT, REWARDS, SHARE, XI
-from pmbandits.policies.base import Policy, Setup, known_set, probability
+from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability
 from pmbandits.supports import Real, Support
 
 
@@ -64,7 +65,7 @@ class Track(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     tolerance : beyond Bernoulli rewards the mixture is worked out again when this share of new rewards has come (so
         the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.
@@ -96,6 +97,7 @@ class Track(Policy):
         tolerance: float = 0.01,
         confidence: Any = "auto",
         delta: float = 0.05,
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -109,9 +111,11 @@ class Track(Policy):
             tolerance=_check.within("tolerance", tolerance, 0.0, 1.0, open_lo=True),
             confidence=known_set(confidence),
             delta=probability(delta),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        chosen: ConfidenceSet | None
         knobs = {XI: self.options["exploration"], SHARE: self.options["tolerance"]}
         try:
             pair = metric.holder(support)

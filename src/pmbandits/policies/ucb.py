@@ -17,6 +17,7 @@ from pmbandits.policies._state import ASKED, CONTINUOUS, EXPLORE, GROW
 from pmbandits.policies.base import (
     Policy,
     Setup,
+    known_estimates,
     known_search,
     known_set,
     probability,
@@ -64,7 +65,7 @@ class PMUCB(Policy):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
     horizon : T. Sets the exploration and how long the confidence sets must hold.
     epsilon : spacing of the grid, at most 2/K: every arm keeps a share of at least ε/2. Smaller is closer to the
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
@@ -110,6 +111,7 @@ class PMUCB(Policy):
         delta: float | None = None,
         epsilon_constant: float = 0.2,
         search: str = "auto",
+        estimates: str = "exact",
         names: Any = None,
         seed: int = 0,
     ) -> None:
@@ -126,6 +128,7 @@ class PMUCB(Policy):
             delta=probability(delta),
             epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
             search=known_search(search),
+            estimates=known_estimates(estimates),
         )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:

@@ -11,8 +11,10 @@ from typing import Any
 class Bar:
     """Rounds done out of all; ``shown=None`` shows it on a terminal only."""
 
-    def __init__(self, total: int, done: int = 0, *, shown: bool | None = None, label: str = "simulate") -> None:
-        self.total, self.done, self._first, self.label = total, done, done, label
+    def __init__(
+        self, total: int, done: int = 0, *, shown: bool | None = None, label: str = "simulate", unit: str = "rounds"
+    ) -> None:
+        self.total, self.done, self._first, self.label, self.unit = total, done, done, label, unit
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._bar: Any = None
         self._task: Any = None
@@ -41,7 +43,7 @@ class Bar:
         self.done += rounds
         if self._bar is not None:
             per_second = (self.done - self._first) / max(time.monotonic() - self._start, 1e-9)
-            self._bar.update(self._task, completed=self.done, rate=f"{_people(per_second)} rounds/s")
+            self._bar.update(self._task, completed=self.done, rate=f"{_people(per_second)} {self.unit}/s")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

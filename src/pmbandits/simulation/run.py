@@ -116,6 +116,17 @@ class Summary:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from pmbandits import _html
+
+        head = ("policy", "t", "regret", "± s.e.", "median", "95 %", "pulls (%)", "mixture (%)")
+        rows = [
+            (r["policy"], f"{r['t']:,}", f"{r['regret']:.2e}", f"{r['standard_error']:.0e}", f"{r['q50']:.1e}",
+             f"{r['q95']:.1e}", _shares(r["pulls"]), _shares(r["mixture"]))
+            for r in self.rows
+        ]  # fmt: skip
+        return _html.block(self.title, _html.table(head, rows))
+
 
 def _shares(shares: Sequence[float]) -> str:
     text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
@@ -215,6 +226,15 @@ class Run:
             flat = values.flatten().to_numpy(zero_copy_only=False)
             return t[:per_trial], flat.reshape(len(self.trials), per_trial, -1)
         return t[:per_trial], values.to_numpy(zero_copy_only=False).reshape(len(self.trials), per_trial)
+
+    def phase_ends(self, policy: str, trial: int, horizon: int | None = None) -> tuple[int, ...]:
+        """The rounds after which a policy's phases ended in one trial."""
+        import pyarrow.compute as pc
+
+        horizon = self._horizon(policy, horizon)
+        mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
+        found = self._table.filter(pc.and_(mine, pc.equal(self._table["trial"], trial)))["phase_ends"]
+        return tuple(sorted({int(t) for ends in found.to_pylist() for t in ends or ()}))
 
     def regret(self, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], FloatArray]:
         """The checkpoints, and the regret at them: one row a trial.
@@ -387,6 +407,9 @@ class Run:
         True
         """
         return self.provenance == other.provenance and bool(self._table.equals(other._table))
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def __repr__(self) -> str:
         longest = max(h for horizons in self._entries().values() for h in horizons)

@@ -19,7 +19,7 @@ from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.rewards import Stream, policy_seed
 
 # Large, and either constant or of no meaning before the first reward.
-_KEPT = {"size", "h", "points", "radii", "table", "envelope", "x", "owner", "curve", "width"}
+_KEPT = {"size", "h", "points", "radii", "table", "envelope", "x", "owner", "mass", "items", "curve", "width"}
 
 
 @cache

@@ -1,0 +1,123 @@
+"""``pmbandits advise``: a recommendation from logged rewards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+out = Console()
+
+
+def advise(
+    data: Annotated[Path, typer.Argument(help="Logged rewards: CSV, Parquet or JSON lines, one row a reward.")],
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="What you value: gini, 'cvar(0.9)' or cvar:c=0.9; give several to compare."
+        ),
+    ] = None,
+    arm: Annotated[str, typer.Option(help="The column with the arm.")] = "arm",
+    reward: Annotated[str, typer.Option(help="The column with the reward.")] = "reward",
+    support: Annotated[
+        str | None, typer.Option(help="Where rewards can lie: binary, or 'lo,hi'. Default: what the data show.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    bootstrap: Annotated[int, typer.Option(help="How often rewards are resampled.", min=0)] = 500,
+    seed: Annotated[int, typer.Option(help="Of resampling and of the random halves.")] = 0,
+    loss: Annotated[bool, typer.Option("--loss", help="The numbers are losses: smaller is better.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse malformed rows instead of counting them.")] = False,
+    picture: Annotated[Path | None, typer.Option("--out", "-o", help="Write a picture to this file.")] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """What to play, by rewards you have logged: the best mixture, and whether its gain is real or noise."""
+    import matplotlib as mpl
+
+    from pmbandits.advice import advise as work_out
+
+    chosen = metrics or ["gini"]
+    table = work_out(
+        data,
+        chosen,
+        arm=arm,
+        reward=reward,
+        support=_support(support),
+        level=level,
+        bootstrap=bootstrap,
+        seed=seed,
+        progress=False if quiet or json_output else None,
+        strict=strict,
+        loss=loss,
+    )
+    result = table[0] if len(chosen) == 1 else table
+    if picture is not None:
+        mpl.use("Agg")
+        picture = picture if picture.suffix else picture.with_suffix(".png")
+        result.plot(picture)
+    if json_output:
+        print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
+        return
+    first = table[0]
+    if len(chosen) == 1:
+        out.print(_arms(first))
+        for sentence in (first.recommendation, first.reason, first.outlook):
+            if sentence:
+                out.print(escape(sentence), highlight=False)
+        for note in first.notes:
+            out.print(f"[dim]{escape(note)}[/]", highlight=False)
+    else:
+        head, *rows = table.rows()
+        drawn = Table(title=f"{escape(data.name)}: how the advice changes with what you value")
+        for name in head:
+            drawn.add_column(name, overflow="fold")
+        for row in rows:
+            drawn.add_row(*(escape(cell) for cell in row))
+        out.print(drawn)
+        for note in first.general:
+            out.print(f"[dim]{escape(note)}[/]", highlight=False)
+    account = first.log.account()
+    if account:
+        out.print(f"[yellow]{escape(account)}[/]", highlight=False)
+        for bad in first.log.examples:
+            out.print(f"  {escape(str(bad))}", highlight=False)
+    if picture is not None:
+        out.print(f"Picture: {escape(str(picture))}", highlight=False)
+
+
+def _arms(advice: Any) -> Table:
+    log = advice.log
+    table = Table(title=f"{escape(repr(advice.metric))}, {log.used:,} rewards of {len(advice.names)} arms")
+    for k, name in enumerate(("arm", "rewards", "mean", "utility", f"{100 * advice.level:g} % interval", "share")):
+        table.add_column(name, justify="left" if k == 0 else "right")
+    shown = advice._shown()
+    for row in advice.rows():
+        table.add_row(*(escape(cell) for cell in row))
+    if len(advice.arms) > len(shown):
+        table.add_row(f"… {len(advice.arms) - len(shown)} more", "", "", "", "", "")
+    table.add_section()
+    low, high = advice.interval
+    table.add_row("[bold]recommended[/]", "", "", f"[bold]{advice.value:.4g}[/]", f"{low:.4g} … {high:.4g}", "")
+    low, high = advice.bootstrap_interval
+    if low == low:
+        table.add_row("  by resampling", "", "", "", f"{low:.4g} … {high:.4g}", "")
+    return table
+
+
+def _support(text: str | None) -> Any:
+    from pmbandits.supports import Binary, Interval
+
+    if text is None:
+        return None
+    if text.strip().lower() == "binary":
+        return Binary()
+    try:
+        lo, hi = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--support must be 'binary' or two numbers 'lo,hi', got {text!r}.") from None
+    return Interval(lo, hi)

@@ -1,0 +1,199 @@
+"""A sketch of a distribution in a few kilobytes, however many numbers it is shown.
+
+The sketch of Karnin, Lang and Liberty (2016): numbers lie on levels, one on level h stands for 2^h. When there is no
+room, a level is sorted and a fair coin keeps every other number, one level up. A compaction on level h so moves the
+rank of any point by 2^h up, 2^h down or not at all, and up and down are equally likely: errors cancel, and what is
+left of them is bounded by Hoeffding's inequality. Coins come from a counter (:mod:`pmbandits._random`), so a sketch is
+replayed to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.estimates._kernels import (
+    BOOK,
+    BOOK_HEAD,
+    COUNT,
+    LEAST,
+    MARKS,
+    MOST,
+    MOST_LEVELS,
+    SMALLEST_LEVEL,
+    SQUARES,
+    SUM,
+    USED,
+    begin,
+    join,
+    put,
+    put_all,
+    sketch_error,
+    spread,
+    total_capacity,
+)
+
+
+class Sketch:
+    """The distribution of a stream of numbers, kept in bounded memory with a known rank error.
+
+    Parameters
+    ----------
+    k : size: about 3k numbers are kept. The rank error falls like 1/k.
+    seed : of the coins. The same numbers in the same order with the same seed give the same sketch, to the bit.
+
+    Attributes
+    ----------
+    n : how many numbers were taken in.
+    least, most : the smallest and the largest of them, exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pmbandits.estimates import Sketch
+    >>> sketch = Sketch(k=256, seed=1)
+    >>> sketch.extend(np.random.default_rng(0).random(100_000))
+    >>> sketch
+    Sketch(k=256, seed=1; n=100,000 in 747 numbers, rank error ≤ 0.0139)
+    >>> abs(sketch.quantile(0.9) - 0.9) < sketch.rank_error()
+    True
+    """
+
+    def __init__(self, k: int = 1024, seed: int = 0) -> None:
+        self.k = _check.whole("k", k, SMALLEST_LEVEL, 1 << 20)
+        self.seed = _check.whole("seed", seed, 0, 2**53)
+        self._book = np.zeros(BOOK, dtype=np.int64)
+        self._items = np.zeros(room(self.k))
+        self._marks = np.zeros(MARKS)
+        begin(self._book, self._marks, self.k)
+
+    @property
+    def n(self) -> int:
+        """How many numbers were taken in."""
+        return int(self._book[COUNT])
+
+    @property
+    def least(self) -> float:
+        """The smallest number so far."""
+        return float(self._marks[LEAST])
+
+    @property
+    def most(self) -> float:
+        """The largest number so far."""
+        return float(self._marks[MOST])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the state."""
+        return self._book.nbytes + self._items.nbytes + self._marks.nbytes
+
+    def add(self, x: float) -> None:
+        """Take one number in."""
+        x = _check.number("x", x)
+        put(self._book, self._items, self._marks, self.k, self.seed, 0, x)
+
+    def extend(self, values: ArrayLike) -> None:
+        """Take numbers in, one after the other; nothing if one of them is not finite."""
+        if np.size(values):
+            x = _check.numbers("values", values)
+            put_all(self._book, self._items, self._marks, self.k, self.seed, 0, x)
+
+    def merge(self, other: Sketch) -> None:
+        """Take in all that another sketch of the same k has seen; the other stays as it is.
+
+        The rank error of the whole is at most that of the worse part, and what further compactions add.
+        """
+        if not isinstance(other, Sketch):
+            raise TypeError(f"a Sketch can take in another Sketch, got {other!r}.")
+        if other.k != self.k:
+            raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
+        theirs = (other._book.copy(), other._items.copy(), other._marks.copy())
+        join(self._book, self._items, self._marks, self.k, self.seed, 0, *theirs)
+
+    def items(self) -> tuple[FloatArray, NDArray[np.int64]]:
+        """The numbers kept, sorted, and how many each stands for; together they stand for exactly n."""
+        used = int(self._book[USED])
+        weights = np.empty(used, dtype=np.int64)
+        spread(self._book, weights)
+        order = np.argsort(self._items[:used], kind="stable")
+        return self._items[:used][order], weights[order]
+
+    def rank_error(self, delta: float = 0.05, *, anytime: bool = False) -> float:
+        """With probability 1 − δ no point's share of numbers below is off by more: sup |F_sketch − F_n|.
+
+        For numbers that do not depend on the coins. ``anytime``: at this and all other times together.
+        """
+        delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+        if self.n == 0:
+            return 0.0
+        return float(sketch_error(self.n, self._marks[SQUARES], self._marks[SUM], self.k, delta, anytime))
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """The share of numbers ≤ x.
+
+        >>> sketch = Sketch()
+        >>> sketch.extend([3.0, 1.0, 2.0, 2.0])
+        >>> sketch.cdf([0, 2, 3])
+        array([0.  , 0.75, 1.  ])
+        """
+        points, weights = self._something()
+        below = np.concatenate(([0], np.cumsum(weights)))
+        return np.asarray(below[np.searchsorted(points, np.asarray(x, dtype=float), side="right")] / self.n)
+
+    def quantile(self, u: ArrayLike) -> Any:
+        """The smallest kept number with ``cdf`` ≥ u."""
+        level = _check.numbers("u", np.atleast_1d(u))
+        if ((level < 0.0) | (level > 1.0)).any():
+            raise ValueError(f"u must lie in [0, 1], got {u!r}.")
+        points, weights = self._something()
+        at = np.searchsorted(np.cumsum(weights), np.ceil(level * self.n - 1e-9), side="left")
+        out = points[np.minimum(at, points.size - 1)]
+        return float(out[0]) if np.ndim(u) == 0 else out
+
+    def _something(self) -> tuple[FloatArray, NDArray[np.int64]]:
+        if self.n == 0:
+            raise ValueError("the sketch is empty; extend it first.")
+        return self.items()
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The whole state as plain arrays."""
+        return {
+            "setup": np.array([self.k, self.seed], dtype=np.int64),
+            "book": self._book.copy(),
+            "items": self._items[: int(self._book[USED])].copy(),
+            "marks": self._marks.copy(),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Sketch:
+        """The sketch that :meth:`to_arrays` wrote; it goes on exactly as that one would have.
+
+        >>> sketch = Sketch(k=8)
+        >>> sketch.extend(range(1000))
+        >>> Sketch.from_arrays(sketch.to_arrays())
+        Sketch(k=8, seed=0; n=1,000 in 52 numbers, rank error ≤ 0.224)
+        """
+        missing = {"setup", "book", "items", "marks"} - set(arrays)
+        if missing:
+            raise ValueError(f"these arrays are not a sketch: {', '.join(sorted(missing))} missing.")
+        sketch = cls(*(int(number) for number in arrays["setup"]))
+        book, items, marks = arrays["book"], arrays["items"], arrays["marks"]
+        weights = book[BOOK_HEAD:] << np.arange(book.size - BOOK_HEAD)
+        if book.size != BOOK or marks.size != MARKS or items.size != book[USED] or weights.sum() != book[COUNT]:
+            raise ValueError("these arrays are not a sketch, or they are damaged.")
+        sketch._book[:], sketch._marks[:], sketch._items[: items.size] = book, marks, items
+        return sketch
+
+    def __repr__(self) -> str:
+        kept = f"n={self.n:,} in {int(self._book[USED]):,} numbers, rank error ≤ {self.rank_error():.3g}"
+        return f"Sketch(k={self.k}, seed={self.seed}; {kept})"
+
+
+def room(k: int) -> int:
+    """How many numbers a sketch of this k keeps at most."""
+    return int(total_capacity(k, MOST_LEVELS))

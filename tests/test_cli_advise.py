@@ -1,0 +1,85 @@
+"""``pmbandits advise`` and ``pmbandits metrics --by-wish``, as typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import pmbandits as pmb
+from pmbandits.cli.advise import _support
+from pmbandits.cli.app import app
+
+mpl.use("Agg")
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    rows = [f"low,{x:.4f}" for x in rng.normal(1, 1, 200)] + [f"high,{x:.4f}" for x in rng.normal(5, 1, 200)]
+    path = tmp_path / "log.csv"
+    path.write_text("arm,reward\n" + "\n".join([*rows[:100], "low,?", *rows[100:]]) + "\n")
+    return path
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner(env={"COLUMNS": "160", "NO_COLOR": "1"}).invoke(app, [str(a) for a in arguments])
+
+
+def plain(result: Result) -> str:
+    return " ".join(result.output.split())
+
+
+def test_it_says_what_to_play_whether_that_is_real_and_what_was_not_read(log: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "new" / "advice"
+    result = invoke("advise", log, "--metric", "gini", "--bootstrap", 20, "--out", picture)
+    assert result.exit_code == 0, result.output
+    said = plain(result)
+    advice = pmb.advise(log, "gini", bootstrap=20)
+    for words in (advice.recommendation, advice.reason, "1 of 401 rows could not be used", "line 102"):
+        assert " ".join(words.split()) in said
+    assert (tmp_path / "new" / "advice.png").read_bytes().startswith(PNG)
+
+
+def test_several_metrics_are_a_table_and_one_picture(log: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "table.png"
+    result = invoke("advise", log, "-m", "gini", "-m", "cvar:c=0.9", "-m", "mean", "--bootstrap", 0, "-o", picture)
+    assert result.exit_code == 0, result.output
+    for words in ("CVaR(c=0.9)", "Mean()", "GiniDeviation()", "real"):
+        assert words in result.output
+    assert picture.read_bytes().startswith(PNG)
+
+
+def test_json_is_what_python_gives(log: Path) -> None:
+    result = invoke("advise", log, "--json", "--bootstrap", 10, "--seed", 3)
+    assert json.loads(result.output) == json.loads(json.dumps(pmb.advise(log, bootstrap=10, seed=3).to_dict()))
+    several = json.loads(invoke("advise", log, "--json", "-m", "mean", "-m", "gini", "--bootstrap", 0).output)
+    assert [entry["metric"]["name"] for entry in several] == ["mean", "gini_deviation"]
+
+
+def test_losses_and_supports_are_options(log: Path) -> None:
+    result = invoke("advise", log, "-m", "mean", "--loss", "--support=-10,20", "--bootstrap", 0, "--json")
+    answer = json.loads(result.output)
+    assert answer["mixture"] == {"low": 1.0} and answer["loss"] is True
+    assert answer["support"] == {"kind": "interval", "lo": -20.0, "hi": 10.0}
+    assert _support("binary") == pmb.Binary()
+    with pytest.raises(ValueError, match="two numbers 'lo,hi', got 'wide'"):
+        _support("wide")
+
+
+def test_strict_and_unusable_input_are_refused(log: Path) -> None:
+    assert "line 102" in str(invoke("advise", log, "--strict").exception)
+    assert "no column 'gate'" in str(invoke("advise", log, "--arm", "gate").exception)
+    assert "Did you mean 'gini'" in str(invoke("advise", log, "--metric", "ginni").exception)
+
+
+def test_metrics_can_be_listed_by_wish() -> None:
+    result = invoke("metrics", "--by-wish")
+    assert result.exit_code == 0 and "reward spread" in result.output
+    rows = json.loads(invoke("metrics", "--by-wish", "--json").output)
+    assert {row["metric"] for row in rows} == {repr(p.metric) for p in pmb.preferences()}
