@@ -7,13 +7,17 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test lint bench paper docs lock clean
+.PHONY: demo test test-all lint bench paper docs lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
 
 test: $(READY) lint
 	$(BIN)/python -m pytest
+
+# Everything, also what takes seconds a test: all policies against their references, coverage by simulation, the paper.
+test-all: $(READY) lint
+	$(BIN)/python -m pytest -m ""
 
 lint: $(READY)
 	$(BIN)/ruff check .

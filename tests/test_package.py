@@ -128,7 +128,7 @@ def test_the_python_blocks_of_the_readme_run_one_after_the_other(tmp_path: Path)
         text=True,
         cwd=tmp_path,
         env={**os.environ, "MPLBACKEND": "Agg"},
-        timeout=240,
+        timeout=900,  # a first run compiles
         check=False,
     )
     assert done.returncode == 0, done.stderr

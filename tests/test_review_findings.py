@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
+from pmbandits._compile import kernel
 from pmbandits.policies import _state
 
 GINI = pmb.GiniDeviation()
@@ -29,7 +31,7 @@ def test_etc_waits_for_late_rewards_before_it_commits() -> None:
 @pytest.mark.parametrize("n_arms", [2, 3, 7, 50, 100, 300])
 @pytest.mark.parametrize("make", [pmb.PMUCB, pmb.CEUCB, pmb.PMETC])
 def test_default_grids_have_something_to_choose_from_at_any_number_of_arms(make: type, n_arms: int) -> None:
-    policy = make(GINI, n_arms=n_arms, support=pmb.Binary(), horizon=60_000)
+    policy = make(GINI, n_arms=n_arms, support=pmb.Binary(), horizon=60_000, search="grid")
     assert n_arms <= policy._ints[_state.GRID] <= 50_000
 
 
@@ -142,9 +144,22 @@ def test_compiled_code_and_python_see_the_same_fields(support: pmb.Support) -> N
     policy = pmb.PMUCB(GINI, n_arms=3, support=support, horizon=1000, epsilon=0.25)
     policy._ints[_state.HEAD :] = np.arange(policy._ints.size - _state.HEAD)
     policy._floats[:] = np.arange(policy._floats.size)
-    inside = _state.unpack(policy._ints, policy._floats)
+    letters = {letter: int(policy._ints[place]) for letter, place in _state.SIZES.items()}
+
+    def number(size: object) -> int:
+        return sum(n * math.prod(letters[letter] for letter in key) for key, n in size.terms.items())  # type: ignore
+
     for name, outside in _state.views(policy._ints, policy._floats).items():
-        assert np.array_equal(getattr(inside, name).ravel(), outside), name
+        kind, start, shape = _state.LAYOUT[name]
+        whole = policy._ints if kind == "i" else policy._floats
+        begin = number(start)
+        assert np.array_equal(whole[begin : begin + math.prod(map(number, shape))], outside), name
+    assert _last_of_width((policy._ints, policy._floats)) == _state.views(policy._ints, policy._floats)["width"][-1]
+
+
+@kernel
+def _last_of_width(whole):  # type: ignore
+    return _state.parts(whole).width[-1]
 
 
 def test_benchmarks_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,6 @@ def test_ucb_takes_epsilon_from_the_schedule_with_the_metrics_exponent() -> None
 
 def test_a_schedule_never_leaves_the_grid_that_the_policy_can_hold() -> None:
     for n_arms in (2, 4, 6, 8):
-        policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=n_arms, support=pmb.Binary(), horizon=10**6)
+        policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=n_arms, support=pmb.Binary(), horizon=10**6, search="grid")
         assert 0 < policy.epsilon <= 2 / n_arms
         assert pmb.grid_size(n_arms, policy.epsilon, "ucb") <= 20_000

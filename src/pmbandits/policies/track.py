@@ -80,7 +80,7 @@ class Track(Policy):
     ...     arm = policy.ask()
     ...     policy.tell(arm, reward=float(arm == 1 or t % 5 < 2))
     >>> policy.mixture.round(2).tolist()
-    [0.84, 0.16]
+    [0.8, 0.2]
     """
 
     name: ClassVar[str] = "track"
