@@ -171,6 +171,22 @@ class TestFixedGridOnReal(RealRewards, MakesFixedGrid):
     pass
 
 
+class MakesTrack(PolicyContract):
+    support: ClassVar[Any]
+    tracks = 0.07
+
+    def make(self, seed: int = 0) -> Any:
+        return pmb.Track(GINI, n_arms=2, support=self.support, seed=seed)
+
+
+class TestTrackOnBinary(BinaryRewards, MakesTrack):
+    pass
+
+
+class TestTrackOnInterval(IntervalRewards, MakesTrack):
+    pass
+
+
 class TestCIRTThatTracks(BinaryRewards):
     """Through all phases: means 0.02 and 0.98 are told apart within the battery's rounds."""
 
