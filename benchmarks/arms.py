@@ -151,6 +151,7 @@ def cost_against_arms(file: Path) -> Table:
             ax.plot(list(row), list(row.values()), marker=mark, color=colour, label=name)
         ax.set(xscale="log", yscale="log", xlabel="arms K", ylabel="microseconds a round")
         ax.set_xticks(counts, [str(k) for k in counts])
+        ax.minorticks_off()
         ax.legend()
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, dpi=130)
