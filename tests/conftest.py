@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 SLOW = (
+    "test_cli_run.py::",
     "test_paper.py::",
     "test_paper_risk.py::",
     "test_published_policies.py::",
