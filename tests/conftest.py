@@ -30,11 +30,15 @@ SLOW = (
     "test_policy_contract.py::TestUCBOnReal",
     "test_policy_contract.py::TestCEUCBOnFinite",
     "test_policy_contract.py::TestCEUCBOnInterval",
+    "test_policy_contract.py::TestCEUCBOnReal",
+    "test_policy_contract.py::TestCIRTOnInterval",
     "test_policy_contract.py::TestCIRTOnFinite",
     "test_policy_contract.py::TestCIRTOnReal",
     "test_policy_contract.py::TestFixedGridOn",
     "test_policy_reference.py::test_same_pulls_on_finite_supports",
     "test_memory.py::Test",
+    "test_memory.py::test_a_sketch_stands",
+    "test_simulation_backends.py::test_a_cluster",
     "test_lazy.py::test_values_stay",
 )
 
