@@ -50,7 +50,7 @@ def test_several_metrics_are_a_table_and_one_picture(log: Path, tmp_path: Path) 
     picture = tmp_path / "table.png"
     result = invoke("advise", log, "-m", "gini", "-m", "cvar:c=0.9", "-m", "mean", "--bootstrap", 0, "-o", picture)
     assert result.exit_code == 0, result.output
-    for words in ("CVaR(c=0.9", "Mean()", "GiniDeviation", "real"):
+    for words in ("CVaR(c=0.9)", "Mean()", "GiniDeviation()", "real"):
         assert words in result.output
     assert picture.read_bytes().startswith(PNG)
 

@@ -87,7 +87,7 @@ class PolicyContract(ABC):
         rng = np.random.default_rng(4)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.pmb"
-            for step in range(24):
+            for step in range(60):
                 arm, again = steady.ask(), broken.ask()
                 assert arm == again, step
                 broken.save(path)  # with an ask that waits for its reward

@@ -74,8 +74,8 @@ def advise(
     else:
         head, *rows = table.rows()
         drawn = Table(title=f"{escape(data.name)}: how the advice changes with what you value")
-        for name in head:
-            drawn.add_column(name, overflow="fold")
+        for k, name in enumerate(head):
+            drawn.add_column(name, overflow="fold", no_wrap=k == 0)  # what is asked for stays in one piece
         for row in rows:
             drawn.add_row(*(escape(cell) for cell in row))
         out.print(drawn)

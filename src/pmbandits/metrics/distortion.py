@@ -550,8 +550,12 @@ def simplify(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
     """A sum with equal terms merged and zero terms gone; a single term of weight 1 is that distortion itself."""
     merged: dict[Distortion, float] = {}
     for c, d in terms:
-        merged[d] = merged.get(d, 0.0) + c
-    parts = tuple((c, d) for d, c in merged.items() if c != 0.0)
+        total = merged.get(d, 0.0) + c
+        if total == 0.0:  # gone, with its place: the order is that of adding one after the other
+            merged.pop(d, None)
+        else:
+            merged[d] = total
+    parts = tuple((c, d) for d, c in merged.items())
     return parts[0][1] if len(parts) == 1 and parts[0][0] == 1.0 else Combination(parts)
 
 
