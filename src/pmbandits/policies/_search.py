@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from pmbandits._compile import kernel
+from pmbandits._shared import shared
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.policies import _state as st
@@ -168,7 +169,7 @@ def band_slopes(whole, a, e, out):
         out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
 
 
-@kernel
+@shared("state, floats, int, floats, float, floats -> none")
 def slopes(whole, a, kind, far, e, out):
     """The slopes of what is maximised; ``far`` holds the arms' radii in W1."""
     s = st.parts(whole)
@@ -242,7 +243,7 @@ def walk(whole, a, low, high, way, lead, room, first, kind, far, e, most, kept):
     return left, passes
 
 
-@kernel
+@shared("state, floats, floats, floats, int, floats, float, float, int -> float")
 def climb(whole, a, low, high, kind, far, e, goal, most):
     """Improve the mixture a in place, within low ≤ a ≤ high, until the gap is at most the goal; returns the gap.
 
@@ -314,7 +315,7 @@ def grain(whole):
     return (0.5 if s.size[MODE] == st.SAMPLES else 0.05) / s.clock[REWARDS]
 
 
-@kernel
+@shared("state, floats, floats, floats, int, floats -> float")
 def maximise(whole, a, low, high, kind, far):
     """Climb to the top. Where corners of h hold that up, first with h well rounded, then as it is."""
     s = st.parts(whole)
@@ -326,7 +327,7 @@ def maximise(whole, a, low, high, kind, far):
     return gap
 
 
-@kernel
+@shared("state, floats -> none")
 def arm_utilities(whole, out):
     """U_h of every arm alone, in one pass over the rewards."""
     s = st.parts(whole)
@@ -413,7 +414,7 @@ def best_arm(whole):
     s.mix[chosen] = 1.0
 
 
-@kernel
+@shared("state, float -> none")
 def best_of_many(whole, goal):
     """Neither concave nor convex: climb from where we are and, when a tenth more is known, from elsewhere too.
 
@@ -460,7 +461,7 @@ def best_of_many(whole, goal):
             s.mix[:] = a
 
 
-@kernel
+@shared("state -> none")
 def best_mixture(whole):
     """Bring the mixture up to date: the largest empirical utility over all mixtures; tied, stay."""
     s = st.parts(whole)
@@ -482,7 +483,7 @@ def best_mixture(whole):
 # ---- what any mixture could still be worth --------------------------------------------------------------
 
 
-@kernel
+@shared("state -> float")
 def all_cells(whole):
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
     s = st.parts(whole)
@@ -575,7 +576,7 @@ def index_of(whole, a, kind, far):
     return st.utility(whole, a) + s.knobs[HOLDER_C] * total
 
 
-@kernel
+@shared("state, floats, float, int, floats -> none")
 def best_corner(whole, a, floor, kind, far):
     """Convex: the best of the mixtures that give all to one arm but the floor to each; tied, stay; else the first."""
     s = st.parts(whole)
@@ -595,7 +596,7 @@ def best_corner(whole, a, floor, kind, far):
     a[chosen] = 1.0 - (k - 1) * floor
 
 
-@kernel
+@shared("state, bool -> none")
 def continuous_mixture(whole, bonus):
     """The largest optimistic value (or ``bonus`` index) over all mixtures with the floor; tied, stay."""
     s = st.parts(whole)
@@ -621,7 +622,7 @@ def continuous_mixture(whole, bonus):
     s.clock[DIRTY] = 0
 
 
-@kernel
+@shared("state, floats, floats, floats -> none")
 def best_within(whole, a, low, high):
     """The best empirical mixture of a box."""
     s = st.parts(whole)
@@ -650,7 +651,7 @@ def enter(a, low, high, arm, limit, above, out):
     return True
 
 
-@kernel
+@shared("state, floats, floats, float, int -> int")
 def rival_outside(whole, low, high, reach, first):
     """Which way out of the box around the current mixture may still lead to a better one, or −1.
 

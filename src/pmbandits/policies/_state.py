@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import inlined, kernel
+from pmbandits._shared import shared
 from pmbandits.confidence._kernels import CONCAVE, NEITHER, ball_value, kl_lower, kl_upper
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.metrics._kernels import h_max, h_min, h_value
@@ -317,7 +318,7 @@ OK, BAD_ARM, BAD_REWARD, OUTSIDE, FULL = range(5)
 STALE = -1  # of SORTED: a compaction has changed the sketches, and the pool must be laid out anew
 
 
-@kernel
+@shared("state, int, float -> none")
 def observe_sketched(whole, arm, reward):
     """Take one reward into the arm's sketch, and into the pool as long as that is what the sketches hold."""
     s = parts(whole)
@@ -334,7 +335,7 @@ def observe_sketched(whole, arm, reward):
         s.clock[POOL_SIZE] = at + 1
 
 
-@kernel
+@shared("state -> none")
 def lay_out(whole):
     """The pool from the items of all sketches, sorted."""
     s = parts(whole)
@@ -516,7 +517,7 @@ def share_of_ones(whole, i):
     return s.counts[i, 1] / s.told[i] if s.told[i] > 0 else 0.0
 
 
-@kernel
+@shared("state -> none")
 def refresh(whole):
     """Bring the arms' confidence sets up to date; only arms with new rewards cost anything."""
     s = parts(whole)
@@ -588,7 +589,7 @@ def binary_bound(h, a, lower, upper, what):
     return h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high)
 
 
-@kernel
+@shared("state -> none")
 def tidy(whole):
     """Bring the rewards into order: equal ones as they came."""
     s = parts(whole)
@@ -619,7 +620,7 @@ def tidy(whole):
     s.clock[SORTED] = count
 
 
-@kernel
+@shared("state, floats, int -> float")
 def sweep(whole, a, what):
     """U_h of the mixture of empirical laws, or its largest or smallest value in the bands: one pass over the cells.
 
@@ -720,7 +721,7 @@ def lay(whole, a):
     return cells
 
 
-@kernel
+@shared("state, floats, int -> float")
 def bound(whole, a, what):
     """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
 
@@ -771,7 +772,7 @@ def wasserstein_radius(whole, i):
 # ---- confidence → mixture -------------------------------------------------------------------------------
 
 
-@kernel
+@shared("state -> none")
 def utilities(whole):
     """The empirical utility of every grid point, into ``value``."""
     s = parts(whole)
@@ -794,7 +795,7 @@ def still_best(index, used, before):
     return before >= 0 and index[before] >= top - TIE * max(1.0, abs(top))
 
 
-@kernel
+@shared("state, int -> int")
 def settle(whole, used):
     """Which grid point to take: the largest index; tied, the previous one; else the highest utility; else the first."""
     s = parts(whole)
@@ -848,7 +849,7 @@ def ready(s):
     return least > 0
 
 
-@kernel
+@shared("state -> none")
 def optimistic_mixture(whole):
     """``eq:UCB_alpha``: the mixture whose best possible utility is the largest."""
     s = parts(whole)
@@ -1058,7 +1059,7 @@ def lean(whole, a, kind, out):
         chords(s.h, a, radius, here - before, start, end, out)
 
 
-@kernel
+@shared("state, int, int -> none")
 def evaluate(whole, g, kind):
     """Work out grid point g now, and keep what bounds its drift."""
     s = parts(whole)
@@ -1125,7 +1126,7 @@ def extra(knobs, a, radius, kind):
     return 0.0
 
 
-@kernel
+@shared("state, int -> int")
 def lazy_choice(whole, kind):
     """The grid point that working out all of them would choose: the largest; tied, the previous one; else the one with
     the highest utility, else the first.
@@ -1316,7 +1317,7 @@ def least_lead(h, shape, mine, other, low, high):
 SURE = 1e-9  # a lead this large cannot be an accident of rounding
 
 
-@kernel
+@shared("state -> bool")
 def stays_optimistic(whole):
     """Whether the current mixture keeps the largest optimistic value while no arm pays more than ``nap`` times."""
     s = parts(whole)
@@ -1338,7 +1339,7 @@ def stays_optimistic(whole):
     return True
 
 
-@kernel
+@shared("state -> none")
 def empirical_mixture(whole):
     """``eq:ETC_alpha``: the mixture with the largest empirical utility (the first of equals)."""
     s = parts(whole)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits._shared import shared
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
@@ -30,7 +31,7 @@ from pmbandits.policies.ucb import PMUCB
 from pmbandits.supports import Support
 
 
-@kernel
+@shared("state -> none")
 def bonus_mixture(whole: Any) -> None:
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
     s = st.parts(whole)
@@ -59,7 +60,7 @@ def bonus_mixture(whole: Any) -> None:
         st.doze_off(s.whole, stays(s.whole))
 
 
-@kernel
+@shared("state -> bool")
 def stays(whole: Any) -> bool:
     """Whether the current mixture keeps the largest index while no arm pays more than ``nap`` times."""
     s = st.parts(whole)

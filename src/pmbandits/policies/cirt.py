@@ -10,6 +10,7 @@ import numpy as np
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._compile import kernel
+from pmbandits._shared import shared
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.metrics._kernels import h_max, h_min
 from pmbandits.metrics.distortion import Distortion
@@ -152,7 +153,7 @@ def tracking_grid(whole: Any) -> None:
     st.forget_values(s)
 
 
-@kernel
+@shared("state -> none")
 def lead(whole: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     s = st.parts(whole)
@@ -173,7 +174,7 @@ def lead(whole: Any) -> None:
     st.take(s, chosen)
 
 
-@kernel
+@shared("state -> int")
 def still_alive(whole: Any) -> int:
     """A candidate that keeps the phase from ending, or −1: the phase is over.
 
@@ -242,7 +243,7 @@ def surely_alive(whole: Any) -> bool:
     return low - high > s.knobs[TOLERANCE] + 2.0 * off + each * (abs(low) + abs(high))
 
 
-@kernel
+@shared("state, int -> bool")
 def stays(whole: Any, witness: int) -> bool:
     """Whether leader and witness stay what they are while no arm pays more than ``nap`` times."""
     s = st.parts(whole)
@@ -263,7 +264,7 @@ def stays(whole: Any, witness: int) -> bool:
     return True
 
 
-@kernel
+@shared("state -> none")
 def refine(whole: Any) -> None:
     """One look at the data: lead, and end the phase if the rule says so."""
     s = st.parts(whole)
@@ -290,7 +291,7 @@ def refine(whole: Any) -> None:
         st.empirical_mixture(s.whole)
 
 
-@kernel
+@shared("state -> none")
 def refine_all(whole: Any) -> None:
     """The same over all mixtures of the box that was kept, without a grid; ``grid[0]`` is its middle.
 

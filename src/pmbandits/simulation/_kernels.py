@@ -25,6 +25,7 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
     philox,
     unit,
 )
+from pmbandits._shared import caller, shared
 from pmbandits.metrics._kernels import normal_quantile
 from pmbandits.policies._state import ARMS, ASKED, FULL, GROW, HEAD, RADII, borrowed, observe, short_table, unpack
 
@@ -36,7 +37,7 @@ DONE, NEEDS_RADII, NEEDS_ROOM, NEEDS_BLOCK, REFUSED = range(5)
 WAITING, CHECKPOINT = range(2)
 
 
-@kernel
+@shared("words, int, int, float, int, table, int, int, floats, floats -> float")
 def other_reward(key, arm, n, u, kind, parameters, start, end, points, levels):
     """The n-th reward of an arm that has more than two, from its random word (Beta arms draw words of their own)."""
     low, high = parameters[arm, 4], parameters[arm, 5]
@@ -102,14 +103,19 @@ def rewards_of(arm, count, key, used, words, kinds, parameters, starts, points, 
     return count
 
 
-choose = update = None  # the policy's own: ``player`` fills them in
+CHOOSE, UPDATE = "ints, floats -> int", "ints, floats -> none"  # a policy's own kernels
+choose_at, update_at = caller(CHOOSE), caller(UPDATE)
 
 
+@kernel
 def play(
-    ints, floats, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at,
+    choose, update, ints, floats, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at,
     checkpoints, cursor, pulls, mixture,
 ):  # fmt: skip
-    """Play on until the last checkpoint, or until something is needed; what was played is never played again."""
+    """Play on until the last checkpoint, or until something is needed; what was played is never played again.
+
+    ``choose`` and ``update`` are the addresses of the policy's own: one loop serves all policies.
+    """
     ints, floats, key, used, words, kinds, parameters = (
         borrowed(ints), borrowed(floats), borrowed(key), borrowed(used), borrowed(words), borrowed(kinds),
         borrowed(parameters),
@@ -126,7 +132,7 @@ def play(
         while ints[HEAD + ASKED] < until or waiting >= 0:
             arm = waiting
             if arm < 0:
-                arm = choose(ints, floats)
+                arm = choose_at(choose, ints, floats)
                 if arm == GROW:
                     return NEEDS_RADII
             reward = next_reward(arm, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at)
@@ -142,7 +148,7 @@ def play(
         s = unpack(ints, floats)
         if ints[RADII] > 0 and short_table(s):
             return NEEDS_RADII
-        update(ints, floats)
+        update_at(update, ints, floats)
         c = cursor[CHECKPOINT]
         for i in range(k):
             pulls[c, i] = s.pulls[i]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-import types
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits._shared import address
 from pmbandits.arms import Bandit
 from pmbandits.policies import _state as st
 from pmbandits.policies.base import Policy
@@ -20,25 +18,6 @@ from pmbandits.simulation.rewards import Stream, policy_seed
 
 # Large, and either constant or of no meaning before the first reward.
 _KEPT = {"size", "h", "points", "radii", "table", "envelope", "x", "owner", "mass", "items", "curve", "width"}
-
-
-@cache
-def _player(choose: Any, update: Any) -> Any:
-    """The loop with a policy's step in the place of ``choose`` and ``update``.
-
-    A function handed over as an argument would never be found in the disk cache; one that is a global of the loop's
-    own is. The name in the cache says whose it is. Steps from outside this package are compiled anew in each process:
-    nothing tells when their helpers change.
-    """
-    whose = [f"{f.py_func.__module__.rpartition('.')[2]}_{f.py_func.__name__}" for f in (choose, update)]
-    name = f"play_{'_'.join(whose)}"
-    loop = types.FunctionType(kernels.play.__code__, {**vars(kernels), "choose": choose, "update": update}, name)
-    loop.__qualname__, loop.__module__ = name, kernels.__name__
-    if all(f.py_func.__module__.startswith("pmbandits.") for f in (choose, update)):
-        return kernel(loop)
-    import numba
-
-    return numba.njit(nogil=True, error_model="numpy")(loop)
 
 
 class Outcome(NamedTuple):
@@ -61,7 +40,9 @@ class Player:
             if name not in _KEPT
         }
         self.stream, self.seed, self.checkpoints = Stream(bandit, seed), seed, checkpoints
-        self.loop = _player(type(policy)._choose, type(policy)._update)
+        cls = type(policy)
+        self.loop: Any = kernels.play
+        self.steps = address(cls._choose, kernels.CHOOSE), address(cls._update, kernels.UPDATE)
 
     def play(self, trial: int) -> Outcome:
         """The trial of this number."""
@@ -78,7 +59,9 @@ class Player:
         cursor = np.array([-1, 0], dtype=np.int64)
         pulls, mixture = np.zeros((rows, k), dtype=np.int64), np.zeros((rows, k))
         while True:
-            status = self.loop(policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture)
+            status = self.loop(
+                *self.steps, policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture
+            )
             if status == kernels.DONE:
                 break
             if status == kernels.NEEDS_RADII:  # doubled, but never more than the run can use

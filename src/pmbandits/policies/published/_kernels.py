@@ -14,6 +14,7 @@ import numpy as np
 
 from pmbandits._compile import inlined, kernel
 from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
+from pmbandits._shared import shared
 from pmbandits.metrics._kernels import _one_term, h_max, h_value
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ARMS, ATOMS, DIRTY, HIGH, LOW, MODE, REWARDS, SAMPLES, SEED, STREAM, TIE
@@ -54,7 +55,7 @@ def next_key(s):
     return np.uint64(s.knobs[SEED]), np.uint64(s.clock[STREAM])
 
 
-@kernel
+@shared("state, float, float, float, floats, table, floats -> none")
 def draw_atoms(whole, prior, top, bottom, weight, anchor, total):
     """Dirichlet weights on the atoms: parameters are counts plus ``prior``, and more at the upper and lower end."""
     s = st.parts(whole)
@@ -75,7 +76,7 @@ def draw_atoms(whole, prior, top, bottom, weight, anchor, total):
             total[i] += g
 
 
-@kernel
+@shared("state, bool, floats, table, floats -> none")
 def draw_rewards(whole, both, weight, anchor, total):
     """Dirichlet(1, …, 1) weights on all rewards and the upper end of the support (or both): exponential variates.
 
@@ -121,7 +122,7 @@ def height(h, alone, u):
     return h_value(h, u)
 
 
-@kernel
+@shared("state, floats, table, floats, floats -> none")
 def distorted(whole, weight, anchor, total, out):
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
     s = st.parts(whole)
@@ -161,7 +162,7 @@ def distorted(whole, weight, anchor, total, out):
                 out[i] += (top - before[i]) * height(h, alone, anchor[i, 0] / total[i])
 
 
-@kernel
+@shared("state, float, floats, floats, floats -> none")
 def lower_cvar(whole, alpha, weight, total, out):
     """The mean of every arm's worst α share, into ``out``: take atoms from below until α of the weight is taken.
 
@@ -194,7 +195,7 @@ def lower_cvar(whole, alpha, weight, total, out):
         out[i] = out[i] / (alpha * total[i]) if total[i] > 0.0 else s.knobs[HIGH]
 
 
-@kernel
+@shared("state, float, floats, floats -> none")
 def shifted_cvar(whole, alpha, shift, out):
     """The largest lower-tail CVaR of a law whose CDF is within ``shift`` of the arm's, into ``out``.
 
@@ -228,7 +229,7 @@ def shifted_cvar(whole, alpha, shift, out):
         out[i] = top - out[i] / alpha
 
 
-@kernel
+@shared("state, floats -> none")
 def banded(whole, out):
     """The largest U_h of a law whose CDF is within the arm's radius of the empirical one, into ``out``."""
     s = st.parts(whole)
@@ -265,7 +266,7 @@ def banded(whole, out):
         out[i] += (s.knobs[HIGH] - before[i]) * h_max(h, 0.0, s.radius[i])
 
 
-@kernel
+@shared("state, float, floats -> none")
 def mean_variance(whole, rho, out):
     """Variance − ρ·mean of every arm's rewards (of those it has), into ``out``."""
     s = st.parts(whole)

@@ -1,0 +1,151 @@
+"""Kernels that other kernels share: compiled once, when one is first reached, and called by their address.
+
+numba compiles all that a kernel calls again for every kernel that calls it; what ten policies have in common would be
+compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
+
+``shared`` is for kernels that are known beforehand. Others are called by an address that is handed over: ``address``
+of the kernel, and a ``caller`` for it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import lower_builtin, type_callable
+
+from pmbandits._compile import F, kernel
+
+_ints, _floats = types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")
+_TYPES: dict[str, Any] = {
+    "state": types.Tuple((_ints, _floats)),
+    "ints": _ints,
+    "floats": _floats,
+    "table": types.Array(types.float64, 2, "C"),
+    "words": types.Array(types.uint64, 1, "C"),
+    "int": types.int64,
+    "float": types.float64,
+    "bool": types.boolean,
+    "none": types.none,
+}
+
+
+def _signature(text: str) -> Any:
+    arguments, _, result = text.partition(" -> ")
+    return _TYPES[result](*(_TYPES[word] for word in arguments.split(", ")))
+
+
+def address(own: Any, signature: str) -> int:
+    """Where the code of a kernel is. The kernel must be kept as long as it may be called."""
+    typed = _signature(signature)
+    own.compile(typed.args)
+    made = own.overloads[typed.args]
+    if made.signature.return_type != typed.return_type:
+        name, given = own.py_func.__name__, made.signature.return_type
+        raise TypeError(f"the kernel {name} returns {given}; it must return {typed.return_type}.")
+    return cast(int, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
+_POINTER = ir.IntType(8).as_pointer()
+_NULL = ir.Constant(_POINTER, None)
+_MAKE = "pmbandits.make"  # what compiled code calls to have a slot filled
+_slots: dict[int, tuple[ctypes.c_void_p, Any, str]] = {}  # by their place: the address once known, kernel, signature
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _make(place: int) -> None:
+    """Compile the kernel whose slot this is, or load it from disk. Ctrl-C waits: a kernel is at work, half-way."""
+    slot, own, signature = _slots[place]
+    interrupted = False
+    while not slot.value:
+        try:
+            slot.value = address(own, signature)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        threading.Timer(0.1, _thread.interrupt_main).start()
+
+
+llvmlite.binding.add_symbol(_MAKE, cast(int, ctypes.cast(_make, ctypes.c_void_p).value))
+
+
+def _known(function: Any, typed: Any) -> None:
+    """Tell numba the one signature that a function has in kernels."""
+
+    def typer(*given: Any) -> Any:
+        return typed
+
+    names = (inspect.Parameter(f"_{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(len(typed.args)))
+    typer.pysig = inspect.Signature(tuple(names))  # type: ignore[attr-defined]
+    type_callable(function)(lambda context: typer)
+
+
+def _call(context: Any, builder: Any, where: Any, typed: Any, given: Any) -> Any:
+    """Emit the call of the code that is there."""
+    convention = context.call_conv
+    code = builder.bitcast(where, convention.get_function_type(typed.return_type, typed.args).as_pointer())
+    status, value = convention.call_function(builder, code, typed.return_type, typed.args, given)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    return value
+
+
+def shared(signature: str) -> Callable[[F], F]:
+    """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``."""
+    typed = _signature(signature)
+
+    def decorate(function: F) -> F:
+        own: Any = kernel(function)
+        # Code that is kept on disk finds the slot by this name.
+        name, slot = f"{function.__module__}.{function.__qualname__}", ctypes.c_void_p()
+        place = ctypes.addressof(slot)
+        _slots[place] = slot, own, signature
+        llvmlite.binding.add_symbol(name, place)
+
+        @functools.wraps(function)
+        def call(*given: Any) -> Any:
+            return own(*given)
+
+        _known(call, typed)
+
+        @lower_builtin(call, *typed.args)
+        def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            module = builder.module
+            at = module.globals.get(name) or ir.GlobalVariable(module, _POINTER, name)
+            make = cgutils.get_or_insert_function(module, ir.FunctionType(ir.VoidType(), [_POINTER]), _MAKE)
+            for _ in range(2):  # again, should Ctrl-C have come before ``_make`` could wait for it
+                with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", builder.load(at), _NULL)):
+                    builder.call(make, [builder.bitcast(at, _POINTER)])
+            where = builder.load(at)
+            with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", where, _NULL)):
+                context.call_conv.return_user_exc(builder, RuntimeError, (f"{name} could not be compiled.",))
+            return _call(context, builder, where, typed, given)
+
+        return cast(F, call)
+
+    return decorate
+
+
+def caller(signature: str) -> Any:
+    """What calls, within a kernel, the code at an address: ``call(address, …)``."""
+    typed = _signature(signature)
+
+    def call(where: int, *given: Any) -> Any:
+        raise NotImplementedError("for kernels only")
+
+    _known(call, typed.return_type(types.int64, *typed.args))
+
+    @lower_builtin(call, types.int64, *typed.args)
+    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        return _call(context, builder, builder.inttoptr(given[0], _POINTER), typed, given[1:])
+
+    return call
