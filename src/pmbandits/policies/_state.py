@@ -7,6 +7,7 @@ names back. They are also what is saved: nothing a policy knows lives anywhere e
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -134,30 +135,31 @@ def shape_of(text: str, size: Any) -> tuple[Any, ...]:
     return shape if isinstance(shape, tuple) else (shape,)
 
 
-def lengths(size: IntArray) -> dict[str, int]:
-    """The length of every field for the given sizes."""
-    return {name: int(np.prod(shape_of(text, lambda place: int(size[place])))) for name, _, text in FIELDS}
+@lru_cache(maxsize=1024)
+def places(*size: int) -> tuple[dict[str, tuple[str, slice]], dict[str, int]]:
+    """Where every field lies for the given sizes, in ints or floats, and the lengths of both."""
+    out, total = {}, {"i": 0, "f": 0}
+    for name, kind, text in FIELDS:
+        end = total[kind] + math.prod(shape_of(text, size.__getitem__))
+        out[name], total[kind] = (kind, slice(total[kind], end)), end
+    return out, total
+
+
+def view(ints: IntArray, floats: FloatArray, name: str) -> NDArray[Any]:
+    """One field as Python sees it (a flat view, not a copy)."""
+    kind, where = places(*ints[:HEAD].tolist())[0][name]
+    return ints[where] if kind == "i" else floats[where]
 
 
 def views(ints: IntArray, floats: FloatArray) -> dict[str, NDArray[Any]]:
-    """The fields by name, as Python sees them (flat views, not copies)."""
-    out: dict[str, NDArray[Any]] = {}
-    at = {"i": 0, "f": 0}
-    sizes = lengths(ints[:HEAD])
-    for name, kind, _ in FIELDS:
-        length = sizes[name]
-        source: NDArray[Any] = ints if kind == "i" else floats
-        out[name] = source[at[kind] : at[kind] + length]
-        at[kind] += length
-    return out
+    """All fields by name."""
+    fields = places(*ints[:HEAD].tolist())[0]
+    return {name: ints[where] if kind == "i" else floats[where] for name, (kind, where) in fields.items()}
 
 
 def allocate(size: IntArray) -> tuple[IntArray, FloatArray]:
     """Two arrays for the given sizes, all zero but the sizes themselves."""
-    total = {"i": 0, "f": 0}
-    sizes = lengths(size)
-    for name, kind, _ in FIELDS:
-        total[kind] += sizes[name]
+    total = places(*size.tolist())[1]
     ints = np.zeros(total["i"], dtype=np.int64)
     ints[:HEAD] = size
     return ints, np.zeros(total["f"])

@@ -327,7 +327,7 @@ class Policy(ABC):
 
     def _view(self, name: str) -> NDArray[Any]:
         self._must_be_bound()
-        return st.views(self._ints, self._floats)[name]
+        return st.view(self._ints, self._floats, name)
 
     def _must_be_bound(self) -> None:
         if not hasattr(self, "_ints"):
