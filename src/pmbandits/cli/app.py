@@ -39,9 +39,13 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
-    except KeyboardInterrupt:
-        err.print("interrupted; what was finished in a folder is kept, and the same command goes on from there")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == 130:  # Ctrl-C, which typer turns into this without a word
+            err.print(
+                "interrupted; what was finished in a folder is kept, and the same command goes on from there",
+                soft_wrap=True,
+            )
+        raise
 
 
 def _fail(sentence: str) -> None:

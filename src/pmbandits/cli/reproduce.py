@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,38 +28,32 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Redo the paper's figures and tables, with claims and a page to read. Stopped, it goes on when called again."""
-    from pmbandits.paper.outcome import Context
     from pmbandits.paper.registry import chosen
     from pmbandits.report.page import put_page
-    from pmbandits.report.store import open_folder, put
+    from pmbandits.report.produce import Order, produce_all
+    from pmbandits.report.store import open_folder, put_time
 
     wanted = chosen(names)
     if folder is None:
         folder = Path("reproduction-quick" if quick else "reproduction")
     open_folder(folder, seed=seed, quick=quick)
-    weights = [entry.quick_seconds if quick else entry.seconds for entry in wanted]
     path = folder / "index.html"
-    with _Bar(sum(weights), shown=not quiet and sys.stderr.isatty()) as bar:
-        for k, (entry, weight) in enumerate(zip(wanted, weights, strict=True)):
-            bar.start(f"{entry.name} ({k + 1} of {len(wanted)})", sum(weights[:k]))
-            work = folder / "work" / entry.name
-            context = Context(work, quick, seed, jobs, progress=False, tick=bar.share_of(weight))
-            begin = time.perf_counter()
-            outcome = entry.load()(context)
-            seconds = time.perf_counter() - begin
-            put(folder, outcome, seconds)
+    weights = {entry.name: entry.quick_seconds if quick else entry.seconds for entry in wanted}
+    with _Bar(weights, shown=not quiet and sys.stderr.isatty()) as bar:
+        for done in produce_all(wanted, Order(folder, quick, seed, jobs), bar.tick):
+            put_time(folder, done.name, done.seconds, done.table)
             path = put_page(folder, seed=seed, quick=quick)
-            verdicts = [claim.verdict for claim in outcome.claims]
-            counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts)) or "no claims"
-            bar.say(f"{entry.name:<9} {seconds:7.1f} s   {counts}")
+            counts = ", ".join(f"{done.verdicts.count(v)} {v}" for v in dict.fromkeys(done.verdicts)) or "no claims"
+            bar.tick(done.name, 1.0)
+            bar.say(f"{done.name:<9} {done.seconds:7.1f} s   {counts}")
     out.print(f"Page: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
 class _Bar:
     """Progress over the whole set, in seconds that are expected; lines above it say what is finished."""
 
-    def __init__(self, total: float, *, shown: bool) -> None:
-        self.total, self.before = total, 0.0
+    def __init__(self, weights: dict[str, float], *, shown: bool) -> None:
+        self.weights, self.shares = weights, dict.fromkeys(weights, 0.0)
         self._bar: Any = None
         if shown:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -75,7 +67,7 @@ class _Bar:
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-            self._task = self._bar.add_task("", total=total)
+            self._task = self._bar.add_task("", total=sum(weights.values()))
 
     def __enter__(self) -> _Bar:
         if self._bar is not None:
@@ -86,20 +78,13 @@ class _Bar:
         if self._bar is not None:
             self._bar.stop()
 
-    def start(self, text: str, before: float) -> None:
-        """The next experiment."""
-        self.before = before
+    def tick(self, name: str, share: float) -> None:
+        """This share of an experiment is done."""
+        self.shares[name] = share
         if self._bar is not None:
-            self._bar.update(self._task, description=text, completed=before)
-
-    def share_of(self, weight: float) -> Callable[[float], None]:
-        """What an experiment of this weight reports its progress to."""
-
-        def tick(share: float) -> None:
-            if self._bar is not None:
-                self._bar.update(self._task, completed=self.before + weight * share)
-
-        return tick
+            done = sum(share == 1.0 for share in self.shares.values())
+            completed = sum(weight * self.shares[name] for name, weight in self.weights.items())
+            self._bar.update(self._task, description=f"{done} of {len(self.shares)} done", completed=completed)
 
     def say(self, line: str) -> None:
         """A line that stays."""

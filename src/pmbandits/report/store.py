@@ -64,7 +64,7 @@ def _describe(marker: Any) -> str:
         return "unreadable"
 
 
-def put(folder: Path, outcome: Outcome, seconds: float) -> None:
+def put(folder: Path, outcome: Outcome) -> None:
     """Write everything that an experiment left."""
     import matplotlib as mpl
     import pyarrow.csv as pc
@@ -72,9 +72,10 @@ def put(folder: Path, outcome: Outcome, seconds: float) -> None:
 
     for name, figure in outcome.figures.items():
         with mpl.rc_context(PAGE_STYLE):
-            for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+            for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
                 buffer = io.BytesIO()
                 figure.savefig(buffer, format=suffix, metadata=metadata)
+                figure.set_layout_engine("none")  # it is laid out now; doing it again takes half of the time
                 write(folder / "figures" / f"{name}.{suffix}", buffer.getvalue())
     for name, table in outcome.data.items():
         buffer = io.BytesIO()
@@ -103,9 +104,6 @@ def put(folder: Path, outcome: Outcome, seconds: float) -> None:
         "figures": list(outcome.figures),
         "data": list(outcome.data),
     }
-    times = timings(folder)
-    times[outcome.name] = {"seconds": round(seconds, 2), "table": outcome.notes.get("timings")}
-    write(folder / "timings.json", _json(times))
     write(folder / "outcomes" / f"{outcome.name}.json", _json(record))
 
 
@@ -115,6 +113,13 @@ def records(folder: Path) -> list[dict[str, Any]]:
     order = [name for name in entries() if name in files]
     order += sorted(set(files) - set(order))
     return [json.loads(files[name].read_text(encoding="utf-8")) for name in order]
+
+
+def put_time(folder: Path, name: str, seconds: float, table: Any) -> None:
+    """Note how long an experiment took, and the times that it took itself."""
+    times = timings(folder)
+    times[name] = {"seconds": round(seconds, 2), "table": table}
+    write(folder / "timings.json", _json(times))
 
 
 def timings(folder: Path) -> dict[str, Any]:
