@@ -48,6 +48,7 @@ LOOKS = tuple(
 )
 # An algorithm looks alike in all figures; where figures compare settings of one, they take the looks in order.
 ETC, UCB, ZOOM, FIXED, PAPER, MEAN = LOOKS
+TRACK = Look("black", "-", "*")
 BASELINE = Look(GREY, (0, (1, 1)), "x")
 
 

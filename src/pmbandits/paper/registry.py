@@ -32,19 +32,19 @@ class Entry:
 
 _ENTRIES = (
     Entry("fig1", "pmbandits.paper.fig1:run", 1, 2),
-    Entry("fig2", "pmbandits.paper.fig2:run", 15, 2),
-    Entry("fig3", "pmbandits.paper.fig3:run", 110, 7),
-    Entry("fig4", "pmbandits.paper.fig4:run", 450, 4),
+    Entry("fig2", "pmbandits.paper.fig2:run", 30, 2),
+    Entry("fig3", "pmbandits.paper.fig3:run", 250, 7),
+    Entry("fig4", "pmbandits.paper.fig4:run", 125, 4),
     Entry("fig5", "pmbandits.paper.fig5:run", 1, 1),
-    Entry("fig6", "pmbandits.paper.fig6:run", 4, 4),
-    Entry("fig7", "pmbandits.paper.fig7:run", 160, 5),
+    Entry("fig6", "pmbandits.paper.fig6:run", 8, 4),
+    Entry("fig7", "pmbandits.paper.fig7:run", 140, 5),
     Entry("fig8", "pmbandits.paper.fig8:run", 40, 1, alone=True),
     Entry("table1", "pmbandits.paper.tables:table1", 0.1, 0.1),
     Entry("table2", "pmbandits.paper.tables:table2", 0.1, 0.1),
     Entry("table3", "pmbandits.paper.tables:table3", 0.1, 0.1),
     Entry("table4", "pmbandits.paper.tables:table4", 1, 1),
-    Entry("solitary", "pmbandits.paper.solitary:run", 30, 2),
-    Entry("risk", "pmbandits.paper.risk:risk", 60, 10),
+    Entry("solitary", "pmbandits.paper.solitary:run", 40, 2),
+    Entry("risk", "pmbandits.paper.risk:risk", 230, 10),
 )
 ALL = "all"
 

@@ -39,6 +39,7 @@ from pmbandits.policies import (
     RhoNPTS,
     SolitaryUCB,
     Thompson,
+    Track,
     Uniform,
 )
 from pmbandits.simulation import simulate
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
-OURS = (OURS_UCB, OURS_CE, OURS_ETC, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")
-# One look for each policy in all figures: colour, dash, mark. Ours are blue and drawn thicker.
+OURS = (OURS_UCB, OURS_CE, OURS_ETC, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
+TRACK = "Track"  # this library's own: shown where a mixture is best, not judged
+# One look for each policy in all figures: colour, dash, mark. The paper's are blue and drawn thicker.
 LOOKS: dict[str, tuple[str, Any, str]] = {
     "UCB1": ("0.55", ":", "x"),
     "Thompson": ("0.55", "-", "+"),
@@ -68,6 +70,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "PM-UCB-M": (COLOURS[0], "-", "*"),
     "CE-UCB-M": (COLOURS[0], "--", "h"),
     "CIRT": (COLOURS[5], "-", "<"),
+    TRACK: ("black", "-", "p"),
 }
 
 
@@ -142,7 +145,8 @@ def risk(context: Context) -> Outcome:
         _table("Part 3: distortion risk measures on Beta(1, 3), Beta(3, 3), Beta(3, 1), "
                f"{sizes.drm_trials} trials, T = {sizes.drm_horizon:,}.", drms),
         _table("Part 4: instances where a mixture is best, "
-               f"{sizes.mixed_trials} trials, T = {sizes.mixed_horizon:,}. Floor: what the best single arm leaves.",
+               f"{sizes.mixed_trials} trials, T = {sizes.mixed_horizon:,}. Floor: what the best single arm leaves. "
+               "Track is this library's own policy; no claim is about it.",
                mixed),
         _winners([*cvar, many, *drms, *mixed]),
         _mean_variance(context, sizes),
@@ -202,6 +206,7 @@ def _for_mixtures(horizon: int) -> dict[str, Policy]:
         "PM-UCB-M": PMUCB(horizon=horizon, epsilon=1 / 16),
         "CE-UCB-M": CEUCB(horizon=horizon, epsilon=1 / 16),
         "CIRT": CIRT(epsilon=0.12),
+        TRACK: Track(),
     }
 
 
@@ -315,7 +320,7 @@ def _table(caption: str, parts: list[Series]) -> Shown:
 
 
 def _best_of(part: Series, ours: bool) -> str:
-    return next(label for label in part.ranking() if (label in OURS) == ours)
+    return next(label for label in part.ranking() if label != TRACK and (label in OURS) == ours)
 
 
 def _winners(parts: list[Series]) -> Shown:
@@ -452,7 +457,7 @@ def _claim_floor(parts: list[Series]) -> Claim:
     for part in parts:
         assert part.floor is not None
         for label, shares in part.shares.items():
-            if label in OURS:
+            if label in OURS or label == TRACK:
                 continue
             mean, error = part.last(label)
             numbers[f"{part.title}: {label}"] = mean / part.floor
@@ -522,7 +527,7 @@ def _draw(part: Series, ax: Axes) -> None:
         shown = np.where(mean > 1e-9, mean, np.nan)
         bars = np.stack((np.minimum(error, 0.9 * mean), error)).clip(min=0.0)
         ax.errorbar(t, shown, yerr=bars, color=colour, ls=dash, marker=mark, ms=4, capsize=2,
-                    lw=1.9 if label in OURS else 1.2, elinewidth=0.8, label=label)  # fmt: skip
+                    lw=1.9 if label in (*OURS, TRACK) else 1.2, elinewidth=0.8, label=label)  # fmt: skip
     if part.floor is not None:
         ax.axhline(part.floor, color="0.2", lw=0.9, ls=(0, (1, 2)), label="floor of single arms")
     ax.set_xscale("log")
