@@ -170,3 +170,64 @@ def test_benchmarks_run(monkeypatch: pytest.MonkeyPatch) -> None:
     laid = pool(GINI, list(bandit.laws), np.eye(2))
     found = foundation.slsqp(GINI, laid, np.full(2, 0.5))
     assert -found.fun == pytest.approx(pmb.oracle(GINI, bandit).value, rel=1e-6)
+
+
+# ---- found by someone who used it for the first time -----------------------------------------------------
+def test_a_resampling_interval_stays_where_the_metric_can_be() -> None:
+    advice = pmb.advise({"a": [1.0, 0.0, 1.0]}, "gini")
+    assert advice.bootstrap_interval[1] <= 0.25
+    low, high = pmb.advise({"a": [5.0, 7.0, 7.0], "b": [6.0, 5.0, 5.0]}, "mean").bootstrap_interval
+    assert 5.0 <= low <= high <= 7.0
+
+
+def test_what_more_data_would_settle_does_not_hang_on_how_often_was_resampled() -> None:
+    rng = np.random.default_rng(3)
+    data = {"a": rng.random(60).round(2), "b": (rng.random(60) ** 2).round(2)}
+    few, none = (pmb.advise(data, "gini", bootstrap=n).more for n in (20, 0))
+    assert few == none
+
+
+def test_another_metric_than_the_saved_one_is_called_that(tmp_path: Path) -> None:
+    mine, other = (pmb.Distortion.from_function(f, name=n) for f, n in ((lambda u: u * u, "mine"), (np.sqrt, "other")))
+    pmb.Track(mine, n_arms=2, support=pmb.Binary()).save(tmp_path / "m.pmb")
+    with pytest.raises(ValueError, match=r"was saved with the metric .*mine.*, but .*other.* was given"):
+        pmb.load(tmp_path / "m.pmb", metric=other)
+    assert pmb.load(tmp_path / "m.pmb", metric=mine).n_arms == 2
+
+
+def test_a_pair_that_does_not_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"holder=\(1, 1\) does not hold for 's'"):
+        pmb.Distortion.from_function(np.sqrt, name="s", holder=(1, 1))
+    assert pmb.Distortion.from_function(np.sqrt, name="s", holder=(0.5, 1)).holder(pmb.Binary()).q == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cvar(0.9", "not closed"),
+        ("cvar:d=0.9", "no parameter 'd'; its parameters are: c"),
+        ("cvar", "missing a required"),
+    ],
+)
+def test_what_is_wrong_with_a_metric_is_said(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        pmb.metric(text)
+
+
+def test_losses_are_reported_as_they_were_given() -> None:
+    with pytest.raises(
+        ValueError, match=r"losses from 1 to 40 do not lie within the declared Interval\(lo=0.0, hi=30.0\)"
+    ):
+        pmb.advise({"a": [1.0, 40.0], "b": [2.0, 3.0]}, "mean", loss=True, support=pmb.Interval(0, 30))
+
+
+def test_an_arm_without_rewards_is_no_malformed_row() -> None:
+    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini", bootstrap=0).log.account()
+    assert said == "1 arm has no rewards."
+
+
+def test_repr_without_options_and_a_reason_for_no_bounds() -> None:
+    assert "(), ;" not in repr(pmb.Uniform(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary()))
+    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0))
+    with pytest.raises(ValueError, match=r"no bound holds for PHT\(s=0.5\) on Real"):
+        policy.certainty()

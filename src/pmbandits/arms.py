@@ -181,7 +181,7 @@ def utility(metric: Distortion, bandit: Bandit, weights: ArrayLike) -> float:
 def check_metric(metric: object) -> None:
     """A sentence for what is not a preference metric."""
     if not isinstance(metric, Distortion):
-        raise TypeError(f"metric must be a preference metric such as GiniDeviation(), got {metric!r}.")
+        raise TypeError(f"metric must be a preference metric, GiniDeviation() or metric('gini'), got {metric!r}.")
 
 
 def check_bandit(bandit: object) -> None:

@@ -30,6 +30,7 @@ _KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+_NOTHING = "no rewards"  # of an arm of a dict
 _HELP = "give a CSV (.csv, .tsv, .txt), Parquet (.parquet, .pq) or JSON lines (.jsonl, .ndjson) file"
 
 
@@ -93,10 +94,14 @@ class Log:
 
     def account(self) -> str:
         """One sentence on the rows that were not used; empty if there are none."""
-        parts = [f"{count:,} with {reason}" for reason, count in self.malformed.items()]
+        rows = {reason: count for reason, count in self.malformed.items() if reason != _NOTHING}
         text = ""
-        if parts:
-            text = f"{self.n_malformed:,} of {self.rows:,} rows could not be used: {', '.join(parts)}."
+        if rows:
+            parts = ", ".join(f"{count:,} with {reason}" for reason, count in rows.items())
+            text = f"{sum(rows.values()):,} of {self.rows:,} rows could not be used: {parts}."
+        if _NOTHING in self.malformed:
+            arms = self.malformed[_NOTHING]
+            text += f"{' ' if text else ''}{arms:,} arm{'s have' if arms > 1 else ' has'} no rewards."
         if self.empty:
             text += f"{' ' if text else ''}{self.empty:,} empty rows were skipped."
         return text
@@ -239,7 +244,7 @@ def _mapping(reader: _Reader, data: Mapping[Any, Any]) -> None:
         if good.any():
             reader.arm(reader.place(str(name)), values[good])
         elif not reasons:
-            reader.bad(row, f"arm {name}", "no rewards", "")
+            reader.bad(row, f"arm {name}", _NOTHING, "")
 
 
 def _columns(data: Any) -> list[str] | None:

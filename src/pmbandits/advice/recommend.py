@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Verdict = Literal["real", "could be noise", "single arm"]
 _TIE = 1e-9  # a mixture that gains less than this share is not one
 _SHOWN = 8  # arms in words
+_ENOUGH = 200  # resamples, to say how much of a gain is optimism
 _FURTHEST = 1e7  # times as many rewards, beyond which "more data" is no advice
 
 
@@ -402,6 +403,11 @@ def advise(
     if support is None:
         support = _range(log.arms)
     elif loss:
+        least, most = -max(float(a.x[-1]) for a in log.arms), -min(float(a.x[0]) for a in log.arms)
+        if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
+            raise ValueError(
+                f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
+            )
         support = _negated(support)
     out = [_advise(m, log, support, assumed, level, bootstrap, seed, loss) for m in chosen]
     return AdviceTable(out) if several else out[0]
@@ -468,7 +474,7 @@ def _advise(
         weights=weights,
         value=value,
         interval=inside.value(weights),
-        bootstrap_interval=drawn.interval(value, drawn.best, level) if drawn else nothing,
+        bootstrap_interval=_within(drawn.interval(value, drawn.best, level), metric, support) if drawn else nothing,
         optimism=drawn.optimism if drawn else float("nan"),
         best_arm=names[best_arm],
         best_arm_value=float(singles[best_arm]),
@@ -497,13 +503,26 @@ def _advise(
         estimates=_estimates(arms, inside, support),
     )
     if not proven and rivals:
-        honest = lead - (float(drawn.gain.mean()) if drawn and is_mixture else 0.0)
+        honest = lead
+        if is_mixture:  # how much of the gain is owed to having chosen the best: some resamples must tell
+            if drawn is None or drawn.best.size < _ENOUGH:
+                drawn = stats.resample(metric, arms, weights, _ENOUGH, np.random.default_rng([seed, 2]))
+            honest -= float(drawn.gain.mean())
         factor = _factor(metric, arms, support, share, weights, rivals, test, honest)
         involved = [i for i in range(len(arms)) if weights[i] > 0.0 or singles[i] >= value - lead - _TIE * abs(value)]
         if isfinite(factor):
             more = {names[i]: _round(arms[i].n * (factor - 1.0)) for i in involved}
             object.__setattr__(advice, "more", more)
     return advice
+
+
+def _within(interval: tuple[float, float], metric: Distortion, support: Support) -> tuple[float, float]:
+    """Resampling does not know what the metric can be at all on the support."""
+    if isinstance(support, Real):
+        return interval
+    base = support.lo * float(metric(1.0))
+    low, high = (base + support.width * end.value for end in (metric.minimum(), metric.maximum()))
+    return min(max(interval[0], low), high), min(max(interval[1], low), high)
 
 
 def _best(metric: Distortion, bandit: Bandit) -> tuple[FloatArray, float]:
@@ -629,11 +648,19 @@ def _reason(advice: Advice) -> str:
         if advice.lead <= _TIE * abs(advice.value):
             return f"A single arm is enough; {next_best.name} is worth the same in the data."
         if advice.proven:
-            return f"A single arm is best, and it is ahead of every other beyond chance ({surely}); next is {lead}."
+            how = (
+                "wherever the arms lie in their bands"
+                if advice.lead_interval[0] > 0.0
+                else "chosen on one half of the rewards, it was ahead on the other half by more than chance allows"
+            )
+            return f"A single arm is best, and surely ahead of every other ({surely}: {how}); next is {lead}."
         return f"A single arm is best in the data, but its lead over {lead} could be noise."
     gained = f"The gain of {advice.gain:.3g} over {advice.best_arm} alone ({advice.best_arm_value:.4g})"
     if advice.verdict == "could be noise":
-        return f"{gained} could be noise: neither check puts it above 0 {surely}."
+        return (
+            f"{gained} could be noise ({surely}): the arms' bands allow for none, and a mixture chosen on one half of "
+            "the rewards is not surely ahead on the other half."
+        )
     if advice.gain_interval[0] > 0.0:
         return f"{gained} is real: it is at least {advice.gain_interval[0]:.3g} wherever the arms lie in their bands."
     test = advice.held_out

@@ -19,7 +19,9 @@ def advise(
     metrics: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="What you value: gini, 'cvar(0.9)' or cvar:c=0.9; give several to compare."
+            "--metric",
+            "-m",
+            help="What you value: gini, 'cvar(0.9)' or cvar:c=0.9; give several to compare. Default: gini (variety).",
         ),
     ] = None,
     arm: Annotated[str, typer.Option(help="The column with the arm.")] = "arm",
@@ -81,6 +83,8 @@ def advise(
         out.print(drawn)
         for note in first.general:
             out.print(f"[dim]{escape(note)}[/]", highlight=False)
+    if not metrics:
+        out.print("[dim]No --metric was given: this is for gini, which values variety.[/]", highlight=False)
     account = first.log.account()
     if account:
         out.print(f"[yellow]{escape(account)}[/]", highlight=False)

@@ -113,8 +113,8 @@ def confidence_set(
         name = "kl" if isinstance(support, Binary) else "wasserstein" if isinstance(support, Real) else "dkw"
     if name == "paper":
         return _paper(n_arms, horizon, 0.05 if delta is None else delta)
-    when = f"all n ≤ {horizon:,}" if horizon is not None else "all n, without end"
-    meaning = f"with probability ≥ {1 - each:.6g} an arm's law is inside for {when}"
+    when = f"up to {horizon:,} rewards" if horizon is not None else "rewards without end"
+    meaning = f"each arm's law stays inside, {when}, with probability {1 - each:.6g} at least"
     # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
     if horizon is not None:
         size = log(horizon / each)

@@ -52,6 +52,15 @@ class Custom(Distortion):
         if not np.isfinite(y).all():
             bad = grid[int(np.argmin(np.isfinite(y)))]
             raise ValueError(f"the distortion {self.label!r} is not finite at u = {bad:g}; {_HINT}.")
+        if self._pair is not None:
+            q, constant = self._pair
+            far = np.abs(y[:, None] - y[None, ::8]) - constant * np.abs(grid[:, None] - grid[None, ::8]) ** q
+            if float(far.max()) > 1e-9 * max(1.0, constant):
+                i, j = np.unravel_index(int(far.argmax()), far.shape)
+                raise ValueError(
+                    f"holder=({q:g}, {constant:g}) does not hold for {self.label!r}: between u = {grid[8 * j]:.3g} and "
+                    f"{grid[i]:.3g} it changes by {abs(y[i] - y[8 * j]):.3g}; give a larger constant or a smaller q."
+                )
         if abs(y[0]) > 1e-12:
             raise ValueError(f"the distortion {self.label!r} has h(0) = {y[0]:g}; {_HINT}.")
 

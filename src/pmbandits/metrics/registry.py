@@ -100,16 +100,21 @@ def _build(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]
         _check.choice("metric", key, [*BY_NAME, *ALIASES], kind="metric")
     cls = BY_NAME[key]
     signature = inspect.signature(cls)
+    allowed = ", ".join(signature.parameters) or "none"
+    for parameter in parameters:
+        if parameter not in signature.parameters:
+            raise ValueError(f"metric {key!r}: there is no parameter {parameter!r}; its parameters are: {allowed}.")
     try:
         signature.bind(*positional, **parameters)
     except TypeError as error:
-        allowed = ", ".join(signature.parameters) or "none"
         raise ValueError(f"metric {key!r}: {error}; its parameters are: {allowed}.") from None
     return cls(*positional, **parameters)
 
 
 def _parse(text: str) -> Distortion:
     """``[±][number*]name[(arguments)]`` repeated: a fixed little grammar, nothing is evaluated."""
+    if text.count("(") != text.count(")"):
+        raise ValueError(f"a bracket of the metric {text!r} is not closed, or never opened.")
     parts: list[tuple[float, Distortion]] = []
     position = 0
     while position < len(text.rstrip()):

@@ -112,7 +112,7 @@ class Policy(ABC):
         self.metric, self.support = metric, support
         self.confidence = None
         if metric is not None and not isinstance(metric, Distortion):
-            raise TypeError(f"metric must be a preference metric such as GiniDeviation(), got {metric!r}.")
+            raise TypeError(f"metric must be a preference metric, GiniDeviation() or metric('gini'), got {metric!r}.")
         if support is not None and not isinstance(support, Support):
             raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
         if n_arms is None and names is not None:
@@ -538,7 +538,13 @@ class Policy(ABC):
         probability p, with probability 1 − K(1 − p) at least.
         """
         if self.confidence is None:
-            raise ValueError(f"{type(self).__name__} keeps no confidence sets; it has no bounds to report.")
+            assert self.metric is not None
+            why = (
+                f": no bound holds for {self.metric!r} on {self.support!r}; declare Interval(lo, hi)"
+                if isinstance(self.support, Real) and "confidence" in self.options
+                else ", so it has no bounds to report"
+            )
+            raise ValueError(f"{type(self).__name__} keeps no confidence sets here{why}.")
         mix = self.mixture if weights is None else _check.weights(weights, self.n_arms)
         twin = self._twin()
         low, middle, high = st.bounds(twin._ints, twin._floats, mix)
@@ -598,7 +604,8 @@ class Policy(ABC):
             known = "" if self.metric is None else f"{self.metric!r}{', ' if given else ''}"
             return f"{type(self).__name__}({known}{given}; a recipe)"
         mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
-        return f"{type(self).__name__}({self.metric!r}, {given}; t={self.t}, mixture=[{mix}])"
+        known = f"{self.metric!r}{', ' if given else ''}"
+        return f"{type(self).__name__}({known}{given}; t={self.t}, mixture=[{mix}])"
 
 
 def _html_of(policy: Policy) -> str:

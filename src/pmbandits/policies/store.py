@@ -111,6 +111,11 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
                 f"{file.name} uses a metric made from a function, {description['metric']['custom']}; "
                 "give it again: load(path, metric=...)."
             )
+        if repr(metric) != description["metric"]["custom"]:
+            raise ValueError(
+                f"{file.name} was saved with the metric {description['metric']['custom']}, but {metric!r} was given; "
+                "give the one that it was saved with."
+            )
     elif metric is not None:
         raise ValueError(f"{file.name} stores its metric; do not give another one.")
     else:
@@ -165,7 +170,10 @@ def _restore(policy: Policy, content: dict[str, np.ndarray], label: str) -> None
     fresh = policy._ints[: st.HEAD].copy()
     movable = [st.ROOM, st.RADII, st.COLUMNS]
     if not np.array_equal(np.delete(saved, movable), np.delete(fresh, movable)):
-        raise ValueError(f"{label} does not fit its own description; it is damaged and was not loaded.")
+        raise ValueError(
+            f"{label} does not fit its description: it is damaged, or the metric or confidence set given is not "
+            "the one that it was saved with; nothing was loaded."
+        )
     policy._resize(ROOM=int(saved[st.ROOM]), RADII=int(saved[st.RADII]))
     fields = st.views(policy._ints, policy._floats)
     for name, array in content.items():
