@@ -62,7 +62,8 @@ def draw_regret(file: Path) -> None:
         for ax, (title, (bandit, horizons, trials)) in zip(axes, panels.items(), strict=True):
             recipes = {"Track": pmb.Track, "CIRT": pmb.CIRT, "PM-ETC-M": pmb.PMETC, "PM-UCB-M": pmb.PMUCB,
                        "CE-UCB-M": pmb.CEUCB, "uniform": pmb.Uniform, "UCB1": pmb.UCB1}  # fmt: skip
-            for (name, cls), colour, mark in zip(recipes.items(), [*COLOURS, *COLOURS], "osD^vxP", strict=False):
+            colours = [*COLOURS[:5], "0.6", "0.35"]  # yardsticks in grey
+            for (name, cls), colour, mark in zip(recipes.items(), colours, "osD^vxP", strict=True):
                 values = []
                 for t in track(horizons, description=f"{title}: {name}", transient=True):
                     recipe = cls(horizon=t) if name in ("PM-ETC-M", "PM-UCB-M", "CE-UCB-M") else cls()
@@ -71,7 +72,9 @@ def draw_regret(file: Path) -> None:
                     values.append((got.mean(), got.std(ddof=1) / np.sqrt(trials)))
                 middle, error = np.array(values).T
                 width = 2.4 if name == "Track" else 1.2
-                ax.errorbar(horizons, middle, error, color=colour, marker=mark, ms=4, lw=width, label=name, capsize=2)
+                dash = "--" if name in ("uniform", "UCB1") else "-"
+                ax.errorbar(horizons, middle, error, color=colour, marker=mark, ms=4, lw=width, ls=dash, label=name,
+                            capsize=2)  # fmt: skip
             ax.set(xscale="log", yscale="log", title=title, xlabel="rounds T")
         axes[0].set_ylabel("regret")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
