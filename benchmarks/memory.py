@@ -58,7 +58,7 @@ def _exact_bytes(n: int) -> int:
     policy = pmb.Track(GINI, n_arms=2, support=pmb.Interval(0, 1))
     size = policy._ints[: st.HEAD].copy()
     size[st.ROOM], size[st.RADII] = n, n // 2
-    return 8 * sum(st.lengths(size).values())
+    return 8 * sum(st.places(*size.tolist())[1].values())
 
 
 def regret() -> Table:

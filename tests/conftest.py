@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 SLOW = (
+    "test_bounds_of_arrays.py::",
     "test_confidence.py::test_the_true_laws_stay_inside_at_the_pull_counts",
     "test_confidence.py::test_the_bounds_of_a_mixture_hold_at_the_pull_counts",
     "test_confidence_values.py::test_ball_bounds_widen",

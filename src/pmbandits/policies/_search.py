@@ -304,7 +304,7 @@ def fineness(whole, share):
     span = s.knobs[HIGH] - s.knobs[LOW]
     if s.size[MODE] == st.SAMPLES:
         st.tidy(s.whole)
-        span = s.x[n - 1] - s.x[0]
+        span = s.x[st.pooled(s) - 1] - s.x[0]
     return share * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / math.sqrt(n)
 
 

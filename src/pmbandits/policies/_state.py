@@ -1071,6 +1071,8 @@ def evaluate(whole, g, kind):
         s.index[g] = bound(s.whole, s.grid[g], OPTIMISTIC)
     else:
         s.value[g] = sweep(s.whole, s.grid[g], EMPIRICAL)
+    if s.size[COLUMNS] == 0:  # nothing bounds it
+        return
     kept[0] = s.clock[REWARDS]
     leaning = leans(s, kind)
     for i in range(k):

@@ -220,7 +220,7 @@ class Policy(ABC):
         size[st.KIND] = KINDS.index(kind)
         size[st.SHAPE] = SHAPES[metric.shape]
         size[st.BOUNDED] = int(np.isfinite(support.width))
-        if setup.confidence is not None and not isinstance(support, Binary):
+        if setup.confidence is not None and not isinstance(support, Binary) and not buffer:
             size[st.COLUMNS] = _columns(metric, support, packed, n_arms)
         size[st.COARSE] = int(coarse)
         if buffer:
