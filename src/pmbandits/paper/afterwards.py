@@ -1,7 +1,7 @@
 """What was chosen on the results of another seed: readers must know it to weigh a verdict.
 
 All of it was settled with seed 0. Then the seed was changed to ``SEED``, everything was played once more, and the
-verdicts are those of that run; nothing was changed after it.
+verdicts are those of that run. Nothing that is judged was changed after it; Track was added to two figures.
 """
 
 SEED = 20261116
