@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pmbandits as pmb
-from pmbandits import _compile
+from pmbandits.state import compile as _compile
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -137,7 +137,7 @@ def test_the_python_blocks_of_the_readme_run_one_after_the_other(tmp_path: Path)
 # ---- compiled kernels -----------------------------------------------------------------------------------
 
 CALLER = """
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from {package}.helper import b
 
 @kernel
@@ -145,7 +145,7 @@ def a(x):
     return b(x) + 1.0
 """
 HELPER = """
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 
 @kernel
 def b(x):
@@ -153,7 +153,7 @@ def b(x):
 """
 MAIN = """
 import pathlib, sys
-from pmbandits import _compile
+from pmbandits.state import compile as _compile
 sys.path.insert(0, {root!r})
 _compile.PACKAGE = pathlib.Path({root!r}) / {package!r}
 from {package}.caller import a
@@ -232,7 +232,7 @@ def test_the_fingerprint_tells_files_of_one_name_in_two_folders_apart(tmp_path: 
 
 
 DIVIDE = """
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 
 @kernel
 def divide(x, y):
@@ -247,7 +247,7 @@ def test_a_kernel_divides_like_numpy_and_leaves_numbas_settings_alone(tmp_path: 
         before = numba.config.CACHE_DIR
         sys.path.insert(0, {str(tmp_path)!r})
         from division import divide
-        from pmbandits._compile import cache_folder
+        from pmbandits.state.compile import cache_folder
         assert numba.config.CACHE_DIR == before
         assert math.isinf(divide(1.0, 0.0))
         print(any(cache_folder().rglob("*.nbc")))

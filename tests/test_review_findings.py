@@ -12,7 +12,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.policies import _state
 
 GINI = pmb.GiniDeviation()

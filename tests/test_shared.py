@@ -11,8 +11,8 @@ import numba
 import numpy as np
 import pytest
 
-from pmbandits import _shared
-from pmbandits._shared import address, caller, shared
+from pmbandits.state import shared as _shared
+from pmbandits.state.shared import address, caller, shared
 
 INTS, FLOATS = np.arange(3), np.array([0.5, 0.25, 4.0])
 
@@ -102,7 +102,7 @@ def test_a_kernel_that_returns_something_else_is_refused() -> None:
 SCRIPT = """
 import sys, numpy as np
 import pmbandits as pmb
-from pmbandits import _shared
+from pmbandits.state import shared as _shared
 if len(sys.argv) > 1:  # another comes first: what is on disk must not care
     @_shared.shared("int -> int")
     def filler(n):

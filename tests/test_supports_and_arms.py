@@ -15,7 +15,7 @@ from hypothesis import strategies as hs
 
 from pmbandits.arms import Bandit, utility, wasserstein_constant
 from pmbandits.metrics import CVaR, GiniDeviation, Mean
-from pmbandits.simplex.grids import LARGEST_GRID, etc_grid, grid_size, ucb_grid
+from pmbandits.mixtures.grids import LARGEST_GRID, etc_grid, grid_size, ucb_grid
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 from tests.reference.choquet import choquet_loop
 from tests.strategies import METRICS, label

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         Uniform,
         load,
     )
-    from pmbandits.simplex import etc_grid, grid_size, ucb_grid
+    from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
     from pmbandits.simulation import Run, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
@@ -121,7 +121,7 @@ _ROOMS = {
         "WUCB",
         "load",
     ),
-    "pmbandits.simplex": ("etc_grid", "grid_size", "ucb_grid"),
+    "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
     "pmbandits.simulation": ("Run", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
 }

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pmbandits._compile import inlined, kernel
+from pmbandits.state.compile import inlined, kernel
 from pmbandits.metrics._kernels import normal_quantile
 
 # purpose: the last word of the counter. Posterior samples and the coins of sketches are what a policy draws of its own.

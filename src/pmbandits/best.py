@@ -17,7 +17,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.metrics.pool import AtomPool, Pool, pool
 from pmbandits.metrics.value import value_of_mixture
-from pmbandits.simplex import etc_grid, ucb_grid
+from pmbandits.mixtures import etc_grid, ucb_grid
 
 # Two mixtures whose utilities differ by less than this share are called equally good.
 TIE = 1e-9

@@ -18,7 +18,7 @@ from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.laws import Atoms
-from pmbandits.simplex import etc_grid
+from pmbandits.mixtures import etc_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

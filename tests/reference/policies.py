@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.simplex import etc_grid, ucb_grid
+from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.supports import Binary, Real
 from tests.reference import confidence as sets
 from tests.reference.confidence import Confidence, laws, utilities

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.metrics._kernels import h_value
 
 CONCAVE, CONVEX, NEITHER = 1, 2, 3

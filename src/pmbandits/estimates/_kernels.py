@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits._random import COIN, philox
 
 # book: whole numbers of a sketch; the counts of the levels follow

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.registry import FAMILIES

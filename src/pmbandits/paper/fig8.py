@@ -16,7 +16,7 @@ from pmbandits.paper.measure import Mean, every, mean, play, positive, rows
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
 from pmbandits.policies.cirt import CIRT
 from pmbandits.policies.fixed_grid import FixedGrid
-from pmbandits.simplex import grid_size
+from pmbandits.mixtures import grid_size
 from pmbandits.simulation import simulate
 
 TITLE = "The work it takes to reach a regret"

@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from pmbandits._compile import kernel
-from pmbandits._shared import shared
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.metrics._kernels import h_max, h_min, h_value
 from pmbandits.policies import _state as st

@@ -20,8 +20,8 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import inlined, kernel
-from pmbandits._shared import shared
+from pmbandits.state.compile import inlined, kernel
+from pmbandits.state.shared import shared
 from pmbandits.confidence._kernels import CONCAVE, NEITHER, ball_value, kl_lower, kl_upper
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.metrics._kernels import h_max, h_min, h_value

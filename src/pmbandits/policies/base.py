@@ -24,7 +24,7 @@ from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics._kernels import h_max, pack
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
-from pmbandits.simplex import grid_size
+from pmbandits.mixtures import grid_size
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 

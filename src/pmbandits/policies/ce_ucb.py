@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
-from pmbandits._shared import shared
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st

@@ -9,8 +9,8 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
-from pmbandits._shared import shared
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.metrics._kernels import h_max, h_min
 from pmbandits.metrics.distortion import Distortion

@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._compile import inlined, kernel
+from pmbandits.state.compile import inlined, kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
@@ -23,7 +23,7 @@ from pmbandits.policies.base import (
     search_knobs,
     spacing,
 )
-from pmbandits.simplex import etc_grid
+from pmbandits.mixtures import etc_grid
 from pmbandits.supports import Real, Support
 from pmbandits.theory.schedules import exploration
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import GROW, XI
@@ -23,7 +23,7 @@ from pmbandits.policies.base import (
     search_knobs,
 )
 from pmbandits.policies.ucb import optimistic_mixture, update
-from pmbandits.simplex import grid_size, ucb_grid
+from pmbandits.mixtures import grid_size, ucb_grid
 from pmbandits.supports import Support
 
 

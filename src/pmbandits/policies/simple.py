@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.arms import arm_index
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import Mean

@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
@@ -25,7 +25,7 @@ from pmbandits.policies.base import (
     search_knobs,
     spacing,
 )
-from pmbandits.simplex import ucb_grid
+from pmbandits.mixtures import ucb_grid
 from pmbandits.supports import Support
 
 

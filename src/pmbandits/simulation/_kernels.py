@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pmbandits._compile import inlined, kernel
+from pmbandits.state.compile import inlined, kernel
 from pmbandits._random import (  # noqa: F401 (some only for who looks for them here)
     GAMMA_A,
     GAMMA_B,
@@ -25,7 +25,7 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
     philox,
     unit,
 )
-from pmbandits._shared import caller, shared
+from pmbandits.state.shared import caller, shared
 from pmbandits.metrics._kernels import normal_quantile
 from pmbandits.policies._state import ARMS, ASKED, FULL, GROW, HEAD, RADII, borrowed, observe, short_table, unpack
 

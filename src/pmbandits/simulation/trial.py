@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits._shared import address
+from pmbandits.state.shared import address
 from pmbandits.arms import Bandit
 from pmbandits.policies import _state as st
 from pmbandits.policies.base import Policy

@@ -21,7 +21,7 @@ from pmbandits.best import Best, oracle, utilities
 from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence.sets import NAMES
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.simplex import etc_grid, ucb_grid
+from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.supports import Real, Support
 
 Grid = Literal["etc", "ucb"]

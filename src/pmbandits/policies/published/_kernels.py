@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from pmbandits._compile import inlined, kernel
+from pmbandits.state.compile import inlined, kernel
 from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
-from pmbandits._shared import shared
+from pmbandits.state.shared import shared
 from pmbandits.metrics._kernels import _one_term, h_max, h_value
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ARMS, ATOMS, DIRTY, HIGH, LOW, MODE, REWARDS, SAMPLES, SEED, STREAM, TIE

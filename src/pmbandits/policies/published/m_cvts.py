@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies._state import ARMS

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits._compile import kernel
+from pmbandits.state.compile import kernel
 from pmbandits._random import POSTERIOR, POSTERIOR_B, inner, log_gamma_variate, philox
 from pmbandits.metrics._kernels import normal_quantile
 from pmbandits.metrics.distortion import Distortion

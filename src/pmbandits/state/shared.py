@@ -23,7 +23,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
-from pmbandits._compile import F, kernel
+from pmbandits.state.compile import F, kernel
 
 _ints, _floats = types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")
 _TYPES: dict[str, Any] = {

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 _ONE_AT_A_TIME = threading.Lock()
 
 F = TypeVar("F", bound=Callable[..., Any])

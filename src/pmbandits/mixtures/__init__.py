@@ -1,5 +1,5 @@
 """Discrete simplexes."""
 
-from pmbandits.simplex.grids import LARGEST_GRID, etc_grid, grid_size, ucb_grid
+from pmbandits.mixtures.grids import LARGEST_GRID, etc_grid, grid_size, ucb_grid
 
 __all__ = ["LARGEST_GRID", "etc_grid", "grid_size", "ucb_grid"]
