@@ -96,9 +96,14 @@ def choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> 
     known: Sequence[str] = list(options)
     if value in known:
         return str(value)
+    raise ValueError(unknown(f"unknown {kind or name}", value, known))
+
+
+def unknown(what: str, value: Any, known: Sequence[str]) -> str:
+    """The sentence for a word that does not exist, with the nearest one as a suggestion."""
     near = difflib.get_close_matches(str(value).lower(), known, n=1, cutoff=0.4)
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"unknown {kind or name} {value!r}.{suggestion} Known: {', '.join(known)}.")
+    return f"{what} {value!r}.{suggestion} Known: {', '.join(known)}."
 
 
 def _short(value: Any, limit: int = 60) -> str:

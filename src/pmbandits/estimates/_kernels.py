@@ -148,12 +148,25 @@ def join(book, items, marks, k, seed, stream, other_book, other_items, other_mar
 
 @kernel
 def spread(book, out):
-    """What each number stands for, in the order of ``items``."""
+    """What each number stands for, in the order of ``items``; returns how many numbers there are."""
     at = 0
     for h in range(book[LEVELS] - 1, -1, -1):
         for _ in range(book[BOOK_HEAD + h]):
             out[at] = 1 << h
             at += 1
+    return at
+
+
+@kernel
+def error_of(marks, n, k, delta):
+    """How far a sketch of n numbers may be from them: sup |F_sketch − F_n|, at all times together."""
+    return sketch_error(n, marks[SQUARES], marks[SUM], k, delta, True)
+
+
+@kernel
+def span_of(marks):
+    """The distance between the least and the largest number that a sketch has seen."""
+    return marks[MOST] - marks[LEAST]
 
 
 @kernel

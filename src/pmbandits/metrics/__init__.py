@@ -53,3 +53,7 @@ __all__ = [
     "metric",
     "preferences",
 ]
+
+
+def as_metric(given):  # TEMPORARY
+    return metric(given) if isinstance(given, str) else given

@@ -19,7 +19,7 @@ from pmbandits.paper.instances import (
 )
 from pmbandits.paper.measure import Mean, every, finals, flat, mean, play, positive
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown, Verdict
-from pmbandits.policies.base import Policy
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.etc import PMETC
 from pmbandits.policies.simple import Uniform

@@ -13,7 +13,7 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.paper.outcome import Context, Verdict
-from pmbandits.policies.base import Policy
+from pmbandits.policies.policy import Policy
 from pmbandits.simulation import Run, simulate
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Policies: one file an algorithm."""
 
-from pmbandits.policies.base import Policy
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.cirt import CIRT
 from pmbandits.policies.etc import PMETC

@@ -2,117 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
-from pmbandits._check import FloatArray
+from pmbandits.confidence._bounds import refresh, table_radius, wasserstein_radius
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._ahead import (
+    least_lead,
+    may_look_ahead,
+    maybe_inside,
+    settle_down,
+    shares_within,
+    surely_inside,
+)
+from pmbandits.mixtures._continuous import continuous_mixture
+from pmbandits.mixtures._grid import settle, utilities
+from pmbandits.mixtures._index import BONUS, SURE, bonus, due, ready, take
+from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
+from pmbandits.mixtures._sampling import fewest, most_behind, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.ucb import PMUCB, unpack
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
-from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _search as search
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import (
-    ASKED,
-    BONUS,
-    CONTINUOUS,
-    CURRENT,
-    EXPLORE,
-    GRID_USED,
-    GROW,
-    HOLDER_C,
-    HOLDER_Q,
-    PEAK,
-    PLAIN,
-    SHAPE,
-)
-from pmbandits.policies.base import Setup
-from pmbandits.policies.ucb import PMUCB
+from pmbandits.state.views import unpack as unpack_any
 from pmbandits.supports import Support
 
 
 @shared("state -> none")
-def bonus_mixture(whole: Any) -> None:
+def bonus_mixture(s):
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
-    s = st.parts(whole)
-    if s.knobs[CONTINUOUS] == 1.0:
-        search.continuous_mixture(whole, True)
+    if s.continuous == 1:
+        continuous_mixture(s, True)
         return
-    if not st.ready(s):
+    if not ready(s):
         return
-    st.refresh(s.whole)
-    if st.may_be_lazy(s, BONUS):
-        st.take(s, st.lazy_choice(s.whole, BONUS))
+    refresh(s)
+    if may_be_lazy(s, BONUS):
+        take(s, lazy_choice(s, BONUS))
         return
-    st.utilities(s.whole)
-    k, q = s.size[0], s.knobs[HOLDER_Q]
-    radius = np.empty(k)
-    for i in range(k):
-        radius[i] = st.wasserstein_radius(s.whole, i)
-    for g in range(s.clock[GRID_USED]):
-        bonus = 0.0
-        for i in range(k):
-            far = s.grid[g, i] * radius[i]
-            bonus += far if q == 1.0 else far**q
-        s.index[g] = s.value[g] + s.knobs[HOLDER_C] * bonus
-    st.take(s, st.settle(s.whole, s.clock[GRID_USED]))
-    if st.may_doze(s.whole):
-        st.doze_off(s.whole, stays(s.whole))
+    utilities(s)
+    radius = np.empty(s.n_arms)
+    for i in range(s.n_arms):
+        radius[i] = wasserstein_radius(s, i)
+    for g in range(s.used):
+        s.index[g] = s.value[g] + bonus(s, s.grid[g], radius, BONUS)
+    take(s, settle(s, s.used))
+    if may_look_ahead(s):
+        settle_down(s, stays(s))
 
 
 @shared("state -> bool")
-def stays(whole: Any) -> bool:
-    """Whether the current mixture keeps the largest index while no arm pays more than ``nap`` times."""
-    s = st.parts(whole)
-    k, current, q, c = s.size[0], s.clock[CURRENT], s.knobs[HOLDER_Q], s.knobs[HOLDER_C]
-    ahead = s.nap[k]
-    share = st.shares_within(s.whole, ahead)
+def stays(s):
+    """Whether the current mixture keeps the largest index for the next ``look_ahead`` rewards of each arm."""
+    k, ahead, q, c = s.n_arms, s.look_ahead, s.holder_q, s.holder_c
+    share_low, share_high = shares_within(s, ahead)
     least, most = np.empty(k), np.empty(k)  # of each arm's radius
-    if s.knobs[PLAIN] == 1.0:
+    if s.plain_bonus == 1:
         for i in range(k):
-            least[i], most[i] = st.table_radius(s, s.told[i] + ahead), st.table_radius(s, s.told[i])
+            least[i], most[i] = table_radius(s, s.told[i] + ahead), table_radius(s, s.told[i])
     else:
-        sure, maybe = st.surely_inside(s.whole, ahead), st.maybe_inside(s.whole, ahead)
+        sure_low, sure_high = surely_inside(s, ahead)
+        maybe_low, maybe_high = maybe_inside(s, ahead)
         for i in range(k):
-            least[i] = max(sure[1][i] - share[1][i], share[0][i] - sure[0][i], 0.0)
-            most[i] = max(maybe[1][i] - share[0][i], share[1][i] - maybe[0][i])
-    mine = s.grid[current]
-    for g in range(s.clock[GRID_USED]):
-        if g == current:
+            least[i] = max(sure_high[i] - share_high[i], share_low[i] - sure_low[i], 0.0)
+            most[i] = max(maybe_high[i] - share_low[i], share_high[i] - maybe_low[i])
+    mine = s.grid[s.current]
+    for g in range(s.used):
+        if g == s.current:
             continue
         other = s.grid[g]
-        lead = st.least_lead(s.h, s.size[SHAPE], mine, other, share[0], share[1])
+        lead = least_lead(s.h, s.metric_shape, mine, other, share_low, share_high)
         for i in range(k):
             d = mine[i] - other[i]
             if q == 1.0:
                 lead += c * d * (least[i] if d > 0.0 else most[i])
             else:
                 lead += c * ((mine[i] * least[i]) ** q - (other[i] * most[i]) ** q)
-        if not lead > st.SURE * max(1.0, abs(s.knobs[PEAK])):
+        if not lead > SURE * max(1.0, abs(s.peak)):
             return False
     return True
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
+def choose(memory):
     """Algorithm 3 (``algorithm:UCB-M``)."""
-    s = st.unpack(ints, floats)
-    if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):  # line 2
-        return st.pull(s, st.fewest(s))
-    if st.due(s):  # lines 6–7
-        if st.short_table(s):
-            return GROW
-        bonus_mixture(s.whole)
-    return st.pull(s, st.most_behind(s))  # line 5
+    s = unpack(memory)
+    if s.asked < s.n_arms * s.explore:  # line 2: sample each arm N(ρ, ε) times
+        return pull(s, fewest(s))
+    if due(s):  # lines 6–7: estimates, mixture with the largest bonus index
+        bonus_mixture(s)
+    return pull(s, most_behind(s))  # line 5
 
 
 @kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    if st.due(s):
-        bonus_mixture(s.whole)
-        if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
-            st.forget_choice(s)
+def update(memory):
+    """Name the mixture with the newest rewards."""
+    s = unpack_any(memory)
+    if due(s):
+        bonus_mixture(s)
 
 
 class CEUCB(PMUCB):
@@ -130,9 +116,8 @@ class CEUCB(PMUCB):
     array([0, 1, 0, 1])
     """
 
-    name: ClassVar[str] = "ceucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "ceucb"
+    _choose, _update = choose, update
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         try:
@@ -142,7 +127,6 @@ class CEUCB(PMUCB):
                 f"CE-UCB-M adds a bonus made of the Hölder pair, but {error} Use PMUCB (on a bounded support)."
             ) from None
         setup = super()._setup(metric, n_arms, support)
-        if setup.knobs[CONTINUOUS] == 1.0 and metric.shape == "convex" and pair.q < 1.0:
+        if setup.numbers["continuous"] == 1 and metric.shape == "convex" and pair.q < 1.0:
             raise ValueError(f"the index of {metric!r} is neither concave nor convex; use search='grid', or Track.")
-        setup.knobs.update({HOLDER_Q: pair.q, HOLDER_C: pair.constant})
         return setup

@@ -3,65 +3,55 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
-from pmbandits.state.shared import shared
+from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
 from pmbandits.confidence._kernels import CONVEX
-from pmbandits.metrics._kernels import h_max, h_min
+from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _search as search
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import (
-    ASKED,
-    BINARY,
-    BOUND,
-    BRANCHING,
-    CONTINUOUS,
-    CURRENT,
-    DIRTY,
-    GRID_USED,
-    GROW,
-    HOLDER_C,
-    LITERAL,
-    LOOK_AT,
-    MODE,
-    OPTIMISTIC,
-    PEAK,
-    PESSIMISTIC,
-    PHASE,
-    PHASES,
-    REWARDS,
-    SHAPE,
-    SHARE,
-    SURE,
-    TIE,
-    TOLERANCE,
-    TRACKING,
-    UTILITY,
-    XI,
+from pmbandits.metrics.packed import h_max, h_min
+from pmbandits.mixtures._ahead import least_lead, may_look_ahead, settle_down, shares_within, surely_inside
+from pmbandits.mixtures._continuous import best_within, rival_outside
+from pmbandits.mixtures._grid import empirical_mixture, utilities
+from pmbandits.mixtures._index import BOUND, SURE, TIE, UTILITY, dot, due, holder_change, ready, take
+from pmbandits.mixtures._lazy import (
+    change_since,
+    distance,
+    evaluate,
+    forget_values,
+    lazy_choice,
+    may_be_lazy,
+    radius_unit,
+    rounding_error,
 )
-from pmbandits.policies.base import (
-    Policy,
-    Setup,
-    continuous_search,
+from pmbandits.mixtures._sampling import explore_or_track, pull
+from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.choices import continuous_search, search_numbers
+from pmbandits.policies.options import (
+    above,
     known_estimates,
     known_search,
     known_set,
+    one_of,
+    option,
     probability,
-    search_knobs,
+    within,
 )
+from pmbandits.policies.policy import Policy
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared, step
+from pmbandits.state.views import state
 from pmbandits.supports import Real, Support
 
 LARGEST_PHASE_GRID = 200_000
+unpack = state(branching=int, phases=int, phase=int, tracking=int, literal=int, tolerance=float)
 
 
 @kernel
-def _levels(branching: int, phase: int) -> int:
+def levels(branching, phase):
     """1/spacing of a phase: A^ℓ / 2^(ℓ−1), a whole number because A is even."""
     out = branching
     for _ in range(phase - 1):
@@ -69,99 +59,99 @@ def _levels(branching: int, phase: int) -> int:
     return out
 
 
-@kernel
-def phase_grid(whole: Any) -> None:
+@shared("state -> none", unpack)
+def phase_grid(s):
     """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
-    s = st.parts(whole)
-    k, half = s.size[0], int(s.knobs[BRANCHING]) // 2
-    phase = s.clock[PHASE]
-    whole = _levels(int(s.knobs[BRANCHING]), phase)
+    k, half, phase, total = s.n_arms, s.branching // 2, s.phase, levels(s.branching, s.phase)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     for i in range(k):
-        low[i], high[i] = 0, whole
+        low[i], high[i] = 0, total
         if phase > 1:
             low[i] = max(0, s.kept[i] * half - half)
-            high[i] = min(whole, s.kept[i] * half + half)
+            high[i] = min(total, s.kept[i] * half + half)
         step[i] = low[i]
     used = 0
     while True:
-        last = whole
+        last = total
         for i in range(k - 1):
             last -= step[i]
         if low[k - 1] <= last <= high[k - 1]:
             step[k - 1] = last
             for i in range(k):
                 s.steps[used, i] = step[i]
-                s.grid[used, i] = step[i] / whole
+                s.grid[used, i] = step[i] / total
             used += 1
-        i = k - 2  # the next vector in lexicographic order
-        while i >= 0 and step[i] >= high[i]:
-            step[i] = low[i]
-            i -= 1
-        if i < 0:
+        if not next_steps(step, low, high):
             break
-        step[i] += 1
-    s.clock[GRID_USED] = used
-    s.clock[CURRENT] = -1
-    st.forget_values(s)
+    new_grid(s, used)
 
 
-@kernel
-def tracking_grid(whole: Any) -> None:
+@shared("state -> none", unpack)
+def tracking_grid(s):
     """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
 
     For odd K half-steps cannot add up to 1: the last weight takes the difference.
     """
-    s = st.parts(whole)
-    k, half = s.size[0], int(s.knobs[BRANCHING]) // 2
-    phases = int(s.knobs[PHASES])
-    box = _levels(int(s.knobs[BRANCHING]), phases)
-    whole = _levels(int(s.knobs[BRANCHING]), phases + 1)
+    k, half, box = s.n_arms, s.branching // 2, levels(s.branching, s.phases)
+    total = levels(s.branching, s.phases + 1)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     for i in range(k):
         low[i] = max(0, s.kept[i] * half - half)
-        high[i] = max(low[i], min(whole, s.kept[i] * half + half) - 1)
+        high[i] = max(low[i], min(total, s.kept[i] * half + half) - 1)
         step[i] = low[i]
     used = 0
     while True:
         last = 1.0
         for i in range(k - 1):
-            last -= (step[i] + 0.5) / whole
-        reach = 1.0 / box + 0.5 / whole + 1e-12
+            last -= (step[i] + 0.5) / total
+        reach = 1.0 / box + 0.5 / total + 1e-12
         if last > 1e-12 and abs(last - s.kept[k - 1] / box) <= reach:
             for i in range(k - 1):
-                s.grid[used, i] = (step[i] + 0.5) / whole
+                s.grid[used, i] = (step[i] + 0.5) / total
             s.grid[used, k - 1] = last
             used += 1
-        i = k - 2
-        while i >= 0 and step[i] >= high[i]:
-            step[i] = low[i]
-            i -= 1
-        if i < 0:
+        if not next_steps(step, low, high):
             break
-        step[i] += 1
     if used == 0:  # beside a vertex, with many arms: the nearest point with every weight positive
         rest, top = 1.0, 0
         for i in range(k):
-            s.grid[0, i] = max(s.kept[i] / box, 0.5 / whole)
+            s.grid[0, i] = max(s.kept[i] / box, 0.5 / total)
             rest -= s.grid[0, i]
             top = i if s.kept[i] > s.kept[top] else top
         s.grid[0, top] += rest
         used = 1
-    s.clock[GRID_USED] = used
-    s.clock[CURRENT] = -1
-    st.forget_values(s)
+    new_grid(s, used)
+
+
+@kernel
+def next_steps(step, low, high):
+    """Go to the next vector in lexicographic order, the last entry left out; False after the last one."""
+    i = step.size - 2
+    while i >= 0 and step[i] >= high[i]:
+        step[i] = low[i]
+        i -= 1
+    if i < 0:
+        return False
+    step[i] += 1
+    return True
+
+
+@step("state, int -> none")
+def new_grid(s, used):
+    """The grid has changed: nothing is chosen, and nothing that is kept about its points is true."""
+    s.used = used
+    s.current = -1
+    forget_values(s)
 
 
 @shared("state -> none")
-def lead(whole: Any) -> None:
+def lead(s):
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
-    s = st.parts(whole)
-    if st.may_be_lazy(s, UTILITY):
-        st.take(s, st.lazy_choice(s.whole, UTILITY))
+    if may_be_lazy(s, UTILITY):
+        take(s, lazy_choice(s, UTILITY))
         return
-    used, before = s.clock[GRID_USED], s.clock[CURRENT]
-    st.utilities(s.whole)
+    used, before = s.used, s.current
+    utilities(s)
     top = -np.inf
     for g in range(used):
         top = max(top, s.value[g])
@@ -171,48 +161,45 @@ def lead(whole: Any) -> None:
         chosen = 0
         while s.value[chosen] < top - slack:
             chosen += 1
-    st.take(s, chosen)
+    take(s, chosen)
 
 
-@shared("state -> int")
-def still_alive(whole: Any) -> int:
+@shared("state -> int", unpack)
+def still_alive(s):
     """A candidate that keeps the phase from ending, or −1: the phase is over.
 
     ``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept. A candidate
     outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
-    s = st.parts(whole)
-    leader, k, used = s.clock[CURRENT], s.size[0], s.clock[GRID_USED]
-    binary = s.size[MODE] == BINARY
-    lazy = st.may_be_lazy(s, BOUND)
-    if lazy and surely_alive(s.whole):
-        return int(s.safe[2]) - 1
-    first = max(int(s.safe[2]) - 1, 0) if lazy else 0  # whoever kept the phase open last time is asked first
+    leader, used, binary, literal = s.current, s.used, s.mode == BINARY, s.literal == 1
+    lazy = may_be_lazy(s, BOUND)
+    if lazy and surely_alive(s):
+        return s.witness - 1
+    first = max(s.witness - 1, 0) if lazy else 0  # whoever kept the phase open last time is asked first
     if binary:
-        safe = st.binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
+        least = binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
     else:
-        safe = st.bound(s.whole, s.grid[leader], PESSIMISTIC)
-    literal = s.knobs[LITERAL] == 1.0
+        least = bound(s, s.grid[leader], PESSIMISTIC)
     for j in range(used):
         g = (first + j) % used
         if g == leader or (not literal and in_the_box(s.steps[g], s.steps[leader])):
             continue
         if binary:
-            best = st.binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
+            best = binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            st.evaluate(s.whole, g, BOUND)
+            evaluate(s, g, BOUND)
             best = s.index[g]
-        if best >= safe and (literal or best - safe > s.knobs[TOLERANCE]):
-            s.safe[0], s.safe[1], s.safe[2] = safe, leader + 1.0, g + 1.0
-            for i in range(k):
-                s.safe[3 + i] = s.path[i]
-                s.safe[3 + k + i] = s.radius[i]
+        if best >= least and (literal or best - least > s.tolerance):
+            s.leader_floor, s.checked_leader, s.witness = least, leader + 1, g + 1
+            for i in range(s.n_arms):
+                s.leader_travel[i] = s.travel[i]
+                s.leader_radius[i] = s.radius[i]
             return g
     return -1
 
 
 @kernel
-def in_the_box(steps: st.IntArray, middle: st.IntArray) -> bool:
+def in_the_box(steps, middle):
     """Whether a candidate lies in the box that would be kept around the leader."""
     inside = True
     for i in range(steps.size):
@@ -221,144 +208,149 @@ def in_the_box(steps: st.IntArray, middle: st.IntArray) -> bool:
     return inside
 
 
-@kernel
-def surely_alive(whole: Any) -> bool:
+@shared("state -> bool", unpack)
+def surely_alive(s):
     """Whether the last witness still keeps the phase open, by how far its value and the leader's can have moved."""
-    s = st.parts(whole)
-    leader, witness, k = s.clock[CURRENT], int(s.safe[2]) - 1, s.size[0]
-    if witness < 0 or s.safe[1] != leader + 1.0:
+    leader, witness = s.current, s.witness - 1
+    if witness < 0 or s.checked_leader != leader + 1:
         return False
-    off, each = st.rounding(s.whole)
-    low = s.index[witness] - st.drift(s.whole, witness, BOUND)[0]
+    off, each = rounding_error(s)
+    low = s.index[witness] - change_since(s, witness, BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
-    if s.knobs[HOLDER_C] > 0.0:
+    if s.holder_c > 0.0:
         gain = 0.0
-        for i in range(k):
-            gain += s.grid[leader, i] * (s.safe[3 + k + i] - s.radius[i])
-        moved = st.way(s.grid[leader], s.path, s.safe[3:])
-        high = s.safe[0] + st.holder_change(s.knobs, moved) + st.holder_change(s.knobs, st.radius_unit(s) * gain)
-    if s.snap[leader, 0] > 0.0:
-        high = min(high, s.value[leader] + st.drift(s.whole, leader, UTILITY)[1])
-    return low - high > s.knobs[TOLERANCE] + 2.0 * off + each * (abs(low) + abs(high))
+        for i in range(s.n_arms):
+            gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
+        moved = distance(s.grid[leader], s.travel, s.leader_travel)
+        high = s.leader_floor + holder_change(s, moved) + holder_change(s, radius_unit(s) * gain)
+    if s.value_at[leader] > 0.0:
+        high = min(high, s.value[leader] + change_since(s, leader, UTILITY)[1])
+    return low - high > s.tolerance + 2.0 * off + each * (abs(low) + abs(high))
 
 
-@shared("state, int -> bool")
-def stays(whole: Any, witness: int) -> bool:
-    """Whether leader and witness stay what they are while no arm pays more than ``nap`` times."""
-    s = st.parts(whole)
-    ahead, leader = s.nap[s.size[0]], s.clock[CURRENT]
-    sure = SURE * max(1.0, abs(s.knobs[PEAK]))
+@shared("state, int -> bool", unpack)
+def stays(s, witness):
+    """Whether leader and witness stay what they are for the next ``look_ahead`` rewards of each arm."""
+    ahead, leader = s.look_ahead, s.current
+    sure = SURE * max(1.0, abs(s.peak))
     mine, other = s.grid[leader], s.grid[witness]
-    low, high = st.surely_inside(s.whole, ahead)
-    left, right = st.dot(mine, low), st.dot(mine, high)
-    near, far = st.dot(other, low), st.dot(other, high)
+    low, high = surely_inside(s, ahead)
+    left, right = dot(mine, low), dot(mine, high)
+    near, far = dot(other, low), dot(other, high)
     if left > right or near > far:
         return False
-    if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.knobs[TOLERANCE] + sure:
+    if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.tolerance + sure:
         return False
-    low, high = st.shares_within(s.whole, ahead)
-    for g in range(s.clock[GRID_USED]):
-        if g != leader and not st.least_lead(s.h, s.size[SHAPE], mine, s.grid[g], low, high) > sure:
+    low, high = shares_within(s, ahead)
+    for g in range(s.used):
+        if g != leader and not least_lead(s.h, s.metric_shape, mine, s.grid[g], low, high) > sure:
             return False
     return True
 
 
-@shared("state -> none")
-def refine(whole: Any) -> None:
+@shared("state -> none", unpack)
+def refine(s):
     """One look at the data: lead, and end the phase if the rule says so."""
-    s = st.parts(whole)
-    if not st.ready(s):
+    if not ready(s):
         return
-    st.refresh(s.whole)
-    lead(s.whole)
-    witness = still_alive(s.whole)
+    refresh(s)
+    lead(s)
+    witness = still_alive(s)
     if witness >= 0:
-        if st.may_doze(s.whole):
-            st.doze_off(s.whole, stays(s.whole, witness))
+        if may_look_ahead(s):
+            settle_down(s, stays(s, witness))
         return
-    leader, phase = s.clock[CURRENT], s.clock[PHASE]
-    s.ends[phase - 1] = s.clock[ASKED]
-    for i in range(s.size[0]):
+    leader, phase = s.current, s.phase
+    s.ends[phase - 1] = s.asked
+    for i in range(s.n_arms):
         s.kept[i] = s.steps[leader, i]
-    if phase < int(s.knobs[PHASES]):
-        s.clock[PHASE] = phase + 1
-        phase_grid(s.whole)
-        lead(s.whole)
+    if phase < s.phases:
+        s.phase = phase + 1
+        phase_grid(s)
+        lead(s)
     else:  # the tracking process: one mixture from now on
-        s.clock[TRACKING] = 1
-        tracking_grid(s.whole)
-        st.empirical_mixture(s.whole)
+        s.tracking = 1
+        tracking_grid(s)
+        empirical_mixture(s)
 
 
-@shared("state -> none")
-def refine_all(whole: Any) -> None:
+@shared("state -> none", unpack)
+def refine_all(s):
     """The same over all mixtures of the box that was kept, without a grid; ``grid[0]`` is its middle.
 
     For convex h only arms alone are compared: when one is left all phases end.
     """
-    s = st.parts(whole)
-    if not st.ready(s):
+    if not ready(s):
         return
-    st.refresh(s.whole)
-    s.clock[LOOK_AT] = s.clock[REWARDS] + 1 + int(s.knobs[SHARE] * s.clock[REWARDS])
-    s.clock[DIRTY] = 0
-    k, branching, last = s.size[0], int(s.knobs[BRANCHING]), int(s.knobs[PHASES])
+    refresh(s)
+    s.look_at = s.rewards + 1 + int(s.fineness * s.rewards)
+    s.dirty = 0
+    k, branching, last = s.n_arms, s.branching, s.phases
     low, high = np.zeros(k), np.ones(k)
     while True:
-        phase = s.clock[PHASE]
+        phase = s.phase
         if phase > 1:
-            before = 1.0 / _levels(branching, phase - 1)
+            before = 1.0 / levels(branching, phase - 1)
             for i in range(k):
                 low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
-        search.best_within(whole, s.mix, low, high)
-        witness = search.rival_outside(whole, low, high, 1.0 / _levels(branching, phase), s.clock[CURRENT] + 1)
+        best_within(s, s.mix, low, high)
+        witness = rival_outside(s, low, high, 1.0 / levels(branching, phase), s.tolerance, s.current + 1)
         if witness >= 0:
-            s.clock[CURRENT] = witness - 1
+            s.current = witness - 1
             return
-        s.ends[phase - 1] = s.clock[ASKED]
+        s.ends[phase - 1] = s.asked
         s.grid[0] = s.mix
-        s.clock[PHASE] = phase + 1
+        s.phase = phase + 1
         if phase == last:
-            s.clock[PHASE] = last
-            s.clock[TRACKING] = 1
+            s.phase = last
+            s.tracking = 1
             return
-        if s.size[SHAPE] != CONVEX:
+        if s.metric_shape != CONVEX:
             return
 
 
-@kernel
-def look(whole: Any) -> None:
-    if st.parts(whole).knobs[CONTINUOUS] == 1.0:
-        refine_all(whole)
+@step("state -> none", unpack)
+def look(s):
+    """One look at the data, on the grid or over all mixtures."""
+    if s.continuous == 1:
+        refine_all(s)
     else:
-        refine(whole)
+        refine(s)
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
+def choose(memory):
     """Algorithm 4 (``algorithm:anytime``)."""
-    s = st.unpack(ints, floats)
-    if s.clock[TRACKING] == 0 and st.due(s):
-        if st.short_table(s):
-            return GROW
-        look(s.whole)
-    return st.pull(s, st.explore_or_track(s))
+    s = unpack(memory)
+    if s.tracking == 0 and due(s):
+        look(s)
+    return pull(s, explore_or_track(s))
 
 
 @kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    if s.clock[TRACKING] == 0 and st.due(s):
-        look(s.whole)
+def update(memory):
+    """Name the mixture with the newest rewards."""
+    s = unpack(memory)
+    if s.tracking == 0 and due(s):
+        look(s)
 
 
 @kernel
-def begin(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    s.clock[PHASE] = 1
-    if s.knobs[CONTINUOUS] == 0.0:
-        phase_grid(s.whole)
+def begin(memory):
+    """The first phase."""
+    s = unpack(memory)
+    s.phase = 1
+    if s.continuous == 0:
+        phase_grid(s)
+
+
+def even(name: str, value: Any) -> int:
+    """An even whole number of at least 4."""
+    branching = _check.whole(name, value, 4)
+    if branching % 2:
+        raise ValueError(f"{name} must be even, so that a kept mixture lies on the next grid; got {branching}.")
+    return branching
 
 
 class CIRT(Policy):
@@ -398,54 +390,23 @@ class CIRT(Policy):
     (1, ())
     """
 
-    name: ClassVar[str] = "cirt"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "cirt"
+    _choose, _update, _unpack = choose, update, unpack
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        epsilon: float = 0.06,
-        branching: int = 4,
-        delta: float = 0.05,
-        exploration: float = 1.0,
-        confidence: Any = "auto",
-        stopping: str = "box",
-        tolerance: float | None = None,
-        search: str = "auto",
-        estimates: str = "exact",
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        branching = _check.whole("branching", branching, 4)
-        if branching % 2:
-            raise ValueError(f"branching must be even, so that a kept mixture lies on the next grid; got {branching}.")
-        if tolerance is not None:
-            tolerance = _check.within("tolerance", tolerance, 0.0)
-        self._start(
-            metric,
-            n_arms,
-            support,
-            names,
-            seed,
-            epsilon=_check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True),
-            branching=branching,
-            delta=probability(delta),
-            exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
-            confidence=known_set(confidence),
-            stopping=_check.choice("stopping", stopping, ["box", "literal"]),
-            tolerance=tolerance,
-            search=known_search(search),
-            estimates=known_estimates(estimates),
-        )
+    resolution: float = option(0.06, alias="epsilon", check=probability)
+    branching: int = option(4, check=even)
+    delta: float = option(0.05, check=probability)
+    exploration: float = option(1.0, check=above(0.0))
+    sets: Any = option("auto", alias="confidence", check=known_set)
+    stopping: str = option("box", check=one_of("box", "literal"))
+    tolerance: float | None = option(None, check=within(0.0))
+    search: str = option("auto", check=known_search)
+    keep: str = option("exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         room = (o["branching"] + 1) ** (n_arms - 1)
-        chosen = self._confidence_set(support, n_arms)
+        chosen = chosen_set(self, support, n_arms)
         literal = o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
@@ -460,18 +421,18 @@ class CIRT(Policy):
         if tolerance is None:
             span = 4.0 * support.sigma if isinstance(support, Real) else support.width
             reach = metric.maximum().value - metric.minimum().value
-            spacing = 1.0 / _levels(o["branching"], max(1, phases))
+            spacing = 1.0 / levels(o["branching"], max(1, phases))
             tolerance = 0.5 * spacing**2 * reach * span
         return Setup(
             grid=np.zeros((1 if continuous else room, n_arms)),
             epsilon=o["epsilon"],
-            knobs={
-                XI: o["exploration"],
-                BRANCHING: o["branching"],
-                PHASES: max(1, phases),
-                TOLERANCE: tolerance,
-                LITERAL: float(literal),
-                **search_knobs(continuous, 0.0),
+            numbers={
+                "exploration": o["exploration"],
+                "branching": o["branching"],
+                "phases": max(1, phases),
+                "tolerance": tolerance,
+                "literal": int(literal),
+                **search_numbers(continuous, 0.0),
             },
             confidence=chosen,
             begin=begin,
@@ -480,16 +441,17 @@ class CIRT(Policy):
     @property
     def phase(self) -> int | str:
         """The phase of refinement, counted from 1, or ``"track"``."""
-        clock = self._peek()["clock"]
-        return "track" if clock[TRACKING] else int(clock[PHASE])
+        memory = self._look()
+        return "track" if memory.tracking else memory.phase
 
     @property
     def phases(self) -> int:
         """How many phases of refinement there are in all."""
-        return int(self._view("knobs")[PHASES])
+        self._must_be_bound()
+        return self._memory.phases
 
     @property
     def phase_ends(self) -> tuple[int, ...]:
         """After how many rounds each phase so far ended."""
-        ends = self._peek()["ends"]
+        ends = self._look().ends
         return tuple(int(t) for t in ends[ends > 0])

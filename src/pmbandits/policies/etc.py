@@ -3,77 +3,66 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import inlined, kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _search as search
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, COMMITTED, CONTINUOUS, DIRTY, EXPLORE, HORIZON
-from pmbandits.policies.base import (
-    Policy,
-    Setup,
-    known_estimates,
-    known_search,
-    schedule_epsilon,
-    search_knobs,
-    spacing,
-)
 from pmbandits.mixtures import etc_grid
+from pmbandits.mixtures._continuous import best_mixture
+from pmbandits.mixtures._grid import empirical_mixture
+from pmbandits.mixtures._index import ready
+from pmbandits.mixtures._sampling import fewest, most_behind, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.choices import schedule_epsilon, search_numbers
+from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
+from pmbandits.policies.policy import Policy
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import step
+from pmbandits.state.views import state
 from pmbandits.supports import Real, Support
 from pmbandits.theory.schedules import exploration
 
+unpack = state(horizon=int, explore=int, committed=int)
 
-@kernel
-def commit(whole: Any) -> None:
-    """``eq:ETC_alpha``, over the grid or over all mixtures."""
-    s = st.parts(whole)
-    if s.knobs[CONTINUOUS] == 1.0:
-        s.mix[:] = 1.0 / s.size[0]
-        search.best_mixture(whole)
+
+@step("state -> none")
+def commit(s):
+    """``eq:ETC_alpha``: the mixture with the largest empirical utility, on the grid or among all."""
+    if s.continuous == 1:
+        s.mix[:] = 1.0 / s.n_arms
+        best_mixture(s)
     else:
-        st.empirical_mixture(whole)
+        empirical_mixture(s)
 
 
 @kernel
-def _update(whole: Any) -> None:
-    s = st.parts(whole)
-    if s.clock[COMMITTED] == 0 and s.clock[DIRTY] == 1 and st.ready(s):
-        commit(s.whole)
-
-
-@inlined
-def _select(s: Any) -> int:
+def choose(memory):
     """Algorithm 1 (``algorithm:PM-ETC-M-Alg``)."""
-    k, t = s.size[0], s.clock[ASKED]
-    if t < k * int(s.knobs[EXPLORE]):  # line 2: sample each arm ⌈N(ε)/K⌉ times
-        return st.fewest(s)
-    if s.clock[COMMITTED] == 0 and not st.ready(s):  # rewards are late: nothing to commit to yet
-        return st.fewest(s)
-    if s.clock[COMMITTED] == 0:  # eq:ETC_alpha, once
-        commit(s.whole)
-        s.clock[COMMITTED] = 1
-    if t >= s.knobs[HORIZON]:  # the paper stops here; whoever goes on keeps the proportions
-        return st.most_behind(s)
-    for i in range(k - 1):  # lines 4–7, eq:ETC_samp: arms 1 … K−1 up to T·a(i) each
-        if s.pulls[i] < math.floor(s.knobs[HORIZON] * s.mix[i] + 1e-9):
-            return i
-    return k - 1  # the remaining budget
+    s = unpack(memory)
+    if s.asked < s.n_arms * s.explore:  # line 2: sample each arm ⌈N(ε)/K⌉ times
+        return pull(s, fewest(s))
+    if s.committed == 0 and not ready(s):  # rewards are late: nothing to commit to yet
+        return pull(s, fewest(s))
+    if s.committed == 0:  # eq:ETC_alpha, once
+        commit(s)
+        s.committed = 1
+    if s.asked >= s.horizon:  # the paper stops here; whoever goes on keeps the proportions
+        return pull(s, most_behind(s))
+    for i in range(s.n_arms - 1):  # lines 4–7, eq:ETC_samp: arms 1 … K−1 up to T·a(i) each
+        if s.pulls[i] < math.floor(s.horizon * s.mix[i] + 1e-9):
+            return pull(s, i)
+    return pull(s, s.n_arms - 1)  # the remaining budget
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    return st.pull(s, _select(s))
+def update(memory):
+    """Name the mixture with the newest rewards, as long as it is not fixed."""
+    s = unpack(memory)
+    if s.committed == 0 and s.dirty == 1 and ready(s):
+        commit(s)
 
 
-@kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    _update((ints, floats))
+_TIED = "With tied mixtures the gap is 0: give n_explore instead."
 
 
 class PMETC(Policy):
@@ -103,52 +92,22 @@ class PMETC(Policy):
     0
     """
 
-    name: ClassVar[str] = "pmetc"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "pmetc"
+    _choose, _update, _unpack = choose, update, unpack
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        horizon: int,
-        epsilon: float | None = None,
-        n_explore: int | None = None,
-        delta_12: float | None = None,
-        delta_13: float | None = None,
-        epsilon_constant: float = 0.2,
-        search: str = "auto",
-        estimates: str = "exact",
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        horizon = _check.whole("horizon", horizon, 2)
-        hint = "With tied mixtures the gap is 0: give n_explore instead."
-        if delta_12 is not None:
-            delta_12 = _check.within("delta_12", delta_12, 0.0, open_lo=True, hint=hint)
-        if delta_13 is not None:
-            delta_13 = _check.within("delta_13", delta_13, 0.0, open_lo=True, hint=hint)
-        if n_explore is not None:
-            n_explore = _check.whole("n_explore", n_explore, 1)
-        if sum(x is not None for x in (n_explore, delta_12, delta_13)) > 1:
+    horizon: int = option(check=whole(2))
+    epsilon_: float | None = option(None, alias="epsilon", check=share)
+    n_explore: int | None = option(None, check=whole(1))
+    delta_12: float | None = option(None, check=above(0.0, hint=_TIED))
+    delta_13: float | None = option(None, check=above(0.0, hint=_TIED))
+    epsilon_constant: float = option(0.2, check=above(0.0))
+    search: str = option("auto", check=known_search)
+    keep: str = option("exact", alias="estimates", check=known_estimates)
+
+    def _check_options(self) -> None:
+        given = [self.options[key] for key in ("n_explore", "delta_12", "delta_13")]
+        if sum(x is not None for x in given) > 1:
             raise ValueError("give one of n_explore, delta_12 and delta_13: each sets the exploration by itself.")
-        self._start(
-            metric,
-            n_arms,
-            support,
-            names,
-            seed,
-            horizon=horizon,
-            epsilon=spacing(epsilon),
-            n_explore=n_explore,
-            delta_12=delta_12,
-            delta_13=delta_13,
-            epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
-            search=known_search(search),
-            estimates=known_estimates(estimates),
-        )
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
@@ -173,12 +132,11 @@ class PMETC(Policy):
                 "take a longer horizon, a larger epsilon or a smaller n_explore."
             )
         return Setup(
-            grid=grid, epsilon=epsilon, knobs={HORIZON: horizon, EXPLORE: each, **search_knobs(continuous, 0.0)}
+            grid=grid, epsilon=epsilon, numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0)}
         )
 
     @property
     def phase(self) -> str:
         """``"explore"`` or ``"commit"``."""
-        asked = int(self._view("clock")[ASKED])
-        each = int(self._view("knobs")[EXPLORE])
-        return "explore" if asked < each * self.n_arms else "commit"
+        self._must_be_bound()
+        return "explore" if self.t < self._memory.explore * self.n_arms else "commit"

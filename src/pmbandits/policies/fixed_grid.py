@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import GROW, XI
-from pmbandits.policies.base import (
-    Policy,
-    Setup,
-    continuous_search,
-    known_estimates,
-    known_search,
-    known_set,
-    probability,
-    search_knobs,
-)
-from pmbandits.policies.ucb import optimistic_mixture, update
 from pmbandits.mixtures import grid_size, ucb_grid
+from pmbandits.mixtures._index import due
+from pmbandits.mixtures._sampling import explore_or_track, pull
+from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.choices import continuous_search, search_numbers
+from pmbandits.policies.options import above, known_estimates, known_search, known_set, option, probability, share, whole
+from pmbandits.policies.policy import Policy
+from pmbandits.policies.ucb import look, update
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import unpack
 from pmbandits.supports import Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    if st.due(s):
-        if st.short_table(s):
-            return GROW
-        optimistic_mixture(s.whole)
-    return st.pull(s, st.explore_or_track(s))
+def choose(memory):
+    """PM-UCB-M's mixture, and CIRT's rule for the arm."""
+    s = unpack(memory)
+    if due(s):
+        look(s)
+    return pull(s, explore_or_track(s))
 
 
 class FixedGrid(Policy):
@@ -58,51 +50,27 @@ class FixedGrid(Policy):
     0
     """
 
-    name: ClassVar[str] = "fixed_grid"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "fixed_grid"
+    _choose, _update = choose, update
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        epsilon: float = 0.12,
-        branching: int = 4,
-        exploration: float = 1.0,
-        confidence: Any = "auto",
-        delta: float = 0.05,
-        search: str = "auto",
-        estimates: str = "exact",
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(
-            metric,
-            n_arms,
-            support,
-            names,
-            seed,
-            epsilon=_check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True),
-            branching=_check.whole("branching", branching, 1),
-            exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
-            confidence=known_set(confidence),
-            delta=probability(delta),
-            search=known_search(search),
-            estimates=known_estimates(estimates),
-        )
+    spacing: float = option(0.12, alias="epsilon", check=share)
+    branching: int = option(4, check=whole(1))
+    exploration: float = option(1.0, check=above(0.0))
+    sets: Any = option("auto", alias="confidence", check=known_set)
+    delta: float = option(0.05, check=probability)
+    search: str = option("auto", check=known_search)
+    keep: str = option("exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         spacing = o["epsilon"] / o["branching"]
-        chosen = self._confidence_set(support, n_arms)
+        chosen = chosen_set(self, support, n_arms)
         if n_arms > 1:
             spacing = min(spacing, 1.0 / n_arms) if o["search"] != "grid" else spacing
         continuous = continuous_search(o["search"], grid_size(n_arms, spacing, "ucb"), metric, support, chosen)
         return Setup(
             grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, spacing),
             epsilon=spacing,
-            knobs={XI: o["exploration"], **search_knobs(continuous, 0.5 * spacing)},
+            numbers={"exploration": o["exploration"], **search_numbers(continuous, 0.5 * spacing)},
             confidence=chosen,
         )

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.arms import arm_index
+from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import Mean
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARM, ASKED, DIRTY, SEED, SIGMA, STREAM
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import fewest, play_alone, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import option
+from pmbandits.policies.policy import Policy
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import step
+from pmbandits.state.views import state, unpack
 from pmbandits.supports import Real, Support
 
+unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterior's standard deviation
+unpack_arm = state(arm=int)
 
-@kernel
-def random_below(whole: Any, count: int) -> int:
+
+@step("state, int -> int")
+def random_below(s, count):
     """A whole number below ``count``: splitmix64 of the seed and a counter that is part of the state."""
-    s = st.parts(whole)
-    z = np.uint64(s.knobs[SEED]) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.clock[STREAM] + 1)
-    s.clock[STREAM] += 1
+    z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.stream + 1)
+    s.stream += 1
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
@@ -32,71 +36,77 @@ def random_below(whole: Any, count: int) -> int:
 
 
 @kernel
-def choose_uniform(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    k = s.size[0]
-    least = s.pulls[st.fewest(s)]
+def choose_uniform(memory):
+    """One of the arms with the fewest pulls, at random."""
+    s = unpack(memory)
+    least = s.pulls[fewest(s)]
     tied = 0
-    for i in range(k):
+    for i in range(s.n_arms):
         tied += s.pulls[i] == least
-    nth = random_below(s.whole, tied)
-    for i in range(k):
+    nth = random_below(s, tied)
+    for i in range(s.n_arms):
         if s.pulls[i] == least:
             if nth == 0:
-                return st.pull(s, i)
+                return pull(s, i)
             nth -= 1
-    return st.pull(s, k - 1)
+    return pull(s, s.n_arms - 1)
 
 
 @kernel
-def keep(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    s.clock[DIRTY] = 0
+def keep(memory):
+    """The mixture never changes."""
+    s = unpack(memory)
+    s.dirty = 0
 
 
 @kernel
-def choose_one(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    return st.pull(s, int(s.knobs[ARM]))
+def choose_one(memory):
+    """Always the same arm."""
+    s = unpack_arm(memory)
+    return pull(s, s.arm)
 
 
 @kernel
-def begin_one(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    for i in range(s.size[0]):
-        s.mix[i] = 0.0
-    s.mix[int(s.knobs[ARM])] = 1.0
+def begin_one(memory):
+    """The mixture is that arm alone."""
+    s = unpack_arm(memory)
+    play_alone(s, s.arm)
 
 
 @kernel
-def choose_ucb1(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    k, t = s.size[0], s.clock[ASKED]
+def choose_ucb1(memory):
+    """The arm with the largest upper bound of its mean."""
+    s = unpack_scale(memory)
+    k, t = s.n_arms, s.asked
     if t < k:
-        return st.pull(s, st.fewest(s))
+        return pull(s, fewest(s))
     arm, best = 0, -np.inf
     level = 8.0 * math.log(t)
     for i in range(k):
         n = s.told[i]
         index = np.inf
         if n > 0:
-            index = s.sums[i] / n + s.knobs[SIGMA] * math.sqrt(level / n)
+            index = s.sums[i] / n + s.scale * math.sqrt(level / n)
         # An arm that waits for its first reward is asked again only when no other has a larger lag.
         if index > best or (index == best and s.pulls[i] < s.pulls[arm]):
             arm, best = i, index
-    return st.pull(s, arm)
+    return pull(s, arm)
 
 
 @kernel
-def update_ucb1(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
+def name_best_mean(memory):
+    """The mixture is the arm with the largest mean so far."""
+    s = unpack(memory)
     arm, best = 0, -np.inf
-    for i in range(s.size[0]):
-        s.mix[i] = 0.0
+    for i in range(s.n_arms):
         if s.told[i] > 0 and s.sums[i] / s.told[i] > best:
             arm, best = i, s.sums[i] / s.told[i]
-    s.mix[arm] = 1.0
-    s.clock[DIRTY] = 0
+    play_alone(s, arm)
+
+
+def scale_of(support: Support) -> float:
+    """The sub-Gaussian scale of rewards on a support."""
+    return support.sigma if isinstance(support, Real) else 0.5 * support.width
 
 
 class Uniform(Policy):
@@ -114,23 +124,18 @@ class Uniform(Policy):
     [0, 1, 2]
     """
 
-    name: ClassVar[str] = "uniform"
-    _choose = staticmethod(choose_uniform)
-    _update = staticmethod(keep)
+    name = "uniform"
+    _choose, _update = choose_uniform, keep
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(metric or Mean(), n_arms, support, names, seed)
+    def _default_metric(self) -> Distortion:
+        return Mean()
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)))
+
+
+def _arm(name: str, value: Any) -> int | str:
+    return value if isinstance(value, str) else _check.whole(name, value, 0)
 
 
 class SolitaryArm(Policy):
@@ -148,26 +153,17 @@ class SolitaryArm(Policy):
     2
     """
 
-    name: ClassVar[str] = "solitary_arm"
-    _choose = staticmethod(choose_one)
-    _update = staticmethod(keep)
+    name = "solitary_arm"
+    _choose, _update, _unpack = choose_one, keep, unpack_arm
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        arm: int | str = 0,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        arm = arm if isinstance(arm, str) else _check.whole("arm", arm, 0)
-        self._start(metric or Mean(), n_arms, support, names, seed, arm=arm)
+    arm: int | str = option(0, check=_arm)
+
+    def _default_metric(self) -> Distortion:
+        return Mean()
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         place = arm_index(self.options["arm"], self.names)
-        return Setup(grid=np.zeros((1, n_arms)), knobs={ARM: place}, begin=begin_one)
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=begin_one)
 
 
 class UCB1(Policy):
@@ -186,21 +182,11 @@ class UCB1(Policy):
     array([0, 1])
     """
 
-    name: ClassVar[str] = "ucb1"
-    _choose = staticmethod(choose_ucb1)
-    _update = staticmethod(update_ucb1)
+    name = "ucb1"
+    _choose, _update, _unpack = choose_ucb1, name_best_mean, unpack_scale
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(metric or Mean(), n_arms, support, names, seed)
+    def _default_metric(self) -> Distortion:
+        return Mean()
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        scale = support.sigma if isinstance(support, Real) else 0.5 * support.width
-        return Setup(grid=np.zeros((1, n_arms)), knobs={SIGMA: scale})
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": scale_of(support)})

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
+from pmbandits.confidence._bounds import BAND, OPTIMISTIC, bound, refresh, wasserstein_radius
+from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import (
-    ARMS,
-    BAND,
-    BINARY,
-    BOUNDED,
-    GROW,
-    HOLDER_C,
-    HOLDER_Q,
-    KIND,
-    LIPSCHITZ,
-    MODE,
-    OPTIMISTIC,
-)
-from pmbandits.policies.base import Policy, Setup, known_set, probability
-from pmbandits.policies.published._kernels import LEVEL, banded, empirical_utilities, largest, update_utility
+from pmbandits.mixtures._index import holder_change
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.options import known_set, one_of, option, probability, whole
+from pmbandits.policies.policy import Policy
+from pmbandits.policies.published._laws import banded, empirical_utilities, update_utility
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import state
 from pmbandits.supports import Support
+
+unpack = state(additive=int)
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    if st.short_table(s):
-        return GROW
-    st.refresh(s.whole)
-    k = s.size[ARMS]
-    if s.knobs[LEVEL] == 1.0:  # eq:UCB_alpha2: the empirical utility plus 𝓛·r^q
-        empirical_utilities(s.whole, s.index)
-        for i in range(k):
-            s.index[i] += s.knobs[HOLDER_C] * st.wasserstein_radius(s.whole, i) ** s.knobs[HOLDER_Q]
-    elif s.size[BOUNDED] == 0:
-        empirical_utilities(s.whole, s.index)
-        for i in range(k):
-            s.index[i] += s.knobs[LIPSCHITZ] * s.radius[i]
-    elif s.size[MODE] != BINARY and s.size[KIND] == BAND:
-        banded(s.whole, s.index)  # eq:UCB_alpha at all vertices in one pass
+def choose(memory):
+    """The arm whose utility can be the largest."""
+    s = unpack(memory)
+    refresh(s)
+    if s.additive == 1:  # eq:UCB_alpha2: the empirical utility plus 𝓛·r^q
+        empirical_utilities(s, s.index)
+        for i in range(s.n_arms):
+            s.index[i] += holder_change(s, wasserstein_radius(s, i))
+    elif s.bounded == 0:
+        empirical_utilities(s, s.index)
+        for i in range(s.n_arms):
+            s.index[i] += s.lipschitz * s.radius[i]
+    elif s.mode != BINARY and s.set_kind == BAND:
+        banded(s, s.index)  # eq:UCB_alpha at all vertices in one pass
     else:
-        for i in range(k):
-            s.index[i] = st.bound(s.whole, s.grid[i], OPTIMISTIC)
-    for i in range(k):
+        for i in range(s.n_arms):
+            s.index[i] = bound(s, s.grid[i], OPTIMISTIC)
+    for i in range(s.n_arms):
         if s.told[i] == 0:
             s.index[i] = np.inf
-    return st.pull(s, largest(s))
+    return pull(s, largest(s))
 
 
 class SolitaryUCB(Policy):
@@ -83,38 +74,17 @@ class SolitaryUCB(Policy):
     [0, 1]
     """
 
-    name: ClassVar[str] = "solitary_ucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_utility)
+    name = "solitary_ucb"
+    _choose, _update, _unpack = choose, update_utility, unpack
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        horizon: int,
-        index: Literal["optimistic", "additive"] = "optimistic",
-        confidence: Any = "auto",
-        delta: float | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(
-            metric,
-            n_arms,
-            support,
-            names,
-            seed,
-            horizon=_check.whole("horizon", horizon, 2),
-            index=_check.choice("index", index, ["optimistic", "additive"]),
-            confidence=known_set(confidence),
-            delta=probability(delta),
-        )
+    horizon: int = option(check=whole(2))
+    index: Literal["optimistic", "additive"] = option("optimistic", check=one_of("optimistic", "additive"))
+    sets: Any = option("auto", alias="confidence", check=known_set)
+    delta: float | None = option(None, check=probability)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        knobs: dict[int, float] = {}
-        if self.options["index"] == "additive":
-            pair = metric.holder(support)
-            knobs = {LEVEL: 1.0, HOLDER_Q: pair.q, HOLDER_C: pair.constant}
-        return Setup(grid=np.eye(n_arms), knobs=knobs, confidence=self._confidence_set(support, n_arms))
+        additive = self.options["index"] == "additive"
+        if additive:
+            metric.holder(support)  # says why, where there is no Hölder pair to make the bonus of
+        numbers = {"additive": int(additive)}
+        return Setup(grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms))

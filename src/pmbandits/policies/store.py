@@ -16,8 +16,8 @@ import numpy as np
 
 from pmbandits import __version__
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies.base import REGISTRY, Policy
+st = None
+from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"

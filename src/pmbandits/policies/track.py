@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _search as search
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import DIRTY, HOLDER_C, HOLDER_Q, LOOK_AT, REWARDS, SHARE, XI
-from pmbandits.policies.base import Policy, Setup, known_estimates, known_set, probability
+from pmbandits.mixtures._continuous import best_mixture
+from pmbandits.mixtures._rivals import most_of_any
+from pmbandits.mixtures._sampling import explore_or_track, pull
+from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.options import above, known_estimates, known_set, option, probability, share
+from pmbandits.policies.policy import Policy
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import unpack
 from pmbandits.supports import Real, Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
+def choose(memory):
     """Estimate the best mixture; pull an under-explored arm, else the one furthest behind its share."""
-    s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1 and s.clock[REWARDS] >= s.clock[LOOK_AT]:
-        search.best_mixture(s.whole)
-    return st.pull(s, st.explore_or_track(s))
+    s = unpack(memory)
+    if s.dirty == 1 and s.rewards >= s.look_at:
+        best_mixture(s)
+    return pull(s, explore_or_track(s))
 
 
 @kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    if s.clock[DIRTY] == 1 and s.clock[REWARDS] >= s.clock[LOOK_AT]:
-        search.best_mixture(s.whole)
+def update(memory):
+    """Name the mixture with the newest rewards."""
+    s = unpack(memory)
+    if s.dirty == 1 and s.rewards >= s.look_at:
+        best_mixture(s)
 
 
 class Certainty(NamedTuple):
@@ -83,48 +85,25 @@ class Track(Policy):
     [0.8, 0.2]
     """
 
-    name: ClassVar[str] = "track"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "track"
+    _choose, _update = choose, update
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        exploration: float = 1.0,
-        tolerance: float = 0.01,
-        confidence: Any = "auto",
-        delta: float = 0.05,
-        estimates: str = "exact",
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(
-            metric,
-            n_arms,
-            support,
-            names,
-            seed,
-            exploration=_check.within("exploration", exploration, 0.0, open_lo=True),
-            tolerance=_check.within("tolerance", tolerance, 0.0, 1.0, open_lo=True),
-            confidence=known_set(confidence),
-            delta=probability(delta),
-            estimates=known_estimates(estimates),
-        )
+    exploration: float = option(1.0, check=above(0.0))
+    tolerance: float = option(0.01, check=share)
+    sets: Any = option("auto", alias="confidence", check=known_set)
+    delta: float = option(0.05, check=probability)
+    keep: str = option("exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         chosen: ConfidenceSet | None
-        knobs = {XI: self.options["exploration"], SHARE: self.options["tolerance"]}
+        numbers: dict[str, float] = {"exploration": self.options["exploration"], "fineness": self.options["tolerance"]}
         try:
-            pair = metric.holder(support)
-            knobs |= {HOLDER_Q: pair.q, HOLDER_C: pair.constant}
-            chosen = self._confidence_set(support, n_arms)
+            metric.holder(support)
+            chosen = chosen_set(self, support, n_arms)
         except ValueError:
             # On Real rewards no bound holds for such a metric. It can be played all the same.
-            chosen = None if isinstance(support, Real) else self._confidence_set(support, n_arms)
-        return Setup(grid=np.zeros((0, n_arms)), knobs=knobs, confidence=chosen)
+            chosen = None if isinstance(support, Real) else chosen_set(self, support, n_arms)
+        return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen)
 
     def certainty(self, weights: ArrayLike | None = None) -> Certainty:
         """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
@@ -136,6 +115,5 @@ class Track(Policy):
         True
         """
         low, middle, high = self.utility_bounds(weights)
-        twin = self._twin()
-        rival = max(float(search.most_of_any(twin._ints, twin._floats)), high)
+        rival = max(float(most_of_any(self._twin()._memory)), high)
         return Certainty(middle, low, high, rival, rival - low)

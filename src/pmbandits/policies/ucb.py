@@ -3,61 +3,54 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _search as search
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ASKED, CONTINUOUS, EXPLORE, GROW
-from pmbandits.policies.base import (
-    Policy,
-    Setup,
-    known_estimates,
-    known_search,
-    known_set,
-    probability,
-    schedule_epsilon,
-    search_knobs,
-    spacing,
-)
 from pmbandits.mixtures import ucb_grid
+from pmbandits.mixtures._continuous import continuous_mixture
+from pmbandits.mixtures._grid import optimistic_mixture
+from pmbandits.mixtures._index import due
+from pmbandits.mixtures._sampling import fewest, most_behind, pull
+from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.choices import schedule_epsilon, search_numbers
+from pmbandits.policies.options import above, known_estimates, known_search, known_set, option, probability, share, whole
+from pmbandits.policies.policy import Policy
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import step
+from pmbandits.state.views import state, unpack as unpack_any
 from pmbandits.supports import Support
 
+unpack = state(explore=int)
 
-@kernel
-def optimistic_mixture(whole: Any) -> None:
-    """``eq:UCB_alpha``, over the grid or over all mixtures."""
-    if st.parts(whole).knobs[CONTINUOUS] == 1.0:
-        search.continuous_mixture(whole, False)
+
+@step("state -> none")
+def look(s):
+    """``eq:UCB_alpha``: the mixture whose best possible utility is the largest, on the grid or among all."""
+    if s.continuous == 1:
+        continuous_mixture(s, False)
     else:
-        st.optimistic_mixture(whole)
+        optimistic_mixture(s)
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
+def choose(memory):
     """Algorithm 2 (``algorithm:B-UCB-M``)."""
-    s = st.unpack(ints, floats)
-    if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):  # line 2: sample each arm N(ρ, ε) times
-        return st.pull(s, st.fewest(s))
-    if st.due(s):  # lines 6–8: estimates, sets, optimistic mixture
-        if st.short_table(s):
-            return GROW
-        optimistic_mixture(s.whole)
-    return st.pull(s, st.most_behind(s))  # line 5, eq:UCB_sampling_rule
+    s = unpack(memory)
+    if s.asked < s.n_arms * s.explore:  # line 2: sample each arm N(ρ, ε) times
+        return pull(s, fewest(s))
+    if due(s):  # lines 6–8: estimates, sets, optimistic mixture
+        look(s)
+    return pull(s, most_behind(s))  # line 5, eq:UCB_sampling_rule
 
 
 @kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    if st.due(s):
-        optimistic_mixture(s.whole)
-        if s.clock[ASKED] < s.size[0] * int(s.knobs[EXPLORE]):
-            st.forget_choice(s)
+def update(memory):
+    """Name the mixture with the newest rewards."""
+    s = unpack_any(memory)
+    if due(s):
+        look(s)
 
 
 class PMUCB(Policy):
@@ -94,46 +87,21 @@ class PMUCB(Policy):
     [0.9375, 0.0625]
     """
 
-    name: ClassVar[str] = "pmucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "pmucb"
+    _choose, _update, _unpack = choose, update, unpack
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        horizon: int,
-        epsilon: float | None = None,
-        rho: float = 0.1,
-        confidence: Any = "auto",
-        delta: float | None = None,
-        epsilon_constant: float = 0.2,
-        search: str = "auto",
-        estimates: str = "exact",
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(
-            metric,
-            n_arms,
-            support,
-            names,
-            seed,
-            horizon=_check.whole("horizon", horizon, 2),
-            epsilon=spacing(epsilon),
-            rho=_check.within("rho", rho, 0.0, 1.0, open_lo=True),
-            confidence=known_set(confidence),
-            delta=probability(delta),
-            epsilon_constant=_check.within("epsilon_constant", epsilon_constant, 0.0, open_lo=True),
-            search=known_search(search),
-            estimates=known_estimates(estimates),
-        )
+    horizon: int = option(check=whole(2))
+    epsilon_: float | None = option(None, alias="epsilon", check=share)
+    rho: float = option(0.1, check=share)
+    sets: Any = option("auto", alias="confidence", check=known_set)
+    delta: float | None = option(None, check=probability)
+    epsilon_constant: float = option(0.2, check=above(0.0))
+    search: str = option("auto", check=known_search)
+    keep: str = option("exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
-        chosen = self._confidence_set(support, n_arms)
+        chosen = chosen_set(self, support, n_arms)
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen)
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:
@@ -144,12 +112,12 @@ class PMUCB(Policy):
         return Setup(
             grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, epsilon),
             epsilon=epsilon,
-            knobs={EXPLORE: each, **search_knobs(continuous, 0.5 * epsilon)},
+            numbers={"explore": each, **search_numbers(continuous, 0.5 * epsilon)},
             confidence=chosen,
         )
 
     @property
     def phase(self) -> str:
         """``"explore"`` or ``"track"``."""
-        asked = int(self._view("clock")[ASKED])
-        return "explore" if asked < int(self._view("knobs")[EXPLORE]) * self.n_arms else "track"
+        self._must_be_bound()
+        return "explore" if self.t < self._memory.explore * self.n_arms else "track"

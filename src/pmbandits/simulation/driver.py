@@ -20,7 +20,7 @@ from pmbandits.best import Best, oracle, scorer
 from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
-from pmbandits.policies.base import Policy
+from pmbandits.policies.policy import Policy
 from pmbandits.simulation._kernels import BLOCK
 from pmbandits.simulation.journal import Journal
 from pmbandits.simulation.progress import Bar

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pmbandits import _check
 from pmbandits.arms import Bandit
 from pmbandits.metrics.registry import metric as find_metric
-from pmbandits.policies.base import REGISTRY, Policy
+from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.supports import Support
 from pmbandits.text import distribution, read_samples
 

@@ -12,7 +12,7 @@ from pmbandits._check import FloatArray
 from pmbandits.state.shared import address
 from pmbandits.arms import Bandit
 from pmbandits.policies import _state as st
-from pmbandits.policies.base import Policy
+from pmbandits.policies.policy import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.rewards import Stream, policy_seed
 

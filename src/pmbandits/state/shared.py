@@ -24,10 +24,12 @@ from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
 from pmbandits.state.compile import F, kernel
+from pmbandits.state.views import STATE, StateType
 
 _ints, _floats = types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")
 _TYPES: dict[str, Any] = {
-    "state": types.Tuple((_ints, _floats)),
+    "state": STATE,
+    "memory": types.int64,
     "ints": _ints,
     "floats": _floats,
     "table": types.Array(types.float64, 2, "C"),
@@ -36,29 +38,40 @@ _TYPES: dict[str, Any] = {
     "float": types.float64,
     "bool": types.boolean,
     "none": types.none,
+    "two floats": types.UniTuple(types.float64, 2),
+    "float and int": types.Tuple((types.float64, types.int64)),
+    "two words": types.UniTuple(types.uint64, 2),
+    "two arrays": types.UniTuple(_floats, 2),
 }
 
 
-def _signature(text: str) -> Any:
+def _signature(text: str, unpack: Any = None) -> Any:
+    """numba's signature for ``"state, floats -> float"``; with ``unpack`` the state has that policy's own numbers."""
+    known = _TYPES if unpack is None else {**_TYPES, "state": StateType(tuple(unpack.own.items()))}
     arguments, _, result = text.partition(" -> ")
-    return _TYPES[result](*(_TYPES[word] for word in arguments.split(", ")))
+    return known[result](*(known[word] for word in arguments.split(", ")))
 
 
-def address(own: Any, signature: str) -> int:
+def address(own: Any, signature: Any) -> int:
     """Where the code of a kernel is. The kernel must be kept as long as it may be called."""
-    typed = _signature(signature)
+    made = _compiled(own, _signature(signature) if isinstance(signature, str) else signature)
+    return cast(int, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
+def _compiled(own: Any, typed: Any) -> Any:
+    """What numba made of a kernel for these types."""
     own.compile(typed.args)
     made = own.overloads[typed.args]
     if made.signature.return_type != typed.return_type:
         name, given = own.py_func.__name__, made.signature.return_type
         raise TypeError(f"the kernel {name} returns {given}; it must return {typed.return_type}.")
-    return cast(int, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+    return made
 
 
 _POINTER = ir.IntType(8).as_pointer()
 _NULL = ir.Constant(_POINTER, None)
 _MAKE = "pmbandits.make"  # what compiled code calls to have a slot filled
-_slots: dict[int, tuple[ctypes.c_void_p, Any, str]] = {}  # by their place: the address once known, kernel, signature
+_slots: dict[int, tuple[ctypes.c_void_p, Any, Any]] = {}  # by their place: the address once known, kernel, signature
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -99,16 +112,19 @@ def _call(context: Any, builder: Any, where: Any, typed: Any, given: Any) -> Any
     return value
 
 
-def shared(signature: str) -> Callable[[F], F]:
-    """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``."""
-    typed = _signature(signature)
+def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
+    """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``.
+
+    A policy's kernel that needs the policy's own numbers gives its ``unpack`` too.
+    """
+    typed = _signature(signature, unpack)
 
     def decorate(function: F) -> F:
         own: Any = kernel(function)
         # Code that is kept on disk finds the slot by this name.
         name, slot = f"{function.__module__}.{function.__qualname__}", ctypes.c_void_p()
         place = ctypes.addressof(slot)
-        _slots[place] = slot, own, signature
+        _slots[place] = slot, own, typed
         llvmlite.binding.add_symbol(name, place)
 
         @functools.wraps(function)
@@ -129,6 +145,34 @@ def shared(signature: str) -> Callable[[F], F]:
             with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", where, _NULL)):
                 context.call_conv.return_user_exc(builder, RuntimeError, (f"{name} could not be compiled.",))
             return _call(context, builder, where, typed, given)
+
+        return cast(F, call)
+
+    return decorate
+
+
+def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
+    """Make a kernel with one fixed signature, in the words of ``_TYPES``, that is built into whoever calls it.
+
+    For small steps that run in every round. It is compiled once, whatever state it is given: a policy's state has
+    numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is).
+    """
+    typed = _signature(signature, unpack)
+
+    def decorate(function: F) -> F:
+        own: Any = kernel(function)
+
+        @functools.wraps(function)
+        def call(*given: Any) -> Any:
+            return own(*given)
+
+        _known(call, typed)
+
+        @lower_builtin(call, *typed.args)
+        def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            made = _compiled(own, typed)
+            context.active_code_library.add_linking_library(made.library)
+            return context.call_internal(builder, made.fndesc, typed, given)
 
         return cast(F, call)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
-from pmbandits import _check
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import LowerCVaR
+from pmbandits.metrics import LowerCVaR
 from pmbandits.supports import Real, Support
 
 
-def tail_metric(metric: Distortion | None, alpha: Any) -> tuple[Distortion | None, float | None]:
-    """The metric and α as given, checked; α alone is a lower-tail CVaR."""
-    if alpha is None:
-        return metric, None
-    level = _check.within("alpha", alpha, 0.0, 1.0, open_lo=True)
-    return LowerCVaR(level) if metric is None else metric, level
+def tail_metric(alpha: float | None) -> Distortion | None:
+    """The metric where none is given: α alone is a lower-tail CVaR."""
+    return None if alpha is None else LowerCVaR(alpha)
+
+
+def depth(horizon: int, delta: float | None) -> float:
+    """ln(1/δ), with δ = 1/T² where it is not given."""
+    return 2.0 * math.log(horizon) if delta is None else -math.log(delta)
 
 
 def tail_level(policy: str, metric: Distortion, alpha: float | None) -> float:

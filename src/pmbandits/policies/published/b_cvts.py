@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import option, share
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded, tail_level, tail_metric
-from pmbandits.policies.published._kernels import LEVEL, draw_rewards, largest, lower_cvar, scratch, update_cvar
+from pmbandits.policies.published._laws import draw_rewards, lower_cvar, scratch, unpack_tail, update_cvar
+from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
-    draw_rewards(s.whole, False, weight, anchor, total)
-    lower_cvar(s.whole, s.knobs[LEVEL], weight, total, s.index)
-    return st.pull(s, largest(s))
+def choose(memory):
+    """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
+    s = unpack_tail(memory)
+    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    draw_rewards(s, False, weight, anchor, total)
+    lower_cvar(s, s.tail, weight, total, s.index)
+    return pull(s, largest(s))
 
 
 class BCVTS(Policy):
@@ -59,23 +58,14 @@ class BCVTS(Policy):
     [0.0, 1.0]
     """
 
-    name: ClassVar[str] = "b_cvts"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_cvar)
+    name = "b_cvts"
+    _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        alpha: float | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        metric, alpha = tail_metric(metric, alpha)
-        self._start(metric, n_arms, support, names, seed, alpha=alpha)
+    alpha: float | None = option(None, check=share)
+
+    def _default_metric(self) -> Distortion | None:
+        return tail_metric(self.options["alpha"])
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("BCVTS", support)
-        return Setup(grid=np.eye(n_arms), knobs={LEVEL: tail_level("BCVTS", metric, self.options["alpha"])})
+        return Setup(grid=np.eye(n_arms), numbers={"tail": tail_level("BCVTS", metric, self.options["alpha"])})

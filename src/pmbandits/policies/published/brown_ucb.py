@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS
-from pmbandits.policies.base import Policy, Setup, probability
-from pmbandits.policies.published._checks import bounded, tail_level, tail_metric
-from pmbandits.policies.published._kernels import LEVEL, SCALE, empirical_cvars, largest, update_cvar
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import option, probability, share, whole
+from pmbandits.policies.policy import Policy
+from pmbandits.policies.published._checks import bounded, depth, tail_level, tail_metric
+from pmbandits.policies.published._laws import empirical_cvars, unpack_tail, update_cvar
+from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    empirical_cvars(s.whole, s.index)
-    for i in range(s.size[ARMS]):
-        s.index[i] = s.index[i] + s.knobs[SCALE] / math.sqrt(s.told[i]) if s.told[i] > 0 else np.inf
-    return st.pull(s, largest(s))
+def choose(memory):
+    """The arm with the largest upper bound of its lower-tail CVaR."""
+    s = unpack_tail(memory)
+    empirical_cvars(s, s.tail, s.index)
+    for i in range(s.n_arms):
+        s.index[i] = s.index[i] + s.scale / math.sqrt(s.told[i]) if s.told[i] > 0 else np.inf
+    return pull(s, largest(s))
 
 
 class BrownUCB(Policy):
@@ -60,31 +59,19 @@ class BrownUCB(Policy):
     [0, 1]
     """
 
-    name: ClassVar[str] = "brown_ucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_cvar)
+    name = "brown_ucb"
+    _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        horizon: int,
-        alpha: float | None = None,
-        delta: float | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        metric, alpha = tail_metric(metric, alpha)
-        self._start(
-            metric, n_arms, support, names, seed,
-            horizon=_check.whole("horizon", horizon, 2), alpha=alpha, delta=probability(delta),
-        )  # fmt: skip
+    horizon: int = option(check=whole(2))
+    alpha: float | None = option(None, check=share)
+    delta: float | None = option(None, check=probability)
+
+    def _default_metric(self) -> Distortion | None:
+        return tail_metric(self.options["alpha"])
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("BrownUCB", support)
         o = self.options
         level = tail_level("BrownUCB", metric, o["alpha"])
-        depth = 2.0 * math.log(o["horizon"]) if o["delta"] is None else -math.log(o["delta"])
-        return Setup(grid=np.eye(n_arms), knobs={LEVEL: level, SCALE: support.width / level * math.sqrt(0.5 * depth)})
+        scale = support.width / level * math.sqrt(0.5 * depth(o["horizon"], o["delta"]))
+        return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import option, share, whole
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded, tail_level, tail_metric
-from pmbandits.policies.published._kernels import LEVEL, SCALE, largest, shifted_cvar, update_cvar
+from pmbandits.policies.published._laws import shifted_cvar, unpack_tail, update_cvar
+from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    shift = np.empty(s.size[ARMS])
-    for i in range(shift.size):
-        shift[i] = s.knobs[SCALE] / math.sqrt(s.told[i]) if s.told[i] > 0 else 1.0
-    shifted_cvar(s.whole, s.knobs[LEVEL], shift, s.index)
-    for i in range(shift.size):
+def choose(memory):
+    """The arm whose lower-tail CVaR can be the largest in a band around its empirical law."""
+    s = unpack_tail(memory)
+    shift = np.empty(s.n_arms)
+    for i in range(s.n_arms):
+        shift[i] = s.scale / math.sqrt(s.told[i]) if s.told[i] > 0 else 1.0
+    shifted_cvar(s, s.tail, shift, s.index)
+    for i in range(s.n_arms):
         if s.told[i] == 0:
             s.index[i] = np.inf
-    return st.pull(s, largest(s))
+    return pull(s, largest(s))
 
 
 class CVaRUCB(Policy):
@@ -63,26 +62,17 @@ class CVaRUCB(Policy):
     [0, 1]
     """
 
-    name: ClassVar[str] = "cvar_ucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_cvar)
+    name = "cvar_ucb"
+    _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        horizon: int,
-        alpha: float | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        metric, alpha = tail_metric(metric, alpha)
-        self._start(metric, n_arms, support, names, seed, horizon=_check.whole("horizon", horizon, 2), alpha=alpha)
+    horizon: int = option(check=whole(2))
+    alpha: float | None = option(None, check=share)
+
+    def _default_metric(self) -> Distortion | None:
+        return tail_metric(self.options["alpha"])
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("CVaRUCB", support)
         level = tail_level("CVaRUCB", metric, self.options["alpha"])
         scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))
-        return Setup(grid=np.eye(n_arms), knobs={LEVEL: level, SCALE: scale})
+        return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})

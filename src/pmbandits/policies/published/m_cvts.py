@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import option, share
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import tail_level, tail_metric
-from pmbandits.policies.published._kernels import LEVEL, draw_atoms, largest, lower_cvar, scratch, update_cvar
+from pmbandits.policies.published._laws import draw_atoms, lower_cvar, scratch, unpack_tail, update_cvar
+from pmbandits.state.compile import kernel
 from pmbandits.supports import Binary, Finite, Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
-    draw_atoms(s.whole, 1.0, 0.0, 0.0, weight, anchor, total)
-    lower_cvar(s.whole, s.knobs[LEVEL], weight, total, s.index)
-    return st.pull(s, largest(s))
+def choose(memory):
+    """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
+    s = unpack_tail(memory)
+    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    draw_atoms(s, 1.0, 0.0, 0.0, weight, anchor, total)
+    lower_cvar(s, s.tail, weight, total, s.index)
+    return pull(s, largest(s))
 
 
 class MCVTS(Policy):
@@ -58,22 +57,13 @@ class MCVTS(Policy):
     [0.0, 1.0]
     """
 
-    name: ClassVar[str] = "m_cvts"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_cvar)
+    name = "m_cvts"
+    _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        alpha: float | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        metric, alpha = tail_metric(metric, alpha)
-        self._start(metric, n_arms, support, names, seed, alpha=alpha)
+    alpha: float | None = option(None, check=share)
+
+    def _default_metric(self) -> Distortion | None:
+        return tail_metric(self.options["alpha"])
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         if not isinstance(support, (Binary, Finite)):
@@ -81,4 +71,4 @@ class MCVTS(Policy):
                 f"MCVTS assumes a known finite support, but it is {support!r}; "
                 "declare Finite(atoms), or take BCVTS, which needs an upper bound only."
             )
-        return Setup(grid=np.eye(n_arms), knobs={LEVEL: tail_level("MCVTS", metric, self.options["alpha"])})
+        return Setup(grid=np.eye(n_arms), numbers={"tail": tail_level("MCVTS", metric, self.options["alpha"])})

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
+from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import Mean
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS
-from pmbandits.policies.base import Policy, Setup, probability
-from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._kernels import LEVEL, SCALE, call_best, largest, mean_variance
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import option, probability, whole, within
+from pmbandits.policies.policy import Policy
+from pmbandits.policies.published._checks import bounded, depth
+from pmbandits.policies.published._laws import call_best, mean_variance
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import state
 from pmbandits.supports import Support
 
-
-@kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    mean_variance(s.whole, s.knobs[LEVEL], s.index)
-    for i in range(s.size[ARMS]):  # the smallest bound is the largest with the sign turned
-        s.index[i] = s.knobs[SCALE] / math.sqrt(s.told[i]) - s.index[i] if s.told[i] > 0 else np.inf
-    return st.pull(s, largest(s))
+unpack = state(rho=float, scale=float)
 
 
 @kernel
-def update(ints: st.IntArray, floats: FloatArray) -> None:
-    s = st.unpack(ints, floats)
-    mean_variance(s.whole, s.knobs[LEVEL], s.value)
-    for i in range(s.size[ARMS]):
+def choose(memory):
+    """The arm with the smallest lower bound of variance − ρ·mean."""
+    s = unpack(memory)
+    mean_variance(s, s.rho, s.index)
+    for i in range(s.n_arms):  # the smallest bound is the largest with the sign turned
+        s.index[i] = s.scale / math.sqrt(s.told[i]) - s.index[i] if s.told[i] > 0 else np.inf
+    return pull(s, largest(s))
+
+
+@kernel
+def update(memory):
+    """Call that arm best whose rewards have the smallest variance − ρ·mean."""
+    s = unpack(memory)
+    mean_variance(s, s.rho, s.value)
+    for i in range(s.n_arms):
         s.value[i] = -s.value[i]
     call_best(s)
 
@@ -70,30 +73,19 @@ class MVLCB(Policy):
     [0, 1]
     """
 
-    name: ClassVar[str] = "mv_lcb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update)
+    name = "mv_lcb"
+    _choose, _update, _unpack = choose, update, unpack
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        horizon: int,
-        rho: float = 1.0,
-        delta: float | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(
-            metric or Mean(), n_arms, support, names, seed,
-            horizon=_check.whole("horizon", horizon, 2), rho=_check.within("rho", rho, 0.0), delta=probability(delta),
-        )  # fmt: skip
+    horizon: int = option(check=whole(2))
+    rho: float = option(1.0, check=within(0.0))
+    delta: float | None = option(None, check=probability)
+
+    def _default_metric(self) -> Distortion:
+        return Mean()
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("MVLCB", support)
         o = self.options
-        depth = 2.0 * math.log(o["horizon"]) if o["delta"] is None else -math.log(o["delta"])
         factor = 5.0 * support.width**2 + o["rho"] * support.width
-        return Setup(grid=np.eye(n_arms), knobs={LEVEL: o["rho"], SCALE: factor * math.sqrt(0.5 * depth)})
+        scale = factor * math.sqrt(0.5 * depth(o["horizon"], o["delta"]))
+        return Setup(grid=np.eye(n_arms), numbers={"rho": o["rho"], "scale": scale})

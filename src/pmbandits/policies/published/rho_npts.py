@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._kernels import LEVEL, distorted, draw_rewards, largest, scratch, update_utility
+from pmbandits.policies.published._laws import distorted, draw_rewards, scratch, update_utility
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import state
 from pmbandits.supports import Support
+
+unpack = state(both_ends=int)
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
-    draw_rewards(s.whole, s.knobs[LEVEL] == 1.0, weight, anchor, total)
-    distorted(s.whole, weight, anchor, total, s.index)
-    return st.pull(s, largest(s))
+def choose(memory):
+    """The arm whose utility is the largest under weights drawn from the posterior."""
+    s = unpack(memory)
+    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    draw_rewards(s, s.both_ends == 1, weight, anchor, total)
+    distorted(s, weight, anchor, total, s.index)
+    return pull(s, largest(s))
 
 
 class RhoNPTS(Policy):
@@ -62,20 +63,8 @@ class RhoNPTS(Policy):
     [0.0, 1.0]
     """
 
-    name: ClassVar[str] = "rho_npts"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_utility)
-
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(metric, n_arms, support, names, seed)
+    name = "rho_npts"
+    _choose, _update, _unpack = choose, update_utility, unpack
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("RhoNPTS", support)
@@ -84,4 +73,4 @@ class RhoNPTS(Policy):
                 f"RhoNPTS assumes a continuous functional, but the distortion of {metric!r} jumps; "
                 "take an average of quantiles such as CVaR or LowerCVaR."
             )
-        return Setup(grid=np.eye(n_arms), knobs={LEVEL: float(metric.monotonicity != "increasing")})
+        return Setup(grid=np.eye(n_arms), numbers={"both_ends": int(metric.monotonicity != "increasing")})

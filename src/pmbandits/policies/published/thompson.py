@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits._random import POSTERIOR, POSTERIOR_B, inner, log_gamma_variate, philox
-from pmbandits.metrics._kernels import normal_quantile
+from pmbandits.estimates._rewards import BINARY
+from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import Mean
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS, BINARY, MODE, SIGMA
-from pmbandits.policies.base import Policy, Setup
-from pmbandits.policies.published._kernels import largest, next_key
-from pmbandits.policies.simple import update_ucb1
-from pmbandits.supports import Real, Support
+from pmbandits.metrics.packed import normal_quantile
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.policy import Policy
+from pmbandits.policies.published._laws import next_key
+from pmbandits.policies.simple import name_best_mean, scale_of, unpack_scale
+from pmbandits.state.compile import kernel
+from pmbandits.supports import Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
+def choose(memory):
+    """The arm with the largest mean drawn from its posterior."""
+    s = unpack_scale(memory)
     key = next_key(s)
-    for i in range(s.size[ARMS]):
+    for i in range(s.n_arms):
         n = s.told[i]
-        if s.size[MODE] == BINARY:
+        if s.mode == BINARY:
             ones = log_gamma_variate(key, 0, i, 1.0 + s.counts[i, 1], POSTERIOR)
             zeros = log_gamma_variate(key, 0, i, 1.0 + s.counts[i, 0], POSTERIOR_B)
             s.index[i] = 1.0 / (1.0 + math.exp(min(zeros - ones, 709.0)))
@@ -36,8 +36,8 @@ def choose(ints: st.IntArray, floats: FloatArray) -> int:
         else:
             zero = np.uint64(0)
             w, _, _, _ = philox(key[0], key[1], zero, np.uint64(i), zero, np.uint64(POSTERIOR))
-            s.index[i] = s.sums[i] / n + s.knobs[SIGMA] / math.sqrt(n) * normal_quantile(inner(w))
-    return st.pull(s, largest(s))
+            s.index[i] = s.sums[i] / n + s.scale / math.sqrt(n) * normal_quantile(inner(w))
+    return pull(s, largest(s))
 
 
 class Thompson(Policy):
@@ -72,21 +72,11 @@ class Thompson(Policy):
     ([0.0, 1.0], True)
     """
 
-    name: ClassVar[str] = "thompson"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_ucb1)
+    name = "thompson"
+    _choose, _update, _unpack = choose, name_best_mean, unpack_scale
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(metric or Mean(), n_arms, support, names, seed)
+    def _default_metric(self) -> Distortion:
+        return Mean()
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        scale = support.sigma if isinstance(support, Real) else 0.5 * support.width
-        return Setup(grid=np.eye(n_arms), knobs={SIGMA: scale})
+        return Setup(grid=np.eye(n_arms), numbers={"scale": scale_of(support)})

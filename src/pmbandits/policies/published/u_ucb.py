@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS, ASKED, HOLDER_Q
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import above, option
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._kernels import LEVEL, SCALE, empirical_utilities, largest, update_utility
+from pmbandits.policies.published._laws import empirical_utilities, update_utility
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import state
 from pmbandits.supports import Support
+
+unpack = state(growth=float, scale=float)
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    empirical_utilities(s.whole, s.index)
-    depth = 0.5 * s.knobs[LEVEL] * math.log(s.clock[ASKED] + 1.0)
-    for i in range(s.size[ARMS]):
+def choose(memory):
+    """The arm with the largest utility plus what its stability allows."""
+    s = unpack(memory)
+    empirical_utilities(s, s.index)
+    depth = 0.5 * s.growth * math.log(s.asked + 1.0)
+    for i in range(s.n_arms):
         if s.told[i] > 0:
             y = depth / s.told[i]
-            s.index[i] += s.knobs[SCALE] * max(math.sqrt(y), y ** (0.5 * s.knobs[HOLDER_Q]))
+            s.index[i] += s.scale * max(math.sqrt(y), y ** (0.5 * s.holder_q))
         else:
             s.index[i] = np.inf
-    return st.pull(s, largest(s))
+    return pull(s, largest(s))
 
 
 class UUCB(Policy):
@@ -63,27 +65,13 @@ class UUCB(Policy):
     [0, 1]
     """
 
-    name: ClassVar[str] = "u_ucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_utility)
+    name = "u_ucb"
+    _choose, _update, _unpack = choose, update_utility, unpack
 
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        growth: float = 2.01,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        growth = _check.within("growth", growth, 2.0, open_lo=True)
-        self._start(metric, n_arms, support, names, seed, growth=growth)
+    growth: float = option(2.01, check=above(2.0))
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("UUCB", support)
         pair = metric.holder(support)
-        return Setup(
-            grid=np.eye(n_arms),
-            knobs={HOLDER_Q: pair.q, SCALE: pair.constant * support.width**pair.q, LEVEL: self.options["growth"]},
-        )
+        numbers = {"growth": self.options["growth"], "scale": pair.constant * support.width**pair.q}
+        return Setup(grid=np.eye(n_arms), numbers=numbers)

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS, ASKED, HOLDER_Q
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._kernels import SCALE, empirical_utilities, largest, update_utility
+from pmbandits.policies.published._laws import empirical_utilities, update_utility
+from pmbandits.policies.simple import unpack_scale
+from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
 
 @kernel
-def choose(ints: st.IntArray, floats: FloatArray) -> int:
-    s = st.unpack(ints, floats)
-    empirical_utilities(s.whole, s.index)
-    depth = 1.5 * math.log(s.clock[ASKED] + 1.0)
-    for i in range(s.size[ARMS]):
+def choose(memory):
+    """The arm with the largest utility plus a Hölder bonus."""
+    s = unpack_scale(memory)
+    empirical_utilities(s, s.index)
+    depth = 1.5 * math.log(s.asked + 1.0)
+    for i in range(s.n_arms):
         if s.told[i] > 0:
-            s.index[i] += s.knobs[SCALE] * (depth / s.told[i]) ** (0.5 * s.knobs[HOLDER_Q])
+            s.index[i] += s.scale * (depth / s.told[i]) ** (0.5 * s.holder_q)
         else:
             s.index[i] = np.inf
-    return st.pull(s, largest(s))
+    return pull(s, largest(s))
 
 
 class WUCB(Policy):
@@ -60,22 +60,10 @@ class WUCB(Policy):
     [0, 1]
     """
 
-    name: ClassVar[str] = "w_ucb"
-    _choose = staticmethod(choose)
-    _update = staticmethod(update_utility)
-
-    def __init__(
-        self,
-        metric: Distortion | None = None,
-        *,
-        n_arms: int | None = None,
-        support: Support | None = None,
-        names: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self._start(metric, n_arms, support, names, seed)
+    name = "w_ucb"
+    _choose, _update, _unpack = choose, update_utility, unpack_scale
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("WUCB", support)
         pair = metric.holder(support)  # its constant is L·width^(1−q)
-        return Setup(grid=np.eye(n_arms), knobs={HOLDER_Q: pair.q, SCALE: pair.constant * support.width**pair.q})
+        return Setup(grid=np.eye(n_arms), numbers={"scale": pair.constant * support.width**pair.q})

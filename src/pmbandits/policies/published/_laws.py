@@ -1,46 +1,45 @@
-"""What the published risk-sensitive algorithms share, compiled.
+"""Functionals of weighted laws, for all arms at once: what the published risk-sensitive algorithms share; compiled.
 
-Everything here is for all arms at once: one pass over the counts, or over the pool of sorted rewards with their owners.
-The atoms of the arms' laws carry weights that need not add up to 1: ones (the empirical law), or draws from a
-posterior (Dirichlet weights are independent gamma variates by their sum). ``anchor`` holds each arm's weights at the
-upper and the lower end of the support, ``total`` the sum of all its weights.
+Each is one pass over the counts, or over the pool of sorted rewards with their owners. The atoms of the arms' laws
+carry weights that need not add up to 1: ones (the empirical law), or draws from a posterior (Dirichlet weights are
+independent gamma variates by their sum). ``anchor`` holds each arm's weights at the upper and the lower end of the
+support, ``total`` the sum of all its weights.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from pmbandits.state.compile import inlined, kernel
 from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
-from pmbandits.state.shared import shared
-from pmbandits.metrics._kernels import _one_term, h_max, h_value
-from pmbandits.policies import _state as st
-from pmbandits.policies._state import ARMS, ATOMS, DIRTY, HIGH, LOW, MODE, REWARDS, SAMPLES, SEED, STREAM, TIE
+from pmbandits.estimates._rewards import SAMPLES, tidy
+from pmbandits.metrics.packed import h_max, h_value, is_one_family, n_extrema, one_family_value
+from pmbandits.mixtures._sampling import play_alone
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared, step
+from pmbandits.state.views import state, unpack
 
-LEVEL, SCALE = 22, 23  # knobs, counted from the end: the other policies use them from the start
+unpack_tail: Any = state(tail=float, scale=float)  # α of a lower-tail CVaR, and the factor of a bonus
 
 
-@inlined
+
+@step("state -> floats")
 def scratch(s):
     """Room for the weights: one for each reward in the pool, or for each arm and atom."""
-    return s.curve if s.size[MODE] == SAMPLES else np.empty(s.size[ARMS] * s.size[ATOMS])
+    return s.curve if s.mode == SAMPLES else np.empty(s.n_arms * s.n_atoms)
 
 
-# ---- weights --------------------------------------------------------------------------------------------
-
-
-@kernel
-def count_rewards(whole, weight, anchor, total):
+@shared("state, floats, table, floats -> none")
+def count_rewards(s, weight, anchor, total):
     """The empirical law: every reward alike."""
-    s = st.parts(whole)
-    k, m = s.size[ARMS], s.size[ATOMS]
+    k, m = s.n_arms, s.n_atoms
     for i in range(k):
         anchor[i, 0], anchor[i, 1] = 0.0, 0.0
         total[i] = s.told[i]
-    if s.size[MODE] == SAMPLES:
-        for j in range(s.clock[REWARDS]):
+    if s.mode == SAMPLES:
+        for j in range(s.rewards):
             weight[j] = 1.0
         return
     for i in range(k):
@@ -48,18 +47,17 @@ def count_rewards(whole, weight, anchor, total):
             weight[i * m + a] = s.counts[i, a]
 
 
-@inlined
+@step("state -> two words")
 def next_key(s):
     """The key of this round's draws; no other round has it."""
-    s.clock[STREAM] += 1
-    return np.uint64(s.knobs[SEED]), np.uint64(s.clock[STREAM])
+    s.stream += 1
+    return np.uint64(s.seed), np.uint64(s.stream)
 
 
 @shared("state, float, float, float, floats, table, floats -> none")
-def draw_atoms(whole, prior, top, bottom, weight, anchor, total):
+def draw_atoms(s, prior, top, bottom, weight, anchor, total):
     """Dirichlet weights on the atoms: parameters are counts plus ``prior``, and more at the upper and lower end."""
-    s = st.parts(whole)
-    k, m = s.size[ARMS], s.size[ATOMS]
+    k, m = s.n_arms, s.n_atoms
     key = next_key(s)
     for i in range(k):
         anchor[i, 0], anchor[i, 1], total[i] = 0.0, 0.0, 0.0
@@ -77,18 +75,17 @@ def draw_atoms(whole, prior, top, bottom, weight, anchor, total):
 
 
 @shared("state, bool, floats, table, floats -> none")
-def draw_rewards(whole, both, weight, anchor, total):
+def draw_rewards(s, both, weight, anchor, total):
     """Dirichlet(1, …, 1) weights on all rewards and the upper end of the support (or both): exponential variates.
 
     The weight of an arm's reward depends on its rank among that arm's, not on when it came. On a finite support equal
     rewards share one gamma variate: the same law for O(atoms) a round instead of O(rewards).
     """
-    s = st.parts(whole)
-    st.tidy(s.whole)
-    if s.size[MODE] != SAMPLES:
-        draw_atoms(s.whole, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
+    tidy(s)
+    if s.mode != SAMPLES:
+        draw_atoms(s, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
         return
-    k = s.size[ARMS]
+    k = s.n_arms
     k0, k1 = next_key(s)
     words, rank = np.empty((k, 4), dtype=np.uint64), np.full(k, 2, dtype=np.int64)  # ranks 0 and 1 are the ends
     zero, purpose = np.uint64(0), np.uint64(POSTERIOR)
@@ -99,7 +96,7 @@ def draw_rewards(whole, both, weight, anchor, total):
         anchor[i, 1] = -math.log(inner(w1)) if both else 0.0
         total[i] = anchor[i, 0] + anchor[i, 1]
     owner = s.owner
-    for j in range(s.clock[REWARDS]):
+    for j in range(s.rewards):
         i = owner[j]
         r = rank[i]
         if r & 3 == 0:
@@ -111,31 +108,27 @@ def draw_rewards(whole, both, weight, anchor, total):
         rank[i] = r + 1
 
 
-# ---- functionals of weighted atoms ----------------------------------------------------------------------
-
-
-@inlined
+@kernel
 def height(h, alone, u):
     """h(u); a family by itself (``alone``, the common case) without the walk over a combination's terms."""
     if alone:
-        return h[5] * _one_term(int(h[4]), h[6], h[7], min(max(u, 0.0), 1.0))
+        return one_family_value(h, u)
     return h_value(h, u)
 
 
 @shared("state, floats, table, floats, floats -> none")
-def distorted(whole, weight, anchor, total, out):
+def distorted(s, weight, anchor, total, out):
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
-    s = st.parts(whole)
-    st.tidy(s.whole)
-    k, m, h, samples = s.size[ARMS], s.size[ATOMS], s.h, s.size[MODE] == SAMPLES
+    tidy(s)
+    k, m, h, samples = s.n_arms, s.n_atoms, s.h, s.mode == SAMPLES
     before, below = np.empty(k), np.zeros(k)
-    top, one, alone = s.knobs[HIGH], h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
+    top, one, alone = s.high, h_value(h, 1.0), is_one_family(h)
     for i in range(k):
         out[i] = 0.0
         if anchor[i, 1] > 0.0:
-            out[i], before[i], below[i] = s.knobs[LOW] * one, s.knobs[LOW], anchor[i, 1]
+            out[i], before[i], below[i] = s.low * one, s.low, anchor[i, 1]
     if samples:
-        for j in range(s.clock[REWARDS]):
+        for j in range(s.rewards):
             i, x = s.owner[j], s.x[j]
             if below[i] == 0.0:
                 out[i] = x * one
@@ -163,21 +156,20 @@ def distorted(whole, weight, anchor, total, out):
 
 
 @shared("state, float, floats, floats, floats -> none")
-def lower_cvar(whole, alpha, weight, total, out):
+def lower_cvar(s, alpha, weight, total, out):
     """The mean of every arm's worst α share, into ``out``: take atoms from below until α of the weight is taken.
 
     What is not taken then lies at the upper end. The same as q − (1/α)·Σ w(q − x)⁺, q the first atom whose cumulative
     weight reaches α.
     """
-    s = st.parts(whole)
-    st.tidy(s.whole)
-    k, m = s.size[ARMS], s.size[ATOMS]
+    tidy(s)
+    k, m = s.n_arms, s.n_atoms
     wanted = np.empty(k)
     for i in range(k):
         out[i] = 0.0
         wanted[i] = alpha * total[i]
-    if s.size[MODE] == SAMPLES:
-        for j in range(s.clock[REWARDS]):
+    if s.mode == SAMPLES:
+        for j in range(s.rewards):
             i = s.owner[j]
             if wanted[i] > 0.0:
                 take = min(weight[j], wanted[i])
@@ -191,24 +183,23 @@ def lower_cvar(whole, alpha, weight, total, out):
                 wanted[i] -= take
     for i in range(k):
         if wanted[i] > 0.0:
-            out[i] += wanted[i] * s.knobs[HIGH]
-        out[i] = out[i] / (alpha * total[i]) if total[i] > 0.0 else s.knobs[HIGH]
+            out[i] += wanted[i] * s.high
+        out[i] = out[i] / (alpha * total[i]) if total[i] > 0.0 else s.high
 
 
 @shared("state, float, floats, floats -> none")
-def shifted_cvar(whole, alpha, shift, out):
+def shifted_cvar(s, alpha, shift, out):
     """The largest lower-tail CVaR of a law whose CDF is within ``shift`` of the arm's, into ``out``.
 
     B − (1/α)·Σ (x_(i+1) − x_(i))·clip(i/n − shift, 0, α), with B after the last reward.
     """
-    s = st.parts(whole)
-    st.tidy(s.whole)
-    k, m, top = s.size[ARMS], s.size[ATOMS], s.knobs[HIGH]
+    tidy(s)
+    k, m, top = s.n_arms, s.n_atoms, s.high
     before, count = np.empty(k), np.zeros(k)
     for i in range(k):
         out[i] = 0.0
-    if s.size[MODE] == SAMPLES:
-        for j in range(s.clock[REWARDS]):
+    if s.mode == SAMPLES:
+        for j in range(s.rewards):
             i, x = s.owner[j], s.x[j]
             if count[i] > 0.0:
                 out[i] += (x - before[i]) * min(max(count[i] / s.told[i] - shift[i], 0.0), alpha)
@@ -230,18 +221,17 @@ def shifted_cvar(whole, alpha, shift, out):
 
 
 @shared("state, floats -> none")
-def banded(whole, out):
+def banded(s, out):
     """The largest U_h of a law whose CDF is within the arm's radius of the empirical one, into ``out``."""
-    s = st.parts(whole)
-    st.tidy(s.whole)
-    k, m, h = s.size[ARMS], s.size[ATOMS], s.h
-    before, left = np.full(k, s.knobs[LOW]), s.told.astype(np.float64)
-    start, alone = s.knobs[LOW] * h_value(h, 1.0), h[0] == 1.0 and h[4] >= 0.0
-    rises = h[1] == 0.0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
+    tidy(s)
+    k, m, h = s.n_arms, s.n_atoms, s.h
+    before, left = np.full(k, s.low), s.told.astype(np.float64)
+    start, alone = s.low * h_value(h, 1.0), is_one_family(h)
+    rises = n_extrema(h) == 0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
     for i in range(k):
         out[i] = start
-    if s.size[MODE] == SAMPLES:
-        for j in range(s.clock[REWARDS]):
+    if s.mode == SAMPLES:
+        for j in range(s.rewards):
             i, x = s.owner[j], s.x[j]
             if x > before[i]:
                 share, r = left[i] / s.told[i], s.radius[i]
@@ -263,22 +253,21 @@ def banded(whole, out):
                     before[i] = x
                     left[i] -= s.counts[i, a]
     for i in range(k):
-        out[i] += (s.knobs[HIGH] - before[i]) * h_max(h, 0.0, s.radius[i])
+        out[i] += (s.high - before[i]) * h_max(h, 0.0, s.radius[i])
 
 
 @shared("state, float, floats -> none")
-def mean_variance(whole, rho, out):
+def mean_variance(s, rho, out):
     """Variance − ρ·mean of every arm's rewards (of those it has), into ``out``."""
-    s = st.parts(whole)
-    st.tidy(s.whole)
-    k, m = s.size[ARMS], s.size[ATOMS]
+    tidy(s)
+    k, m = s.n_arms, s.n_atoms
     mean = np.zeros(k)
     for i in range(k):
         out[i] = 0.0
         if s.told[i] > 0:
             mean[i] = s.sums[i] / s.told[i]
-    if s.size[MODE] == SAMPLES:
-        for j in range(s.clock[REWARDS]):
+    if s.mode == SAMPLES:
+        for j in range(s.rewards):
             i = s.owner[j]
             out[i] += (s.x[j] - mean[i]) ** 2
     else:
@@ -290,64 +279,43 @@ def mean_variance(whole, rho, out):
             out[i] = out[i] / s.told[i] - rho * mean[i]
 
 
-# ---- arms -----------------------------------------------------------------------------------------------
-
-
-@inlined
-def largest(s):
-    """The arm with the largest index; of equals (up to rounding) the one with the fewest pulls, then the first."""
-    top = s.index[0]
-    for i in range(1, s.size[ARMS]):
-        top = max(top, s.index[i])
-    least = top if top == np.inf else top - TIE * max(1.0, abs(top))
-    arm = -1
-    for i in range(s.size[ARMS]):
-        if s.index[i] >= least and (arm < 0 or s.pulls[i] < s.pulls[arm]):
-            arm = i
-    return arm
-
-
-@inlined
+@step("state -> none")
 def call_best(s):
     """The mixture: the arm with the largest ``value`` of those that have paid (the first of equals)."""
     arm = -1
-    for i in range(s.size[ARMS]):
-        s.mix[i] = 0.0
+    for i in range(s.n_arms):
         if s.told[i] > 0 and (arm < 0 or s.value[i] > s.value[arm]):
             arm = i
-    s.mix[max(arm, 0)] = 1.0
-    s.clock[DIRTY] = 0
+    play_alone(s, max(arm, 0))
 
 
-@kernel
-def empirical_utilities(whole, out):
+@shared("state, floats -> none")
+def empirical_utilities(s, out):
     """U_h of every arm's rewards, into ``out``."""
-    s = st.parts(whole)
-    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
-    count_rewards(s.whole, weight, anchor, total)
-    distorted(s.whole, weight, anchor, total, out)
+    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    count_rewards(s, weight, anchor, total)
+    distorted(s, weight, anchor, total, out)
 
 
-@kernel
-def empirical_cvars(whole, out):
+@shared("state, float, floats -> none")
+def empirical_cvars(s, tail, out):
     """Lower-tail CVaR of every arm's rewards, into ``out``."""
-    s = st.parts(whole)
-    weight, anchor, total = scratch(s), np.empty((s.size[ARMS], 2)), np.empty(s.size[ARMS])
-    count_rewards(s.whole, weight, anchor, total)
-    lower_cvar(s.whole, s.knobs[LEVEL], weight, total, out)
+    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    count_rewards(s, weight, anchor, total)
+    lower_cvar(s, tail, weight, total, out)
 
 
 @kernel
-def update_utility(ints, floats):
+def update_utility(memory):
     """Call that arm best whose rewards have the largest U_h."""
-    s = st.unpack(ints, floats)
-    empirical_utilities(s.whole, s.value)
+    s = unpack(memory)
+    empirical_utilities(s, s.value)
     call_best(s)
 
 
 @kernel
-def update_cvar(ints, floats):
+def update_cvar(memory):
     """Call that arm best whose rewards have the largest lower-tail CVaR."""
-    s = st.unpack(ints, floats)
-    empirical_cvars(s.whole, s.value)
+    s = unpack_tail(memory)
+    empirical_cvars(s, s.tail, s.value)
     call_best(s)

@@ -1,0 +1,286 @@
+"""What a mixture's utility can be while every arm's law lies in its confidence set; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
+from pmbandits.estimates._kernels import span_of
+from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, rank_error, stands_for, tidy
+from pmbandits.metrics.packed import h_max, h_min, h_value
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared, step
+
+INTERVAL, BAND, BALL = range(3)  # kinds of confidence sets
+EMPIRICAL, OPTIMISTIC, PESSIMISTIC = range(3)  # which utility is asked for
+
+# Bounded memory: the table of radii has OCTAVE entries for each doubling of n. An entry is the radius at its smallest
+# n. Radii fall, so it is at least the radius at n: valid, and wider by 1/OCTAVE of itself at most.
+OCTAVE = 128
+COARSE_TABLE = OCTAVE * 35  # n up to 2⁴¹; beyond, the last radius
+
+
+@kernel
+def slot(n):
+    """The entry of the coarse table for n."""
+    doublings = 0
+    while n >= 2 * OCTAVE:
+        n >>= 1
+        doublings += 1
+    return min(doublings * OCTAVE + n, COARSE_TABLE - 1)
+
+
+def coarse_counts() -> NDArray[np.int64]:
+    """The n of each entry of the coarse table."""
+    entry = np.arange(COARSE_TABLE)
+    doublings = np.maximum(entry // OCTAVE - 1, 0)
+    return (entry - doublings * OCTAVE) << doublings
+
+
+@step("state, int -> float")
+def table_radius(s, n):
+    """The radius of the confidence set after n rewards."""
+    return s.radii[slot(n)] if s.coarse == 1 else s.radii[n]
+
+
+@shared("state, int -> float")
+def arm_radius(s, i):
+    """The radius of arm i's set around what is kept of its rewards: wider by what is not kept."""
+    r = table_radius(s, s.told[i])
+    if s.told[i] == 0 or s.mode == BINARY:
+        return r
+    if s.set_kind == BAND:  # rounding to bins is added to the values instead (``offset``)
+        return r + rank_error(s, i)
+    r += s.rounding
+    if s.sketch_size > 0:  # both laws live between the least and the largest reward
+        r += rank_error(s, i) * span_of(s.sketch_marks[i])
+    return r
+
+
+@step("state, int -> float")
+def share_of_ones(s, i):
+    """The share of ones among the rewards of an arm that pays 0 or 1."""
+    return s.counts[i, 1] / s.told[i] if s.told[i] > 0 else 0.0
+
+
+@kernel
+def lower_end(kind, p, r):
+    """The lower end of the interval of radius r around the share p of ones."""
+    return kl_lower(p, r) if kind == INTERVAL else max(p - r, 0.0)
+
+
+@kernel
+def upper_end(kind, p, r):
+    """The upper end of the interval of radius r around the share p of ones."""
+    return kl_upper(p, r) if kind == INTERVAL else min(p + r, 1.0)
+
+
+@shared("state -> none")
+def refresh(s):
+    """Bring the arms' confidence sets up to date; only arms with new rewards cost anything."""
+    for i in range(s.n_arms):
+        if s.told[i] == s.seen[i] and s.seen[i] > 0:
+            continue
+        s.seen[i] = s.told[i]
+        r = arm_radius(s, i)
+        s.radius[i] = r
+        if s.mode == BINARY:
+            if s.told[i] == 0:
+                s.lower[i], s.upper[i] = 0.0, 1.0
+                continue
+            p = share_of_ones(s, i)
+            s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
+
+
+# Kernels that run once for every mixture or cell take the few arrays that they use.
+
+
+@kernel
+def inverses(told):
+    """1/n of each arm, 0 for an arm without rewards."""
+    out = np.zeros(told.size)
+    for i in range(told.size):
+        if told[i] > 0:
+            out[i] = 1.0 / told[i]
+    return out
+
+
+@kernel
+def survival(a, above, told, inverse):
+    """The mixture's survival where ``above`` rewards of each arm lie above; exact at 0 and at 1."""
+    high, low = 0.0, 0.0
+    for i in range(a.size):
+        if told[i] > 0:
+            high += a[i] * (above[i] * inverse[i])
+            low += a[i] * ((told[i] - above[i]) * inverse[i])
+        else:
+            low += a[i]
+    return high if high < low else 1.0 - low
+
+
+@kernel
+def binary_bounds(h, grid, used, lower, upper, out):
+    """The optimistic value of every grid point at once."""
+    for g in range(used):
+        low, high, room = 0.0, 0.0, 0.0
+        for i in range(lower.size):
+            low += grid[g, i] * lower[i]
+            high += grid[g, i] * upper[i]
+            room += grid[g, i] * (1.0 - upper[i])
+        out[g] = h_max(h, low, high if high < 0.5 else 1.0 - room)
+
+
+@kernel
+def binary_bound(h, a, lower, upper, what):
+    """Bernoulli arms: the extreme of h over the means that the mixture can have. Interval arithmetic, exact."""
+    low, high, room = 0.0, 0.0, 0.0
+    for i in range(a.size):
+        low += a[i] * lower[i]
+        high += a[i] * upper[i]
+        room += a[i] * (1.0 - upper[i])
+    high = high if high < 0.5 else 1.0 - room
+    return h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high)
+
+
+@shared("state, floats, int -> float")
+def sweep(s, a, what):
+    """U_h of the mixture of empirical laws, or its largest or smallest value in the bands: one pass over the cells.
+
+    An arm without rewards counts as sure to pay the least; its band is everything.
+    """
+    tidy(s)
+    k, bounded = s.n_arms, s.bounded == 1
+    finite = s.mode == FINITE
+    cells = s.n_atoms if finite else pool_size(s)
+    sketched, mass = s.sketch_size > 0, s.mass
+    if cells == 0 and not bounded:
+        return 0.0
+    # Local names and numbers: the loop below runs once for every reward so far.
+    h, points, owner, counts = s.h, s.points if finite else s.x, s.owner, s.counts
+    left, each, weight, radius = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    idle = 0.0
+    for i in range(k):
+        left[i], weight[i], radius[i] = s.told[i], a[i], s.radius[i]
+        each[i] = 1.0 / s.told[i] if s.told[i] > 0 else 0.0
+        if s.told[i] == 0:
+            idle += a[i]
+            weight[i] = 0.0
+    total_told = left.copy()
+    before = s.low if bounded else points[0]
+    total = before * h_value(h, 1.0)
+    for cell in range(cells + 1):
+        if cell < cells:
+            here = points[cell]
+        elif bounded:
+            here = s.high
+        else:
+            break
+        width = here - before
+        if width > 0.0:
+            if what == EMPIRICAL:
+                high, low = 0.0, idle
+                for i in range(k):
+                    high += weight[i] * (left[i] * each[i])
+                    low += weight[i] * ((total_told[i] - left[i]) * each[i])
+                total += width * h_value(h, high if high < low else 1.0 - low)
+            else:
+                low, high, room = 0.0, idle, 0.0
+                for i in range(k):
+                    share = left[i] * each[i]
+                    low += weight[i] * max(share - radius[i], 0.0)
+                    high += weight[i] * min(share + radius[i], 1.0)
+                    room += weight[i] * max((total_told[i] - left[i]) * each[i] - radius[i], 0.0)
+                high = high if high < 0.5 else 1.0 - room
+                total += width * (h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high))
+            before = here
+        if cell < cells:
+            if finite:
+                for i in range(k):
+                    left[i] -= counts[i, cell]
+            else:
+                left[owner[cell]] -= mass[cell] if sketched else 1
+    return total
+
+
+@shared("state, floats -> float")
+def utility(s, a):
+    """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
+    if s.mode == BINARY:
+        return h_value(s.h, survival(a, s.counts[:, 1], s.told, inverses(s.told)))
+    return sweep(s, a, EMPIRICAL)
+
+
+@step("state, floats -> int")
+def lay_curve(s, a):
+    """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
+    tidy(s)
+    k = s.n_arms
+    finite = s.mode == FINITE
+    points = s.n_atoms if finite else pool_size(s)
+    inverse = inverses(s.told)
+    for i in range(k):
+        s.above[i] = s.told[i]
+    before = s.low
+    cells = 0
+    for cell in range(points + 1):
+        here = s.high
+        if cell < points:
+            here = s.points[cell] if finite else s.x[cell]
+        if here > before:
+            s.curve[cells] = survival(a, s.above, s.told, inverse)
+            s.width[cells] = here - before
+            cells += 1
+            before = here
+        if cell < points:
+            if finite:
+                for i in range(k):
+                    s.above[i] -= s.counts[i, cell]
+            else:
+                s.above[s.owner[cell]] -= stands_for(s, cell)
+    return cells
+
+
+@shared("state, floats, int -> float")
+def bound(s, a, what):
+    """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
+
+    Intervals: exact. Bands: exact for one arm; for several a bound (each arm's own curve must fall too, which the
+    mixture's cells do not see). Balls: of the pooled radius, a bound within some per cent of the arms' own.
+    """
+    k = s.n_arms
+    if s.mode == BINARY:
+        return binary_bound(s.h, a, s.lower, s.upper, what)
+    sign = 1.0 if what == OPTIMISTIC else -1.0
+    if s.set_kind == BAND:  # of the rounded rewards' laws, and what rounding is worth at most
+        return sweep(s, a, what) + sign * s.offset
+    far = 0.0
+    for i in range(k):
+        if a[i] > 0.0:
+            far += a[i] * s.radius[i]
+    if s.bounded == 0:
+        return sweep(s, a, EMPIRICAL) + sign * s.lipschitz * far
+    cells = lay_curve(s, a)
+    inside = ball_value(s.h, sign, s.metric_shape, s.curve, s.width, cells, far, s.table, s.envelope)
+    return s.low * h_value(s.h, 1.0) + sign * inside
+
+
+@kernel
+def bounds(s, a):
+    """The least, the empirical and the largest utility of a mixture."""
+    refresh(s)
+    return bound(s, a, PESSIMISTIC), utility(s, a), bound(s, a, OPTIMISTIC)
+
+
+@shared("state, int -> float")
+def wasserstein_radius(s, i):
+    """How far, in W1, arm i's law may be from its rewards."""
+    if s.mode == BINARY:
+        if s.plain_bonus == 1:  # the paper's bonus to the letter: not cut off at the ends of [0, 1]
+            return s.radius[i]
+        p = share_of_ones(s, i)
+        return max(s.upper[i] - p, p - s.lower[i])
+    width = s.high - s.low
+    if s.told[i] == 0:
+        return width
+    return width * min(s.radius[i], 1.0) + s.rounding if s.set_kind == BAND else s.radius[i]

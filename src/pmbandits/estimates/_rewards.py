@@ -1,0 +1,194 @@
+"""Rewards on their way into a policy's memory: counted, kept one by one, or sketched.
+
+:func:`record` takes one reward in. It is also the only place that says when memory must grow: it refuses a reward for
+which there is no room, the caller makes room, and tells it again.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.estimates import _kernels as sketching
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared, step
+from pmbandits.state.views import unpack
+from pmbandits.supports import ATOM_TOLERANCE
+
+BINARY, FINITE, SAMPLES = range(3)  # how rewards are kept: 0 or 1, counts of atoms, or one by one
+OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_ROOM = range(5)  # what ``record`` answers
+STALE = -1  # of ``ordered``: a sketch was compacted, so the pool must be laid out anew
+
+
+@kernel
+def record_one(memory, arm, reward):
+    """Take one reward in."""
+    return record(unpack(memory), arm, reward)
+
+
+@kernel
+def record_all(memory, arms, rewards):
+    """Take in rewards that were checked, and for which there is room; one step, which nothing can interrupt."""
+    s = unpack(memory)
+    for j in range(arms.size):
+        code = record(s, arms[j], rewards[j])
+        if code != OK:
+            return code
+    return OK
+
+
+@step("state, int, float -> int")
+def record(s, arm, reward):
+    """Take one reward in, or answer why not and leave everything as it was."""
+    if arm < 0 or arm >= s.n_arms:
+        return BAD_ARM
+    if not (reward > -np.inf and reward < np.inf):
+        return BAD_REWARD
+    if s.rewards >= s.most_rewards or s.told[arm] >= s.most_told:
+        return NEEDS_ROOM
+    if s.mode == BINARY:
+        one = np.int64(reward == 1.0)  # arithmetic, because the processor could not guess a branch
+        if reward != one:
+            return OUTSIDE
+        s.counts[arm, one] += 1
+    elif s.mode == SAMPLES:
+        if s.bounded == 1 and (reward < s.low or reward > s.high):
+            return OUTSIDE
+        if s.sketch_size > 0:
+            record_sketched(s, arm, reward)
+        else:
+            s.x[s.rewards], s.owner[s.rewards] = reward, arm  # ``tidy`` sorts them when somebody looks
+        follow_law(s, arm, reward)
+    else:
+        atom = nearest_atom(s, reward)
+        if atom < 0:
+            return OUTSIDE
+        reward = s.points[atom]
+        s.counts[arm, atom] += 1
+        follow_law(s, arm, reward)
+    s.told[arm] += 1
+    s.sums[arm] += reward
+    if s.pending[arm] > 0:
+        s.pending[arm] -= 1
+    s.rewards += 1
+    s.dirty = 1
+    return OK
+
+
+@step("state, float -> int")
+def nearest_atom(s, reward):
+    """The point of the support that a reward is, or the middle of its bin; −1 if it is none."""
+    m = s.n_atoms
+    if s.rounding > 0.0:  # bins: the nearest of evenly spaced points
+        if reward < s.low or reward > s.high:
+            return -1
+        return min(int((reward - s.low) / (2.0 * s.rounding) + 0.5), m - 1)
+    lo, hi = 0, m - 1
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if s.points[middle] < reward:
+            lo = middle + 1
+        else:
+            hi = middle
+    close = ATOM_TOLERANCE * (s.high - s.low)  # 0.1 + 0.2 is the atom 0.3
+    if lo > 0 and reward - s.points[lo - 1] <= close:
+        lo -= 1
+    return lo if abs(s.points[lo] - reward) <= close else -1
+
+
+@step("state, int, float -> none")
+def follow_law(s, arm, reward):
+    """Add to ``travel`` how far the arm's empirical law moves in W1 with this reward.
+
+    That is mean |X − x| / (n + 1), at most the root of the mean square. The last term is more than what rounding can
+    have taken from the two sums.
+    """
+    before = s.told[arm]
+    if before > 0:
+        mean, power = s.sums[arm] / before, s.squares[arm] / before
+        rounding = 1e-15 * (before + 8.0) * (power + reward * reward)
+        spread = max(power - mean * mean, 0.0) + (mean - reward) ** 2 + rounding
+        s.travel[arm] += math.sqrt(spread) / (before + 1.0)
+    s.squares[arm] += reward * reward
+    s.largest = max(s.largest, abs(reward))
+
+
+@shared("state, int, float -> none")
+def record_sketched(s, arm, reward):
+    """Take one reward into the arm's sketch, and into the pool as long as the pool is what the sketches hold."""
+    compactions = sketching.put(
+        s.sketch_book[arm], s.sketch_items[arm], s.sketch_marks[arm], s.sketch_size, s.seed, arm, reward
+    )
+    if compactions > 0:
+        # A compaction moves the arm's law, and its radius may rise. So policies with sketches say that radii do not
+        # fall (radii_fall = 0), and every look works out everything, over few numbers.
+        s.ordered = STALE
+    if s.ordered != STALE:
+        at = s.pooled
+        s.x[at], s.owner[at], s.mass[at] = reward, arm, 1
+        s.pooled = at + 1
+
+
+@step("state -> int")
+def pool_size(s):
+    """How many numbers the pool holds: all rewards, or the items of the sketches."""
+    return s.pooled if s.sketch_size > 0 else s.rewards
+
+
+@step("state, int -> int")
+def stands_for(s, at):
+    """For how many rewards a number of the pool stands."""
+    return s.mass[at] if s.sketch_size > 0 else 1
+
+
+@step("state, int -> float")
+def rank_error(s, arm):
+    """How far the sketch of an arm may be from its rewards: sup |F_sketch − F̂|, at all times together."""
+    if s.sketch_size == 0:
+        return 0.0
+    return sketching.error_of(s.sketch_marks[arm], s.told[arm], s.sketch_size, s.rank_delta)
+
+
+@shared("state -> none")
+def lay_out(s):
+    """Make the pool anew from the items of all sketches, sorted."""
+    count = 0
+    for i in range(s.n_arms):
+        used = sketching.spread(s.sketch_book[i], s.mass[count:])
+        s.x[count : count + used] = s.sketch_items[i, :used]
+        s.owner[count : count + used] = i
+        count += used
+    order = np.argsort(s.x[:count], kind="mergesort")
+    s.x[:count], s.owner[:count], s.mass[:count] = s.x[:count][order], s.owner[:count][order], s.mass[:count][order]
+    s.pooled, s.ordered = count, count
+
+
+@shared("state -> none")
+def tidy(s):
+    """Sort the pool; equal rewards stay in the order in which they came."""
+    count, done, sketched = pool_size(s), s.ordered, s.sketch_size > 0
+    if s.mode != SAMPLES or done == count:
+        return
+    if done == STALE:
+        lay_out(s)
+        return
+    x, owner, mass = s.x, s.owner, s.mass
+    late, whose = x[done:count].copy(), owner[done:count].copy()
+    if count - done > 1:
+        order = np.argsort(late, kind="mergesort")
+        late, whose = late[order], whose[order]
+    at, old, new = count - 1, done - 1, count - done - 1
+    while new >= 0:
+        if old >= 0 and x[old] > late[new]:
+            x[at], owner[at] = x[old], owner[old]
+            if sketched:
+                mass[at] = mass[old]
+            old -= 1
+        else:
+            x[at], owner[at] = late[new], whose[new]
+            if sketched:
+                mass[at] = 1  # what came since is not compacted yet
+            new -= 1
+        at -= 1
+    s.ordered = count

@@ -1,0 +1,290 @@
+"""Choosing among all mixtures, without a grid; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmbandits.confidence._bounds import (
+    OPTIMISTIC,
+    PESSIMISTIC,
+    bound,
+    inverses,
+    refresh,
+    share_of_ones,
+    utility,
+    wasserstein_radius,
+)
+from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.estimates._rewards import BINARY, SAMPLES, pool_size, stands_for, tidy
+from pmbandits.metrics.packed import extremum_place, extremum_value, h_max, h_value, n_extrema
+from pmbandits.mixtures._climb import accuracy, climb, grain, maximise
+from pmbandits.mixtures._index import BONUS, BOUND, POOLED, TIE, UTILITY, bonus, ready
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared
+
+
+@shared("state, floats -> none")
+def arm_utilities(s, out):
+    """U_h of every arm alone, in one pass over the rewards."""
+    k, h = s.n_arms, s.h
+    inverse, one = inverses(s.told), h_value(s.h, 1.0)
+    if s.mode != SAMPLES:
+        for i in range(k):
+            left, before = s.told[i], s.points[0]
+            out[i] = before * one
+            for c in range(s.n_atoms):
+                if s.counts[i, c] > 0:
+                    out[i] += (s.points[c] - before) * h_value(h, left * inverse[i])
+                    left -= s.counts[i, c]
+                    before = s.points[c]
+        return
+    tidy(s)
+    left, before = s.told.copy(), np.empty(k)
+    for c in range(pool_size(s)):
+        i, here = s.owner[c], s.x[c]
+        if left[i] == s.told[i]:
+            out[i] = here * one
+        else:
+            out[i] += (here - before[i]) * h_value(h, left[i] * inverse[i])
+        before[i] = here
+        left[i] -= stands_for(s, c)
+
+
+@shared("state -> none")
+def move_mean(s):
+    """Bernoulli arms: U_h = h(mean), so go to the nearest best mean, towards the arm beyond it. Closed form."""
+    k, a = s.n_arms, s.mix
+    low, high, mean = 0, 0, 0.0
+    p = np.empty(k)
+    for i in range(k):
+        p[i] = share_of_ones(s, i)
+        mean += a[i] * p[i]
+        low = i if p[i] < p[low] else low
+        high = i if p[i] > p[high] else high
+    best = h_max(s.h, p[low], p[high])
+    slack = TIE * max(1.0, abs(best))
+    if h_value(s.h, mean) >= best - slack:
+        return
+    goal = p[low]
+    if h_value(s.h, p[low]) < best - slack or (h_value(s.h, p[high]) >= best - slack and p[high] - mean < mean - goal):
+        goal = p[high]
+    near = abs(goal - mean) if h_value(s.h, goal) >= best - slack else np.inf
+    for m in range(n_extrema(s.h)):
+        u = extremum_place(s.h, m)
+        if p[low] < u < p[high] and extremum_value(s.h, m) >= best - slack and abs(u - mean) < near:
+            goal, near = u, abs(u - mean)
+    end = high if goal > mean else low
+    part = min(max((goal - mean) / (p[end] - mean), 0.0), 1.0)
+    total = 0.0
+    for i in range(k):
+        a[i] *= 1.0 - part
+        if i == end:
+            a[i] += part
+        total += a[i]
+    for i in range(k):
+        a[i] /= total
+
+
+@shared("state -> none")
+def best_arm(s):
+    """Convex h: some arm alone is best; the one being played if it is among them."""
+    k = s.n_arms
+    value = np.empty(k)
+    arm_utilities(s, value)
+    top = np.max(value)
+    slack = TIE * max(1.0, abs(top))
+    for i in range(k):
+        if s.mix[i] == 1.0 and value[i] >= top - slack:
+            return
+    chosen = 0
+    while value[chosen] < top - slack:
+        chosen += 1
+    s.mix[:] = 0.0
+    s.mix[chosen] = 1.0
+
+
+@shared("state, float -> none")
+def best_of_many(s, goal):
+    """Neither concave nor convex: climb from where we are and, when a tenth more is known, from elsewhere too.
+
+    Elsewhere: the even mixture, the eight best arms and, up to five arms, the middle of every pair; with h smoothed
+    less and less. No certificate: the answer is the best that was found.
+    """
+    k, n = s.n_arms, s.rewards
+    none, one, far = np.zeros(k), np.ones(k), np.zeros(k)
+    fine, most = grain(s), 12 + 2 * k
+    a = s.mix.copy()
+    climb(s, a, none, one, UTILITY, far, fine, goal, most)
+    best = utility(s, s.mix)
+    if n >= s.wide_at:
+        s.wide_at = n + max(1, n // 10)
+        value = np.empty(k)
+        arm_utilities(s, value)
+        order = np.argsort(-value)
+        pairs = k * (k - 1) // 2 if k <= 5 else 0
+        for start in range(-1, 1 + min(k, 8) + pairs):
+            b = np.zeros(k)
+            if start < 0:
+                b[:] = a
+            elif start == 0:
+                b[:] = 1.0 / k
+            elif start <= min(k, 8):
+                b[order[start - 1]] = 1.0
+            else:
+                at = start - 1 - min(k, 8)
+                for i in range(k):
+                    if at < k - 1 - i:
+                        b[i], b[i + 1 + at] = 0.5, 0.5
+                        break
+                    at -= k - 1 - i
+            for e in (0.1, 0.02, fine):
+                climb(s, b, none, one, UTILITY, far, max(e, fine), goal, most)
+                found = utility(s, b)
+                if found > best + goal:
+                    best = found
+                    s.mix[:] = b
+    else:
+        found = utility(s, a)
+        if found > best + goal:
+            s.mix[:] = a
+
+
+@shared("state -> none")
+def best_mixture(s):
+    """Bring the mixture up to date: the largest empirical utility over all mixtures; tied, stay."""
+    if not ready(s):
+        return
+    n = s.rewards
+    if s.mode == BINARY:
+        move_mean(s)
+    elif s.metric_shape == CONVEX:
+        best_arm(s)
+    elif s.metric_shape == CONCAVE:
+        maximise(s, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
+    else:
+        best_of_many(s, accuracy(s))
+    s.look_at = n + (1 if s.mode == BINARY else 1 + int(share * n))
+    s.dirty = 0
+
+
+@shared("state, floats, int, floats -> float")
+def index_of(s, a, kind, far):
+    """The value of what is maximised."""
+    if kind == POOLED or kind == BOUND:
+        return bound(s, a, OPTIMISTIC)
+    return utility(s, a) + bonus(s, a, far, kind)
+
+
+@shared("state, floats, float, int, floats -> none")
+def best_corner(s, a, floor, kind, far):
+    """Convex: the best of the mixtures that give all to one arm but the floor to each; tied, stay; else the first."""
+    k = s.n_arms
+    value, corner = np.empty(k), np.empty(k)
+    for i in range(k):
+        corner[:] = floor
+        corner[i] = 1.0 - (k - 1) * floor
+        value[i] = index_of(s, corner, kind, far)
+    top = np.max(value)
+    slack = TIE * max(1.0, abs(top))
+    chosen = -1
+    for i in range(k):
+        if value[i] >= top - slack and (chosen < 0 or a[i] == 1.0 - (k - 1) * floor):
+            chosen = i
+    a[:] = floor
+    a[chosen] = 1.0 - (k - 1) * floor
+
+
+@shared("state, bool -> none")
+def continuous_mixture(s, with_bonus):
+    """The largest optimistic value (or, ``with_bonus``, the empirical one plus the bonus) over all mixtures with the floor; tied, stay."""
+    if not ready(s):
+        return
+    refresh(s)
+    n, k, floor = s.rewards, s.n_arms, s.floor
+    if s.current < 0:
+        s.mix[:] = 1.0 / k
+    far = s.radius.copy()
+    kind = POOLED if s.bounded == 0 else BOUND
+    if with_bonus:
+        kind = BONUS
+        for i in range(k):
+            far[i] = wasserstein_radius(s, i)
+    if s.metric_shape == CONVEX:
+        best_corner(s, s.mix, floor, kind, far)
+    else:
+        low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor)
+        maximise(s, s.mix, low, high, kind, far)
+    s.current = 0
+    s.look_at = n + 1 + int(s.fineness * n)
+    s.dirty = 0
+
+
+@shared("state, floats, floats, floats -> none")
+def best_within(s, a, low, high):
+    """The best empirical mixture of a box."""
+    if s.metric_shape == CONVEX:
+        best_corner(s, a, 0.0, UTILITY, a)
+    else:
+        maximise(s, a, low, high, UTILITY, a)
+
+
+@kernel
+def enter(a, low, high, arm, limit, above, out):
+    """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
+    k = a.size
+    out[:] = a
+    out[arm] = max(a[arm], limit) if above else min(a[arm], limit)
+    rest = a[arm] - out[arm]  # to be spread over the others
+    room = 0.0
+    for i in range(k):
+        if i != arm:
+            room += high[i] - a[i] if rest > 0.0 else a[i] - low[i]
+    if abs(rest) > room * (1.0 + 1e-12):
+        return False
+    for i in range(k):
+        if i != arm and rest != 0.0:
+            out[i] += rest / room * (high[i] - a[i] if rest > 0.0 else a[i] - low[i])
+    return True
+
+
+@shared("state, floats, floats, float, float, int -> int")
+def rival_outside(s, low, high, reach, tolerance, first):
+    """Which way out of the box around the current mixture may still lead to a better one, or −1.
+
+    Out is an arm's weight above or below by ``reach``: 2K concave programs, the one that succeeded last time first.
+    A way is closed when its certificate shows that nothing there is better than the worst that the current mixture can
+    be worth by more than the tolerance.
+    """
+    k, mix = s.n_arms, s.mix
+    least = bound(s, mix, PESSIMISTIC) + tolerance
+    kind = POOLED if s.bounded == 0 else BOUND
+    far, b = s.radius.copy(), np.empty(k)
+    e, goal = grain(s), accuracy(s)
+    for j in range(2 * k):
+        way = (first + j) % (2 * k)
+        arm, above = way // 2, way % 2 == 0
+        if s.metric_shape == CONVEX:
+            if above and mix[arm] < 1.0:
+                b[:] = 0.0
+                b[arm] = 1.0
+                if bound(s, b, OPTIMISTIC) > least:
+                    return way
+            continue
+        limit = mix[arm] + reach if above else mix[arm] - reach
+        if limit > high[arm] or limit < low[arm]:
+            continue
+        floor, top = low.copy(), high.copy()
+        if above:
+            floor[arm] = limit
+        else:
+            top[arm] = limit
+        if not enter(mix, floor, top, arm, limit, above, b):
+            continue
+        for _ in range(12 + k):  # a few passes at a time: most ways are decided early
+            gap = climb(s, b, floor, top, kind, far, e, goal, 8)
+            value = bound(s, b, OPTIMISTIC)
+            if value > least:
+                return way
+            if value + gap <= least or gap <= goal:
+                break
+    return -1

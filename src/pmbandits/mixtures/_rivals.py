@@ -1,0 +1,90 @@
+"""What any mixture could still be worth; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmbandits.confidence._bounds import BALL, BAND, OPTIMISTIC, bound, inverses, refresh
+from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
+from pmbandits.metrics.packed import h_max, h_min, h_value
+from pmbandits.mixtures._climb import climb, maximise
+from pmbandits.mixtures._index import BOUND, POOLED, holder_change, ready
+from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared
+
+EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
+
+
+@shared("state -> float")
+def all_cells(s):
+    """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
+    k, bounded, finite = s.n_arms, s.bounded == 1, s.mode == FINITE
+    banded = s.set_kind == BAND
+    tidy(s)
+    cells = s.n_atoms if finite else pool_size(s)
+    inverse, left = inverses(s.told), s.told.copy()
+    before = s.low if bounded else s.x[0]
+    total = before * h_value(s.h, 1.0)
+    for c in range(cells + 1):
+        if c == cells and not bounded:
+            break
+        here = s.high
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        if here > before:
+            low, high = 1.0, 0.0
+            for i in range(k):
+                wide = s.radius[i] if banded else 0.0
+                low = min(low, max(left[i] * inverse[i] - wide, 0.0))
+                high = max(high, min(left[i] * inverse[i] + wide, 1.0))
+            total += (here - before) * h_max(s.h, low, high)
+            before = here
+        if c < cells:
+            if finite:
+                for i in range(k):
+                    left[i] -= s.counts[i, c]
+            else:
+                left[s.owner[c]] -= stands_for(s, c)
+    return total + (s.offset if banded else 0.0)
+
+
+@kernel
+def span_bound(h, lo, hi):
+    """What U_h cannot exceed on [lo, hi]."""
+    return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
+
+
+@kernel
+def most_of_any(s):
+    """What no mixture's utility exceeds while every arm's law is in its confidence set."""
+    k = s.n_arms
+    refresh(s)
+    if s.mode == BINARY:
+        return h_max(s.h, np.min(s.lower), np.max(s.upper))
+    if not ready(s):
+        return np.inf if s.bounded == 0 else all_cells(s)
+    best = -np.inf
+    if s.metric_shape == CONVEX:
+        for i in range(k):
+            alone = np.zeros(k)
+            alone[i] = 1.0
+            best = max(best, bound(s, alone, OPTIMISTIC))
+        return best
+    ball = s.set_kind == BALL
+    if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
+        worst = holder_change(s, np.max(s.radius)) if s.holder_c > 0.0 else np.inf
+        return min(all_cells(s) + worst, span_bound(s.h, s.low, s.high))
+    plain = all_cells(s) + (s.lipschitz * np.max(s.radius) if ball else 0.0)
+    if s.metric_shape != CONCAVE:
+        return plain
+    far = s.radius.copy()
+    kind = POOLED if ball else BOUND
+    a = s.mix.copy()
+    maximise(s, a, np.zeros(k), np.ones(k), kind, far)
+    gap = climb(s, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
+    # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
+    span = s.high - s.low if s.bounded == 1 else s.x[pool_size(s) - 1] - s.x[0]
+    rough = h_max(s.h, 0.0, 2.0 * EXACT) - h_min(s.h, 0.0, 2.0 * EXACT)
+    rough += h_max(s.h, 1.0 - 2.0 * EXACT, 1.0) - h_min(s.h, 1.0 - 2.0 * EXACT, 1.0)
+    return min(bound(s, a, OPTIMISTIC) + gap + span * (rough + 4.0 * EXACT), plain)

@@ -1,0 +1,81 @@
+"""From a mixture to the arm that is pulled; compiled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.mixtures._index import TIE
+from pmbandits.state.shared import step
+
+
+
+@step("state -> int")
+def fewest(s):
+    """The arm with the fewest pulls (the first of equals)."""
+    arm = 0
+    for i in range(1, s.n_arms):
+        if s.pulls[i] < s.pulls[arm]:
+            arm = i
+    return arm
+
+
+@step("state -> int")
+def most_behind(s):
+    """``eq:UCB_sampling_rule``: the most under-sampled arm, argmax t·a(i) − τ(i)."""
+    t = s.asked
+    arm, lag = 0, t * s.mix[0] - s.pulls[0]
+    for i in range(1, s.n_arms):
+        behind = t * s.mix[i] - s.pulls[i]
+        if behind > lag + 1e-9:
+            arm, lag = i, behind
+    return arm
+
+
+@step("state -> int")
+def explore_or_track(s):
+    """``eq:any_sampling_rule``: an under-explored arm (the set E_t) if there is one, else the most behind."""
+    k, t = s.n_arms, s.asked
+    if t < s.explored_until:
+        return most_behind(s)
+    arm = fewest(s)
+    enough = math.ceil((t / k) ** (1.0 / (1.0 + s.exploration)))
+    if s.pulls[arm] <= enough:
+        return arm
+    # Pulls only grow: no arm is due before the root reaches what the fewest have.
+    due = k * float(s.pulls[arm] - 1) ** (1.0 + s.exploration) * (1.0 - 1e-9) - 1.0
+    s.explored_until = int(min(due, 1e15))
+    return most_behind(s)
+
+
+@step("state, int -> int")
+def pull(s, arm):
+    """Count the pull now, whether or not its reward ever comes."""
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    s.asked += 1
+    return arm
+
+
+@step("state -> int")
+def largest(s):
+    """The arm with the largest index; of equals (up to rounding) the one with the fewest pulls, then the first."""
+    top = s.index[0]
+    for i in range(1, s.n_arms):
+        top = max(top, s.index[i])
+    least = top if top == np.inf else top - TIE * max(1.0, abs(top))
+    arm = -1
+    for i in range(s.n_arms):
+        if s.index[i] >= least and (arm < 0 or s.pulls[i] < s.pulls[arm]):
+            arm = i
+    return arm
+
+
+@step("state, int -> none")
+def play_alone(s, arm):
+    """Make one arm alone the mixture."""
+    for i in range(s.n_arms):
+        s.mix[i] = 0.0
+    s.mix[arm] = 1.0
+    s.dirty = 0

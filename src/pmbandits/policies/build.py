@@ -1,0 +1,282 @@
+"""From the options of a policy to its memory: how large, and with which constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.confidence import ConfidenceSet, confidence_set
+from pmbandits.confidence._bounds import COARSE_TABLE, coarse_counts
+from pmbandits.confidence._kernels import SHAPES
+from pmbandits.confidence.sets import KINDS
+from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
+from pmbandits.estimates.sketch import room as sketch_room
+from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
+from pmbandits.metrics.packed import h_max, n_extrema, pack, single_peak
+from pmbandits.policies.options import how_kept
+from pmbandits.state.memory import Memory
+from pmbandits.supports import Binary, Finite, Real, Support
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
+FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
+_NO_LIMIT = 1 << 62
+_PIECE = 1 << 16
+
+
+@dataclass
+class Setup:
+    """What an algorithm needs in its state, worked out once metric, arms and support are known.
+
+    Parameters
+    ----------
+    grid : the mixtures among which it chooses, one in a row; its rows are also the room for ``value`` and ``index``.
+    epsilon : the spacing of the grid, if it has one.
+    numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
+    confidence : the confidence sets that it keeps, if any.
+    begin : a kernel that is run once on the new state.
+    """
+
+    grid: FloatArray
+    epsilon: float | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+    confidence: ConfidenceSet | None = None
+    begin: Callable[[int], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What stays the same while a policy's memory grows: constants, and how rewards are kept."""
+
+    setup: Setup
+    arrays: Mapping[str, FloatArray]
+    steady: bool  # whether rounding of a probability cannot move h by more than the policies' margins
+    exact: bool  # whether all rewards are kept, so that the pool must grow
+
+    @property
+    def confidence(self) -> ConfidenceSet | None:
+        """The confidence sets."""
+        return self.setup.confidence
+
+
+def kept(policy: Policy, support: Support) -> tuple[str, int]:
+    """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
+    name, size = how_kept(policy.options.get("estimates", "exact"))
+    if name == "binned" and isinstance(support, Real):
+        raise ValueError(f"estimates='binned' needs a bounded support, but rewards are {support!r}; "
+                         "declare Interval(lo, hi), or take estimates='sketch'.")  # fmt: skip
+    return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, size)
+
+
+def rounding_of(policy: Policy, support: Support) -> float:
+    """How far rounding to bins moves a reward at most."""
+    name, size = kept(policy, support)
+    return 0.5 * support.width / size if name == "binned" else 0.0
+
+
+def rank_delta(policy: Policy, n_arms: int) -> float:
+    """The probability that an arm's sketch is further off than stated: half of δ goes to the sketches."""
+    horizon, delta = policy.options.get("horizon"), policy.options.get("delta")
+    if "confidence" not in policy.options:
+        return 0.05 / n_arms
+    half = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
+    return half if horizon is not None else half / n_arms
+
+
+def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
+    """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly."""
+    horizon, delta = policy.options.get("horizon"), policy.options["delta"]
+    how = kept(policy, support)[0]
+    if how == "sketch":  # half of δ is for the sketches
+        delta = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
+    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta)
+    if how != "exact":
+        lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
+        chosen = replace(chosen, meaning=f"{chosen.meaning}; and the error of {lost} is added")
+    if chosen.kind == "interval" and not isinstance(support, Binary):
+        raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
+    return chosen
+
+
+def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
+    """New memory for a policy that has seen nothing."""
+    how, fineness = kept(policy, support)
+    setup = policy._setup(metric, n_arms, support)
+    kind = setup.confidence.kind if setup.confidence is not None else "ball"
+    if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
+        raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")
+    lipschitz, rounding, packed = _lipschitz(metric, support, setup), rounding_of(policy, support), pack(metric)
+    offset = _worth_of_rounding(metric, support, rounding) if setup.confidence is not None and kind == "band" else 0.0
+    arrays = {"h": packed, "table": np.zeros(1)}
+    if isinstance(support, (Binary, Finite)):
+        arrays["points"] = support.atoms
+    elif how == "binned":
+        arrays["points"] = np.linspace(support.lo, support.hi, fineness + 1)
+    if metric.shape == "neither" and kind == "ball":
+        steps = [side for u, _ in metric.jumps for side in (u, u + 2.0 * JUMP_TOLERANCE)]
+        arrays["table"] = np.unique(np.concatenate((warped_grid(4097), [*metric._critical(), *steps])))
+    coarse = how_kept(policy.options.get("estimates", "exact"))[0] != "exact"
+    buffer = sketch_room(fineness) if how == "sketch" else 0
+    n_atoms = arrays["points"].size if "points" in arrays else 0
+    watched = setup.confidence is not None and not isinstance(support, Binary) and not buffer
+    pair = holder_numbers(metric, support)
+    memory = Memory.allocate(
+        {
+            "n_arms": n_arms,
+            "n_atoms": n_atoms,
+            "n_grid": setup.grid.shape[0],
+            "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
+            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM,
+            "n_packed": packed.size,
+            "n_table": arrays["table"].size,
+            "n_watched": n_arms if watched else 0,
+            "n_chords": n_arms if watched and _needs_chords(metric, support, packed, pair) else 0,
+            "n_sketches": n_arms if buffer else 0,
+            "sketch_room": buffer,
+        },
+        policy._own,
+    )
+    numbers: dict[str, float] = {
+        "seed": policy.seed,
+        "mode": BINARY if isinstance(support, Binary) else FINITE if n_atoms else SAMPLES,
+        "bounded": int(np.isfinite(support.width)),
+        "sketch_size": fineness if buffer else 0,
+        "low": support.lo,
+        "high": support.hi,
+        "rounding": rounding,
+        "rank_delta": rank_delta(policy, n_arms),
+        "metric_shape": SHAPES[metric.shape],
+        "peak": h_max(packed, 0.0, 1.0),
+        "lipschitz": lipschitz,
+        **pair,
+        "set_kind": KINDS.index(kind),
+        "coarse": int(coarse),
+        "plain_bonus": int(setup.confidence is not None and setup.confidence.name == "paper"),
+        "offset": offset,
+        "used": setup.grid.shape[0],
+        "current": -1,
+        **setup.numbers,
+    }
+    for name, number in numbers.items():
+        setattr(memory, name, number)
+    memory.grid[:], memory.mix[:] = setup.grid, 1.0 / n_arms
+    for book, marks in zip(memory.sketch_book, memory.sketch_marks, strict=True):
+        sketching.begin(book, marks, fineness)
+    plan = Plan(setup, arrays, not isinstance(support, Binary) or _is_steady(metric), not n_atoms and not buffer)
+    fill(memory, plan)
+    if setup.begin is not None:
+        setup.begin(memory.address)
+    memory.dirty = 1
+    recall(memory)
+    return memory, plan
+
+
+def fill(memory: Memory, plan: Plan) -> None:
+    """Write the constants that follow from the options and the sizes."""
+    for name, content in plan.arrays.items():
+        memory.field(name)[:] = content
+    memory.most_rewards = memory.room if plan.exact else _NO_LIMIT
+    memory.most_told = _NO_LIMIT
+    if plan.confidence is None:
+        return
+    radii, falling = memory.radii, True
+    if memory.coarse == 1:
+        radii[:] = plan.confidence.radius(coarse_counts())
+        falling = bool(np.all(radii[2:] <= radii[1:-1]))
+        if not falling:
+            raise ValueError(
+                f"the radii of {plan.confidence.name} do not fall with n, so a table of bounded size cannot "
+                "hold them; take estimates='exact'."
+            )
+    else:
+        memory.most_told = radii.size - 1
+        for at in range(0, radii.size, _PIECE):  # in pieces: the table can be long, and its temporaries longer
+            piece = plan.confidence.radius(np.arange(at, min(at + _PIECE, radii.size)))
+            radii[at : at + _PIECE] = piece
+            before = radii[max(at, 2) - 1 : at + piece.size - 1]
+            falling &= bool(np.all(radii[max(at, 2) : at + piece.size] <= before))
+    # With sketches radii do not fall: a compaction can widen a set.
+    memory.radii_fall = int(plan.steady and falling and memory.sketch_size == 0)
+
+
+def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None) -> Memory:
+    """The memory, or a larger copy of it in which so many more rewards fit, whichever arms they are from.
+
+    The copy is at least twice as large where it must grow, but not larger than ``limit`` rewards need.
+    """
+
+    def enough(needed: int, doubled: int) -> int:
+        return max(needed, doubled if limit is None else min(doubled, limit))
+
+    sizes = {}
+    rewards, most = memory.rewards + more, int(memory.told.max()) + more
+    if rewards > memory.most_rewards:
+        sizes["room"] = enough(rewards, 2 * memory.room)
+    if most > memory.most_told:
+        sizes["n_radii"] = enough(most, 2 * max(most, FIRST_ROOM // 2)) + 2
+    if not sizes:
+        return memory
+    larger = memory.resized(**sizes)
+    fill(larger, plan)
+    return larger
+
+
+def recall(memory: Memory) -> None:
+    """Work out again what bounds the changes of values and is not saved: sums of squares, and the largest reward."""
+    if memory.sketch_size > 0 or memory.mode == BINARY:
+        return
+    if memory.mode == SAMPLES:
+        x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
+        memory.squares[:] = np.bincount(owner, weights=x**2, minlength=memory.n_arms)
+    else:
+        x = memory.points
+        memory.squares[:] = memory.counts @ x**2
+    ends = np.array([memory.low, memory.high])
+    memory.largest = np.abs(np.append(x, ends[np.isfinite(ends)])).max(initial=0.0)
+
+
+def holder_numbers(metric: Distortion, support: Support) -> dict[str, float]:
+    """The Hölder pair as numbers of the state; none if there is none."""
+    try:
+        pair = metric.holder(support)
+    except ValueError:
+        return {}
+    return {"holder_q": pair.q, "holder_c": pair.constant}
+
+
+def _lipschitz(metric: Distortion, support: Support, setup: Setup) -> float:
+    if setup.confidence is None or not isinstance(support, Real):
+        return 0.0
+    try:
+        return metric.holder(support).constant
+    except ValueError as error:
+        raise ValueError(f"{error} Confidence bounds on Real rewards need it: declare Interval(lo, hi).") from None
+
+
+def _worth_of_rounding(metric: Distortion, support: Support, rounding: float) -> float:
+    if rounding == 0.0:
+        return 0.0
+    try:
+        pair = metric.holder(support)
+    except ValueError as error:
+        raise ValueError(f"what rounding to bins is worth follows from the Hölder pair, but {error} "
+                         "Take estimates='sketch', or confidence='wasserstein'.") from None  # fmt: skip
+    return pair.constant * rounding**pair.q
+
+
+def _needs_chords(metric: Distortion, support: Support, packed: FloatArray, pair: dict[str, float]) -> bool:
+    """Whether the bounds by chords are kept: for concave h with at most one peak that is not Lipschitz."""
+    concave = metric.shape in ("concave", "linear") and bool(np.isfinite(support.width))
+    simple = single_peak(packed) or n_extrema(packed) == 0
+    return bool(concave and simple and pair.get("holder_q") != 1.0)
+
+
+def _is_steady(metric: Distortion) -> bool:
+    modulus = metric._modulus()
+    return not isinstance(modulus, str) and modulus[0] >= 0.5

@@ -1,0 +1,156 @@
+"""Options of a policy, each declared once in its class: name, type, default, and what is allowed.
+
+A class attribute ``horizon: int = option(check=whole(2))`` is an option. From these lines come the signature of the
+class (also the one that type checkers see), the checks, and the sentences for missing and unknown options.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, dataclass_transform
+
+from pmbandits import _check
+from pmbandits.confidence.sets import NAMES
+
+Check = Callable[[str, Any], Any]  # given the name and the value, returns the value to keep or raises
+_REQUIRED: Any = inspect.Parameter.empty
+
+
+class Option:
+    """One option: its default (``REQUIRED``: none), its check, and the name under which it is given."""
+
+    def __init__(self, default: Any, check: Check, alias: str | None, kw_only: bool) -> None:
+        self.default, self.check, self.alias, self.kw_only = default, check, alias, kw_only
+
+
+def anything(name: str, value: Any) -> Any:
+    """No check."""
+    del name
+    return value
+
+
+def option(default: Any = _REQUIRED, *, check: Check = anything, alias: str | None = None, kw_only: bool = True) -> Any:
+    """Declare an option. Without a default it must be given; with the default ``None``, ``None`` is allowed.
+
+    Parameters
+    ----------
+    default : its value where it is not given.
+    check : what checks it: gets the name and the value, returns the value to keep, or raises.
+    alias : the name under which it is given, if that is not the name of the attribute.
+    """
+    return Option(default, check, alias, kw_only)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(option,))
+class Declared:
+    """A class whose options are declared with :func:`option`; see there."""
+
+    _declared: ClassVar[dict[str, Option]] = {}
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        mine = {key: value for key, value in vars(cls).items() if isinstance(value, Option)}
+        types = inspect.get_annotations(cls)
+        for key in mine:
+            delattr(cls, key)
+        declared = {(value.alias or key): value for key, value in mine.items()}
+        inherited = cls._declared
+        cls._declared = {**declared, **{k: v for k, v in inherited.items() if k not in declared}}
+        kinds = {(value.alias or key): types.get(key, Any) for key, value in mine.items()}
+        before = getattr(cls, "__signature__", None)
+        known = {} if before is None else {k: p.annotation for k, p in before.parameters.items()}
+        parameters = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY if o.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=o.default, annotation=kinds.get(name, known.get(name, Any)),
+            )
+            for name, o in cls._declared.items()
+        ]  # fmt: skip
+        cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda p: p.kind))
+
+    def _read_options(self, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+        """Every option with its value, checked; each mistake is one sentence that names the option."""
+        name, declared = type(self).__name__, self._declared
+        leading = [key for key, o in declared.items() if not o.kw_only]
+        if len(positional) > len(leading):
+            raise TypeError(
+                f"{name} takes {' and '.join(leading)} by position and everything else by name, "
+                f"but {len(positional)} values were given by position."
+            )
+        given = {**dict(zip(leading, positional, strict=False)), **given}
+        for key in given:
+            if key not in declared:
+                raise TypeError(_check.unknown(f"{name} has no option", key, list(declared)))
+        out = {}
+        for key, o in declared.items():
+            value = given.get(key, o.default)
+            if value is _REQUIRED:
+                raise TypeError(f"{name} needs the option {key}: give {key}=...")
+            out[key] = None if value is None and o.default is None else o.check(key, value)
+        return out
+
+
+# ---- checks that options share --------------------------------------------------------------------------
+
+
+def whole(lo: int, hi: int | None = None) -> Check:
+    """A whole number of at least ``lo``."""
+    return lambda name, value: _check.whole(name, value, lo, hi)
+
+
+def within(lo: float = float("-inf"), hi: float = float("inf"), *, hint: str = "") -> Check:
+    """A number from ``lo`` to ``hi``."""
+    return lambda name, value: _check.within(name, value, lo, hi, hint=hint)
+
+
+def above(lo: float, *, hint: str = "") -> Check:
+    """A number greater than ``lo``."""
+    return lambda name, value: _check.within(name, value, lo, open_lo=True, hint=hint)
+
+
+def one_of(*words: str) -> Check:
+    """One of a few words."""
+    return lambda name, value: _check.choice(name, value, words)
+
+
+def share(name: str, value: Any) -> float:
+    """A number greater than 0, and at most 1."""
+    return _check.within(name, value, 0.0, 1.0, open_lo=True)
+
+
+def probability(name: str, value: Any) -> float:
+    """A number between 0 and 1, neither included."""
+    return _check.within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)
+
+
+def known_set(name: str, value: Any) -> Any:
+    """A confidence set by a name that exists, or an object."""
+    return _check.choice(name, value, NAMES) if isinstance(value, str) else value
+
+
+known_search = one_of("auto", "grid", "continuous")
+
+
+# How rewards are kept, with the usual size: cells of equal width, and k of a sketch.
+ESTIMATES = {"exact": 0, "binned": 1024, "sketch": 1024}
+
+
+def how_kept(estimates: str) -> tuple[str, int]:
+    """The name and the size in ``"binned"``, ``"binned:4096"`` and the like."""
+    name, colon, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
+    sized = name != "exact" and size.isdecimal() and 8 <= int(size) <= 1 << 20
+    if name not in ESTIMATES or (colon and not sized):
+        raise ValueError(
+            f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
+            f"'binned:4096'; got {estimates!r}."
+        )
+    return name, int(size) if size else ESTIMATES[name]
+
+
+def known_estimates(name: str, value: str) -> str:
+    """How rewards are kept, in words that exist."""
+    del name
+    how_kept(value)
+    return value

@@ -1,0 +1,468 @@
+"""What all policies share: ask and tell, merge, and reading without side effects."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.arms import _names, arm_index
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
+from pmbandits.estimates import ArmEstimate
+from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates._rewards import NEEDS_ROOM, OK, SAMPLES, STALE, record_all, record_one
+from pmbandits.metrics import as_metric
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies._steps import CHOOSE, choose_many
+from pmbandits.policies.build import Plan, Setup, build, recall, roomier
+from pmbandits.policies.options import Declared, how_kept, option, whole
+from pmbandits.state.layout import FIELDS
+from pmbandits.state.memory import Memory
+from pmbandits.state.shared import address
+from pmbandits.state.views import unpack
+from pmbandits.supports import Real, Support
+
+REGISTRY: dict[str, type[Policy]] = {}
+_record = record_one
+
+
+class Policy(Declared):
+    """A policy that you ask for an arm and tell the reward.
+
+    Parameters
+    ----------
+    metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    n_arms : how many arms there are (or give ``names``).
+    support : where rewards lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)`` or ``Real(sigma)``. A promise:
+        the confidence sets, and so the decisions, are valid for it only, and for rewards of an arm that are
+        independent and alike.
+    names : names of the arms, to tell by name.
+    seed : of the policy's own random choices, if it makes any.
+
+    Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
+    memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
+
+    - ``"binned"``: rounded to the nearest of 1025 evenly spaced points of an ``Interval`` (``"binned:4096"``: of 4097).
+      Rounding moves a law by half a spacing at most, in W1. It is to the nearest point, not up or down by chance, so
+      that nothing is drawn and the order of rewards does not matter.
+    - ``"sketch"``: a :class:`~pmbandits.estimates.Sketch` of each arm (``"sketch:4096"``: of k = 4096), on any support.
+      Half of ``delta`` goes to its rank error, which does not vanish: sets do not become narrower than about 7/k of
+      rank. The order of an arm's rewards can matter, within that error.
+
+    ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
+
+    Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
+
+    One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in whole
+    or not at all, also when Ctrl-C comes in between.
+
+    A policy of your own: see the guide "Write your own policy". It gives ``name``, two kernels, ``_choose`` and
+    ``_update``, the ``unpack`` that names its own numbers (``_unpack``), options, and ``_setup``.
+    """
+
+    name: ClassVar[str]
+    _choose: ClassVar[Any]  # compiled: one round's decision
+    _update: ClassVar[Any]  # compiled: bring the mixture up to date
+    _unpack: ClassVar[Any] = unpack  # what names the policy's own numbers in its kernels
+    _own: ClassVar[dict[str, type]] = {}
+
+    _given_metric: Distortion | str | None = option(None, alias="metric", kw_only=False)
+    _given_arms: int | None = option(None, alias="n_arms", check=whole(1))
+    _given_support: Support | None = option(None, alias="support")
+    _given_names: Sequence[str] | None = option(None, alias="names")
+    _given_seed: int = option(0, alias="seed", check=whole(0, 2**53))
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._own = cls._unpack.own
+        for step in ("_choose", "_update"):
+            if step in cls.__dict__ and not isinstance(cls.__dict__[step], staticmethod):
+                setattr(cls, step, staticmethod(cls.__dict__[step]))
+        if "name" in cls.__dict__:
+            REGISTRY[cls.name] = cls
+
+    def __init__(self, *positional: Any, **given: Any) -> None:
+        options = self._read_options(positional, given)
+        metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
+        self.seed = options.pop("seed")
+        if options.get("estimates") == "exact":
+            del options["estimates"]
+        self.options = options
+        self._check_options()
+        if support is not None and not isinstance(support, Support):
+            raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
+        self.metric = self._default_metric() if metric is None else as_metric(metric)
+        self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
+        if n_arms is None and names is not None:
+            n_arms = len(names)
+        self._own_names = names is not None
+        self.names = _names(names, n_arms) if n_arms is not None else ()
+        self._lock = threading.RLock()
+        if self.metric is not None and n_arms is not None and support is not None:
+            self._memory, self._plan = build(self, self.metric, n_arms, support)
+            self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
+
+    # ---- what an algorithm gives -----------------------------------------------------------------------
+    @abstractmethod
+    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        """Grid, numbers and confidence set of the algorithm."""
+
+    def _check_options(self) -> None:
+        """Refuse options that do not go together; each by itself was checked already."""
+
+    def _default_metric(self) -> Distortion | None:
+        """The metric where none is given."""
+        return None
+
+    # ---- making ----------------------------------------------------------------------------------------
+    def bind(
+        self, metric: Distortion | str, n_arms: int, support: Support, *, names: Sequence[str] | None = None,
+        seed: int | None = None,
+    ) -> Policy:  # fmt: skip
+        """A playable policy with the same options; the recipe itself stays as it is.
+
+        >>> import pmbandits as pmb
+        >>> recipe = pmb.CIRT(epsilon=0.1)
+        >>> recipe.bind("gini", 2, pmb.Binary()).ask()
+        0
+        """
+        return type(self)(
+            metric,
+            n_arms=n_arms,
+            support=support,
+            names=self.names if names is None and self._own_names else names,
+            seed=self.seed if seed is None else seed,
+            **self.options,
+        )
+
+    def _must_be_bound(self) -> None:
+        if not hasattr(self, "_memory"):
+            raise ValueError(
+                f"this {type(self).__name__} is a recipe: give metric, n_arms and support, or call bind(...)."
+            )
+
+    def _twin(self) -> Policy:
+        """A copy that can be changed."""
+        self._must_be_bound()
+        twin: Policy = object.__new__(type(self))
+        with self._lock:
+            twin.__dict__.update(self.__dict__)
+            twin._memory = self._memory.copy()
+        twin._lock = threading.RLock()
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            out = {key: value for key, value in self.__dict__.items() if key != "_lock"}
+            if "_memory" in out:
+                out["_memory"] = self._memory.copy()
+            return out
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    # ---- ask and tell ----------------------------------------------------------------------------------
+    @overload
+    def ask(self) -> int: ...
+    @overload
+    def ask(self, n: int) -> NDArray[np.int64]: ...
+    def ask(self, n: int | None = None) -> int | NDArray[np.int64]:
+        """The arm to pull now (its position), or the next ``n`` arms.
+
+        An ask counts as a pull at once, so nothing waits for rewards that are late or never come.
+        """
+        if n is None:
+            try:
+                with self._lock:
+                    return self._choose(self._memory.address)
+            except AttributeError:
+                self._must_be_bound()
+                raise
+        self._must_be_bound()
+        out = np.empty(_check.whole("n", n, 1), dtype=np.int64)
+        where = address_of(type(self))
+        with self._lock:
+            choose_many(where, self._memory.address, out)
+        return out
+
+    def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
+        """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
+
+        Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
+        If anything is wrong with the input nothing is taken in.
+        """
+        if type(arm) is not int and isinstance(arm, np.integer):
+            arm = int(arm)
+        if type(reward) is not float and isinstance(reward, (int, float, np.number, np.bool_)):
+            reward = float(reward)
+        if type(arm) is int and type(reward) is float:
+            try:
+                with self._lock:
+                    code = _record(self._memory.address, arm, reward)
+            except AttributeError:
+                self._must_be_bound()
+                raise
+            if code != OK:
+                self._tell_carefully([arm], [reward])
+            return
+        one = np.ndim(reward) == 0
+        arms: Any = [arm] if one else arm
+        rewards: Any = [reward] if one else reward
+        if not one and (isinstance(arms, str) or np.ndim(arms) == 0):
+            arms = [arms] * len(rewards)  # several rewards of one arm
+        self._tell_carefully(arms, rewards)
+
+    def _tell_carefully(self, arms: Any, rewards: Any) -> None:
+        """Check everything, make room, and take all in with one call of compiled code, which Ctrl-C cannot cut."""
+        self._must_be_bound()
+        assert self.support is not None
+        places = [arm_index(_plain(arm), self.names) for arm in arms]
+        if len(places) != len(rewards):
+            raise ValueError(f"{len(places)} arms were told with {len(rewards)} rewards; give one reward for each arm.")
+        if not places:
+            return
+        values, where = self.support.check(_numbers(rewards)), np.array(places, dtype=np.int64)
+        with self._lock:
+            self._memory = roomier(self._memory, self._plan, where.size)
+            code = record_all(self._memory.address, where, values)
+        assert code == OK, code
+
+    def merge(self, other: Policy) -> None:
+        """Take in what another policy of the same experiment did and saw; the other stays as it is.
+
+        Two servers, one experiment: afterwards this policy knows the rewards of both, and the pulls of both count for
+        the proportions, for exploration and for the time t, as if it had played alone. Exact for exact and binned
+        estimates; sketches merge within their stated error. What was decided before stays: a mixture that PMETC has
+        committed to, and phases of CIRT that are over. Take the same policy in once only: nothing tells rewards that
+        were taken in before from new ones.
+
+        Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
+        merge on. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
+
+        >>> import pmbandits as pmb
+        >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
+        >>> here.tell([0, 1], [1, 0]); there.tell([0, 0], [1, 1])
+        >>> here.merge(there)
+        >>> [arm.n for arm in here.estimates]
+        [3, 1]
+        """
+        self._must_match(other)
+        theirs = other._twin()._memory
+        with self._lock:
+            ours = roomier(self._memory.copy(), self._plan, theirs.rewards)
+            before, after = ours.rewards, ours.rewards + theirs.rewards
+            if ours.sketch_size > 0:
+                for arm in range(self.n_arms):
+                    mine, his = ((m.sketch_book[arm], m.sketch_items[arm], m.sketch_marks[arm]) for m in (ours, theirs))
+                    sketching.join(*mine, ours.sketch_size, ours.seed, arm, *his)
+                ours.ordered = STALE
+            elif ours.mode == SAMPLES:
+                ours.x[before:after] = theirs.x[: theirs.rewards]
+                ours.owner[before:after] = theirs.owner[: theirs.rewards]
+            for field in FIELDS:
+                if "added" in field.becomes:
+                    part = ours.field(field.name)
+                    part += theirs.field(field.name)
+                elif "cleared" in field.becomes:  # the laws may have moved by any amount
+                    ours.field(field.name)[...] = 0
+            recall(ours)
+            ours.dirty = 1
+            self._memory = ours
+
+    def _must_match(self, other: Policy) -> None:
+        if not isinstance(other, Policy):
+            raise TypeError(f"a policy can take in another policy, got {other!r}.")
+        self._must_be_bound()
+        other._must_be_bound()
+        if other is self:
+            raise ValueError("a policy cannot take in itself: its rewards would count twice.")
+        for what, mine, theirs in (
+            ("metric", self.metric, other.metric),
+            ("support", self.support, other.support),
+            ("names of arms", self.names, other.names),
+            ("estimates", *(how_kept(p.options.get("estimates", "exact")) for p in (self, other))),
+        ):
+            if not _same(mine, theirs):
+                raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
+
+    # ---- reading ---------------------------------------------------------------------------------------
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return len(self.names)
+
+    @property
+    def t(self) -> int:
+        """How many pulls were asked for."""
+        self._must_be_bound()
+        return self._memory.asked
+
+    @property
+    def pulls(self) -> NDArray[np.int64]:
+        """How often each arm was asked for."""
+        return self._copy_of("pulls")
+
+    @property
+    def pending(self) -> NDArray[np.int64]:
+        """How many asks of each arm still wait for their reward."""
+        return self._copy_of("pending")
+
+    def _copy_of(self, name: str) -> NDArray[Any]:
+        self._must_be_bound()
+        with self._lock:
+            return self._memory.field(name).copy()
+
+    @property
+    def mixture(self) -> FloatArray:
+        """The current estimate of the best mixing weights, with all rewards told so far."""
+        return self._look().mix.copy()
+
+    def _look(self) -> Memory:
+        """The state after an update with the newest rewards, on a copy: reading changes nothing."""
+        twin = self._twin()
+        twin._update(twin._memory.address)
+        return twin._memory
+
+    @property
+    def estimates(self) -> tuple[ArmEstimate, ...]:
+        """What is known of each arm: its empirical distribution and confidence band."""
+        memory, out = self._twin()._memory, []
+        for i, name in enumerate(self.names):
+            n = int(memory.told[i])
+            if memory.sketch_size > 0:
+                mass = np.empty(memory.sketch_items.shape[1], dtype=np.int64)
+                used = sketching.spread(memory.sketch_book[i], mass)
+                x, which = np.unique(memory.sketch_items[i, :used], return_inverse=True)
+                counts = np.bincount(which, weights=mass[:used], minlength=x.size)
+            elif memory.mode == SAMPLES:
+                mine = memory.owner[: memory.rewards] == i
+                x, counts = np.unique(memory.x[: memory.rewards][mine], return_counts=True)
+            else:
+                counts = memory.counts[i]
+                x, counts = memory.points[counts > 0], counts[counts > 0]
+            kind, radius, low, high = "none", float("nan"), float("nan"), float("nan")
+            if self.confidence is not None:
+                kind = self.confidence.kind
+                radius = float(arm_radius(memory, i) if memory.coarse == 1 else self.confidence.radius(n))
+            if kind == "interval":
+                mean = float(x @ counts) / n if n else 0.5
+                low, high = (float(end(memory.set_kind, mean, radius)) for end in (lower_end, upper_end))
+            out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding))
+        return tuple(out)
+
+    def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
+        """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
+
+        The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with
+        probability p, with probability 1 − K(1 − p) at least.
+        """
+        if self.confidence is None:
+            self._must_be_bound()
+            why = (
+                f": no bound holds for {self.metric!r} on {self.support!r}; declare Interval(lo, hi)"
+                if isinstance(self.support, Real) and "confidence" in self.options
+                else ", so it has no bounds to report"
+            )
+            raise ValueError(f"{type(self).__name__} keeps no confidence sets here{why}.")
+        mix = self.mixture if weights is None else _check.weights(weights, self.n_arms)
+        low, middle, high = bounds(self._twin()._memory, mix)
+        return float(low), float(middle), float(high)
+
+    def explain(self) -> str:
+        """Why the next arm is the next arm, in a few numbers. Changes nothing."""
+        self._must_be_bound()
+        twin = self._twin()
+        mixture, pulls, t = self.mixture, self.pulls, self.t
+        arm = twin.ask()
+        shares = ", ".join(f"{n} {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
+                           for n, p, m in zip(self.names[:6], pulls, mixture, strict=False))  # fmt: skip
+        text = f"Round {t + 1}: {self.names[arm]} is next. Shares played (and wanted): {shares}."
+        lag = t * float(mixture[arm]) - int(pulls[arm])
+        if pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
+            text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
+        elif lag >= 0.0:
+            text += f" It is {lag:.1f} pulls behind its share."
+        else:
+            text += f" It is next by the rule of {type(self).__name__}."
+        if self.confidence is not None:
+            low, middle, high = self.utility_bounds(mixture)
+            text += (
+                f" The mixture's utility is {middle:.4g}, between {low:.4g} and {high:.4g} "
+                f"({self.confidence.name}; {self.confidence.meaning})."
+            )
+        waiting = int(self.pending.sum())
+        if waiting:
+            text += f" {waiting} reward{'s are' if waiting > 1 else ' is'} still awaited."
+        return text
+
+    # ---- save and load ---------------------------------------------------------------------------------
+    def save(self, path: str | Path) -> None:
+        """Write the whole state to a file (versioned, not pickle), all or nothing."""
+        from pmbandits.policies.store import save
+
+        save(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        return _html_of(self)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
+        known = "" if self.metric is None else f"{self.metric!r}{', ' if given else ''}"
+        if not hasattr(self, "_memory"):
+            return f"{type(self).__name__}({known}{given}; a recipe)"
+        mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
+        return f"{type(self).__name__}({known}{given}; t={self.t}, mixture=[{mix}])"
+
+
+@cache
+def address_of(policy: type[Policy]) -> int:
+    """Where the kernel of a class of policies is that chooses the arm."""
+    return address(policy._choose, CHOOSE)
+
+
+def _html_of(policy: Policy) -> str:
+    from pmbandits import _html
+
+    given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
+    title = f"{type(policy).__name__}({given})"
+    if not hasattr(policy, "_memory"):
+        known = repr(policy.metric) if policy.metric is not None else "not given"
+        return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
+    t, pulls, told, mixture = policy.t, policy.pulls, policy._copy_of("told"), policy.mixture
+    shown = np.argsort(-mixture, kind="stable")[:12]
+    rows = [
+        (policy.names[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(t, 1):.1f} %", f"{100 * mixture[i]:.1f} %",
+         f"{told[i]:,}")
+        for i in (np.sort(shown) if policy.n_arms <= 12 else shown)
+    ]  # fmt: skip
+    head = ("arm", "pulls", "played", "wanted", "rewards told")
+    words = [f"{policy.metric!r}, round {t:,}", f"{policy.n_arms - 12} more arms" if policy.n_arms > 12 else ""]
+    return _html.block(title, _html.paragraphs(words), _html.table(head, rows))
+
+
+def _same(mine: Any, theirs: Any) -> bool:
+    try:
+        return mine is theirs or bool(mine == theirs)
+    except ValueError:  # a metric made from a function equals itself only
+        return False
+
+
+def _plain(arm: Any) -> Any:
+    return arm.item() if isinstance(arm, np.generic) else arm
+
+
+def _numbers(rewards: Any) -> FloatArray:
+    for reward in rewards:
+        if reward is None or isinstance(reward, (str, bytes)):
+            raise TypeError(f"rewards must be numbers, got {reward!r}.")
+    return _check.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

@@ -1,0 +1,260 @@
+"""What a policy keeps in memory: one table of named fields. Everything else about them is worked out from it.
+
+A policy's memory is one block of 8-byte words. First come the sizes (how many arms, grid points, …), then single
+numbers, then the policy's own single numbers, then arrays. Compiled code and Python find a field by its name; where it
+lies is known in this file only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+# The sizes on which shapes depend, in the order in which they lie in memory.
+SIZES = (
+    "n_arms",
+    "n_atoms",  # points of a finite support, or of bins; 0 if rewards are kept one by one
+    "n_grid",  # mixtures that the grid has room for
+    "room",  # rewards that there is room for
+    "n_radii",  # entries of the table of radii
+    "n_packed",  # length of the packed metric
+    "n_table",  # points of the table behind the bounds in Wasserstein balls
+    "n_watched",  # n_arms if changes of grid values are bounded (see mixtures/_lazy.py), else 0
+    "n_chords",  # n_arms if the bounds by chords are kept too, else 0
+    "n_sketches",  # n_arms if rewards are kept in sketches, else 0
+    "sketch_room",  # numbers that a sketch has room for
+)
+N_OWN = 16  # single numbers that a policy may have of its own
+PHASE_ENDS = 64  # phases whose ends are remembered
+SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its name, whether it holds whole numbers, its shape, and what becomes of it.
+
+    ``becomes`` is one or more of these words:
+
+    - saved: written to the file of a policy, and read from it.
+    - added: when two policies are merged, the other's numbers are added.
+    - cleared: when two policies are merged, it is set to 0, because it is no longer true.
+    - fixed: it follows from the options. It stays as it is between trials, and is made anew when a file is loaded.
+    - scratch: a kernel's working space. It has no meaning between two calls.
+    - arranged: it tells how the pool of rewards is arranged, which a look at the mixture may change for good.
+
+    Whatever is not fixed and not scratch is set back at the start of each trial of a simulation.
+    """
+
+    name: str
+    type: type
+    shape: str
+    becomes: frozenset[str]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is a single number."""
+        return self.shape == ""
+
+
+WORDS = ("saved", "added", "cleared", "fixed", "scratch", "arranged")
+
+
+def _field(name: str, kind: type, shape: str = "", becomes: str = "") -> Field:
+    words = frozenset(becomes.split())
+    assert words <= set(WORDS), f"{name}: {words}"
+    return Field(name, kind, shape, words)
+
+
+FIELDS: tuple[Field, ...] = (
+    # What was asked and told.
+    _field("asked", int, "", "saved added"),  # pulls so far
+    _field("rewards", int, "", "saved added"),  # rewards so far
+    _field("seed", int, "", "fixed"),
+    _field("stream", int, "", "saved"),  # how many random numbers the policy has drawn
+    # How rewards are kept.
+    _field("mode", int, "", "fixed"),  # BINARY, FINITE or SAMPLES
+    _field("bounded", int, "", "fixed"),  # 1 if the support is bounded
+    _field("sketch_size", int, "", "fixed"),  # k of the sketches; 0 without sketches
+    _field("most_rewards", int, "", "fixed"),  # when so many rewards are in, memory must grow
+    _field("most_told", int, "", "fixed"),  # the same for the rewards of one arm
+    _field("ordered", int, "", "saved arranged"),  # how many rewards of the pool are sorted
+    _field("pooled", int, "", "saved arranged"),  # how many numbers the pool holds, with sketches
+    _field("low", float, "", "fixed"),  # the ends of the support
+    _field("high", float, "", "fixed"),
+    _field("rounding", float, "", "fixed"),  # how far rounding to bins moves a reward at most
+    _field("rank_delta", float, "", "fixed"),  # probability that a sketch's rank error is larger than stated
+    _field("largest", float, "", ""),  # the largest absolute value of a reward or of an end of the support
+    # The metric.
+    _field("metric_shape", int, "", "fixed"),  # CONCAVE, CONVEX or NEITHER
+    _field("peak", float, "", "fixed"),  # the largest value of h
+    _field("lipschitz", float, "", "fixed"),
+    _field("holder_q", float, "", "fixed"),
+    _field("holder_c", float, "", "fixed"),  # 0 without a Hölder pair
+    # Confidence sets.
+    _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND or BALL
+    _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
+    _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
+    _field("plain_bonus", int, "", "fixed"),  # 1 if the bonus is the paper's, not cut off at the ends of [0, 1]
+    _field("offset", float, "", "fixed"),  # what rounding to bins is worth at most
+    # The search for a mixture.
+    _field("used", int, "", "saved"),  # grid points in use
+    _field("current", int, "", "saved"),  # the grid point that is played, or −1
+    _field("dirty", int, "", "saved"),  # 1 if rewards came since the last look
+    _field("look_at", int, "", "saved cleared"),  # at how many rewards a mixture is looked for again
+    _field("wide_at", int, "", "saved cleared"),  # at how many rewards it is looked for from many starts again
+    _field("continuous", int, "", "fixed"),  # 1 if all mixtures are searched, without a grid
+    _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
+    _field("floor", float, "", "fixed"),  # the least share of every arm in a continuous search
+    _field("exploration", float, "", "fixed"),  # ξ of eq:any_sampling_rule
+    _field("look_ahead", int, "", "cleared"),  # how many rewards of each arm to look ahead next time
+    _field("explored_until", int, "", "cleared"),  # before this round no arm is due to be explored
+    # CIRT's last check: the candidate that kept the phase open, and what the leader was worth at least.
+    _field("witness", int, "", "cleared"),  # 1 + its grid point; 0: none is known
+    _field("checked_leader", int, "", "cleared"),  # 1 + the leader's grid point
+    _field("leader_floor", float, "", "cleared"),
+    # Arrays: pulls and rewards.
+    _field("pulls", int, "n_arms", "saved added"),
+    _field("pending", int, "n_arms", "saved added"),  # pulls whose reward has not come
+    _field("told", int, "n_arms", "saved added"),  # rewards of each arm
+    _field("sums", float, "n_arms", "saved added"),  # their sum
+    _field("squares", float, "n_arms", ""),  # the sum of their squares
+    _field("travel", float, "n_arms", ""),  # how far in W1 the arm's empirical law has moved in all
+    _field("counts", int, "n_arms, n_atoms", "saved added"),
+    _field("points", float, "n_atoms", "fixed"),
+    # The metric, packed.
+    _field("h", float, "n_packed", "fixed"),
+    # Confidence sets.
+    _field("radii", float, "n_radii", "fixed"),  # the radius after n rewards
+    _field("seen", int, "n_arms", "saved cleared"),  # rewards of each arm when its set was last worked out
+    _field("lower", float, "n_arms", "saved"),
+    _field("upper", float, "n_arms", "saved"),
+    _field("radius", float, "n_arms", "saved"),
+    _field("table", float, "n_table", "fixed"),
+    _field("envelope", float, "n_table", "scratch"),
+    # The mixture that is played, and the grid.
+    _field("mix", float, "n_arms", "saved"),
+    _field("grid", float, "n_grid, n_arms", "saved"),
+    _field("stands_until", int, "n_arms", "cleared"),  # the choice stands while no arm has more rewards than this
+    # The empirical utility of each grid point when it was last worked out, and what bounds its change since:
+    # at how many rewards (0: never), the arms' travel or counts, their radii; and how much it can rise and fall for
+    # each unit of change of each arm, and for each unit that a radius shrinks (see mixtures/_lazy.py).
+    _field("value", float, "n_grid", ""),
+    _field("value_at", float, "n_grid", "cleared"),
+    _field("value_basis", float, "n_grid, n_watched", "cleared"),
+    _field("value_radius", float, "n_grid, n_watched", "cleared"),
+    _field("value_rise", float, "n_grid, n_chords", "cleared"),
+    _field("value_fall", float, "n_grid, n_chords", "cleared"),
+    _field("value_narrow", float, "n_grid, n_chords", "cleared"),
+    _field("value_ends", float, "n_grid, 2", "cleared"),  # widths of what lies above and below all rewards
+    # The same of the largest utility that each grid point can have.
+    _field("index", float, "n_grid", ""),
+    _field("index_at", float, "n_grid", "cleared"),
+    _field("index_basis", float, "n_grid, n_watched", "cleared"),
+    _field("index_radius", float, "n_grid, n_watched", "cleared"),
+    _field("index_rise", float, "n_grid, n_chords", "cleared"),
+    _field("index_fall", float, "n_grid, n_chords", "cleared"),
+    _field("index_narrow", float, "n_grid, n_chords", "cleared"),
+    _field("index_ends", float, "n_grid, 2", "cleared"),
+    # CIRT: the grid in whole steps, the mixture that was kept, when phases ended, and its last check.
+    _field("steps", int, "n_grid, n_arms", "saved"),
+    _field("kept", int, "n_arms", "saved"),
+    _field("ends", int, f"{PHASE_ENDS}", "saved"),
+    _field("leader_travel", float, "n_arms", "cleared"),
+    _field("leader_radius", float, "n_arms", "cleared"),
+    # Sketches of the arms' rewards.
+    _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
+    _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),
+    _field("sketch_items", float, "n_sketches, sketch_room", "saved arranged"),
+    # The pool: all rewards, sorted up to ``ordered``, and the arms that paid them. Large, so it comes last.
+    _field("x", float, "room", "saved arranged"),
+    _field("owner", int, "room", "saved arranged"),
+    _field("mass", int, "n_sketches * sketch_room", "arranged"),  # for how many rewards a number stands
+    _field("above", int, "n_arms", "scratch"),
+    _field("curve", float, "room + n_atoms + 2", "scratch"),
+    _field("width", float, "room + n_atoms + 2", "scratch"),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+FIRST_OWN = len(SIZES) + sum(field.single for field in FIELDS)
+_FIRST_ARRAY = FIRST_OWN + N_OWN
+
+
+def singles() -> dict[str, tuple[type, int]]:
+    """Every size and every single number: its type, and the word in which it lies."""
+    names: list[tuple[str, type]] = [(name, int) for name in SIZES]
+    names += [(field.name, field.type) for field in FIELDS if field.single]
+    return {name: (kind, place) for place, (name, kind) in enumerate(names)}
+
+
+SINGLES = singles()
+
+
+def own_singles(own: Mapping[str, type]) -> dict[str, tuple[type, int]]:
+    """The single numbers that a policy has of its own; a name that is taken, or one too many, is refused."""
+    for name, kind in own.items():
+        if name in SINGLES or name in BY_NAME:
+            raise ValueError(f"the state has a field {name!r} already; give your number another name.")
+        if not name.isidentifier() or name.startswith("_"):
+            raise ValueError(f"{name!r} cannot be the name of a number of the state.")
+        if kind not in (int, float):
+            raise TypeError(f"{name} must be declared as int or float, got {kind!r}.")
+    if len(own) > N_OWN:
+        raise ValueError(f"a policy can have {N_OWN} single numbers of its own, but {len(own)} are declared.")
+    return {name: (kind, FIRST_OWN + k) for k, (name, kind) in enumerate(own.items())}
+
+
+class Extent:
+    """A length in terms of the sizes: 16 + 6·n_arms + n_grid·n_arms is {(): 16, ("n_arms",): 6, …}."""
+
+    def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
+        self.terms = terms
+
+    def __add__(self, other: Extent | int) -> Extent:
+        out, more = dict(self.terms), other.terms if isinstance(other, Extent) else {(): other}
+        for key, count in more.items():
+            out[key] = out.get(key, 0) + count
+        return Extent(out)
+
+    def __mul__(self, other: Extent | int) -> Extent:
+        more, out = other.terms if isinstance(other, Extent) else {(): other}, Extent({})
+        for one, a in self.terms.items():
+            for two, b in more.items():
+                out = out + Extent({tuple(sorted(one + two)): a * b})
+        return out
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _shape(text: str, size: Callable[[str], Any]) -> tuple[Any, ...]:
+    shape = eval(text, {}, {name: size(name) for name in SIZES if name in text})
+    return shape if isinstance(shape, tuple) else (shape,)
+
+
+def _arrays() -> dict[str, tuple[type, Extent, tuple[Extent, ...]]]:
+    out, at = {}, Extent({(): _FIRST_ARRAY})
+    for field in FIELDS:
+        if field.single:
+            continue
+        given = _shape(field.shape, lambda name: Extent({(name,): 1}))
+        shape = tuple(Extent({(): 0}) + length for length in given)
+        out[field.name] = (field.type, at, shape)
+        at = at + math.prod(shape[1:], start=shape[0])
+    return out
+
+
+ARRAYS = _arrays()  # of every array: its type, the word in which it begins, and its shape
+
+
+@lru_cache(maxsize=1024)
+def places(*sizes: int) -> tuple[dict[str, tuple[type, slice, tuple[int, ...]]], int]:
+    """Where every array lies for the given sizes, with its shape; and the length of the whole block."""
+    known = dict(zip(SIZES, sizes, strict=True))
+    out, at = {}, _FIRST_ARRAY
+    for field in FIELDS:
+        if not field.single:
+            shape = _shape(field.shape, known.__getitem__)
+            end = at + math.prod(shape)
+            out[field.name], at = (field.type, slice(at, end), shape), end
+    return out, at

@@ -1,0 +1,117 @@
+"""A policy's memory as Python sees it: the same names as in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits.state.layout import BY_NAME, FIELDS, SINGLES, SIZES, own_singles, places
+
+_N_SIZES = len(SIZES)
+
+
+class Memory:
+    """One block of words, with its fields by name: ``memory.asked`` is a number, ``memory.pulls`` an array.
+
+    Arrays are views: writing into them changes the memory. ``address`` is what compiled code is given.
+
+    Examples
+    --------
+    >>> memory = Memory.allocate({"n_arms": 3}, {"explore": int})
+    >>> memory.asked, memory.pulls.tolist()
+    (0, [0, 0, 0])
+    >>> memory.explore = 7
+    >>> memory.explore
+    7
+    """
+
+    __slots__ = ("_own", "_singles", "address", "numbers", "words")
+
+    words: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    address: int
+
+    def __init__(self, words: NDArray[np.int64], own: Mapping[str, type]) -> None:
+        put = object.__setattr__
+        put(self, "words", words)
+        put(self, "numbers", words.view(np.float64))
+        put(self, "address", words.ctypes.data)
+        put(self, "_own", dict(own))
+        put(self, "_singles", {**SINGLES, **own_singles(own)})
+
+    @classmethod
+    def allocate(cls, sizes: Mapping[str, int], own: Mapping[str, type]) -> Memory:
+        """Memory for the given sizes (those not named are 0); all else is 0."""
+        row = [int(sizes.get(name, 0)) for name in SIZES]
+        words = np.zeros(places(*row)[1], dtype=np.int64)
+        words[:_N_SIZES] = row
+        return cls(words, own)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes on which the shapes of the arrays depend."""
+        return dict(zip(SIZES, self.words[:_N_SIZES].tolist(), strict=True))
+
+    @property
+    def own(self) -> dict[str, int | float]:
+        """The policy's own numbers, by name."""
+        return {name: getattr(self, name) for name in self._own}
+
+    def copy(self) -> Memory:
+        """The same in another place."""
+        return Memory(self.words.copy(), self._own)
+
+    def resized(self, **sizes: int) -> Memory:
+        """A copy with other sizes: what there was keeps its value, and what is new is 0."""
+        out = Memory.allocate({**self.sizes, **sizes}, self._own)
+        head = min(where.start for _, where, _ in places(*self.words[:_N_SIZES].tolist())[0].values())
+        out.words[_N_SIZES:head] = self.words[_N_SIZES:head]
+        for name, old in self.arrays():
+            new = getattr(out, name)
+            part = tuple(slice(0, min(a, b)) for a, b in zip(old.shape, new.shape, strict=True))
+            new[part] = old[part]
+        return out
+
+    def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Every array with its name."""
+        for field in FIELDS:
+            if not field.single:
+                yield field.name, getattr(self, field.name)
+
+    def field(self, name: str) -> NDArray[Any]:
+        """A field as an array, also if it is a single number."""
+        if BY_NAME[name].single:
+            kind, place = SINGLES[name]
+            return (self.words if kind is int else self.numbers)[place : place + 1]
+        found: NDArray[Any] = getattr(self, name)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        single = self._singles.get(name)
+        if single is not None:
+            kind, place = single
+            return int(self.words[place]) if kind is int else float(self.numbers[place])
+        found = places(*self.words[:_N_SIZES].tolist())[0].get(name)
+        if found is None:
+            raise AttributeError(f"the state has no field {name!r}.")
+        kind, where, shape = found
+        return (self.words if kind is int else self.numbers)[where].reshape(shape)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        single = self._singles.get(name)
+        if single is None or name in SIZES:
+            raise AttributeError(f"{name!r} is not a single number of the state that can be set.")
+        kind, place = single
+        (self.words if kind is int else self.numbers)[place] = kind(value)
+
+    def __reduce__(self) -> Any:  # the address is that of the copy
+        return Memory, (self.words, self._own)
+
+    def __deepcopy__(self, memo: Any) -> Memory:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        return f"Memory({self.words.nbytes:,} bytes, {self.asked} asked, {self.rewards} rewards)"

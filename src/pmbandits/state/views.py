@@ -1,0 +1,189 @@
+"""The state in compiled code: ``s.asked``, ``s.pulls[i]``, and a policy's own numbers such as ``s.explore``.
+
+To numba, ``s`` is a type of its own: the address of the memory and the sizes. Naming a field makes that number, or a
+view of that array, where it stands, and costs nothing. No references are counted: whoever calls a kernel holds the
+memory as long as the kernel runs, and no kernel hands a field out.
+
+Unpack once, before a loop: inside a loop the sizes would be read again in every turn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite.ir import Constant
+from numba import types
+from numba.core.cgutils import create_struct_proxy, pack_array
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_cast,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.np.arrayobj import populate_array
+from numba.core.pythonapi import NativeValue
+
+from pmbandits.state.layout import ARRAYS, SINGLES, SIZES, own_singles
+from pmbandits.state.memory import Memory
+
+_NUMBA = {int: types.int64, float: types.float64}
+
+
+class StateType(types.Type):
+    """What ``s`` is to numba. ``own`` are the names and types of the policy's own numbers."""
+
+    def __init__(self, own: tuple[tuple[str, type], ...] = ()) -> None:
+        self.singles = {**SINGLES, **own_singles(dict(own))}
+        words = ", ".join(f"{name}: {kind.__name__}" for name, kind in own)
+        super().__init__(name=f"pmbandits.State[{words}]")
+
+    def can_convert_to(self, typingctx: Any, other: Any) -> Any:
+        """A state with numbers of its own can be given to whatever takes a state."""
+        from numba.core.typeconv import Conversion
+
+        return Conversion.safe if isinstance(other, StateType) else None
+
+
+STATE = StateType()
+
+
+@register_model(StateType)
+class _StateModel(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [("at", types.CPointer(types.int64)), *((name, types.intp) for name in SIZES)]
+        super().__init__(manager, kind, members)
+
+
+@lower_cast(StateType, StateType)
+def _same(context, builder, given, wanted, value):
+    del context, builder, given, wanted
+    return value
+
+
+@infer_getattr
+class _StateAttributes(AttributeTemplate):
+    key = StateType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
+        if name in kind.singles:
+            return _NUMBA[kind.singles[name][0]]
+        if name in ARRAYS:
+            word, _, shape = ARRAYS[name]
+            return types.Array(_NUMBA[word], len(shape), "C")
+        return None
+
+
+def _pointer(context, builder, s, word, at):
+    """Where a field begins, as a pointer to its own kind of number."""
+    place = builder.gep(s.at, [at])
+    return builder.bitcast(place, context.get_data_type(_NUMBA[word]).as_pointer())
+
+
+@lower_getattr_generic(StateType)
+def _get(context, builder, kind, value, name):
+    """A field by its name."""
+    s = create_struct_proxy(kind)(context, builder, value)
+    if name in SIZES:
+        return getattr(s, name)
+    if name in kind.singles:
+        word, at = kind.singles[name]
+        return builder.load(_pointer(context, builder, s, word, context.get_constant(types.intp, at)))
+    word, start, shape = ARRAYS[name]
+
+    def number(extent):
+        total = context.get_constant(types.intp, extent.terms.get((), 0))
+        for names, count in extent.terms.items():
+            if names:
+                term = context.get_constant(types.intp, count)
+                for size in names:
+                    term = builder.mul(term, getattr(s, size))
+                total = builder.add(total, term)
+        return total
+
+    lengths, size = [number(n) for n in shape], context.get_constant(types.intp, 8)
+    view = context.make_array(types.Array(_NUMBA[word], len(shape), "C"))(context, builder)
+    strides = [size] if len(shape) == 1 else [builder.mul(lengths[1], size), size]
+    data = _pointer(context, builder, s, word, number(start))
+    populate_array(view, data, pack_array(builder, lengths), pack_array(builder, strides), size, None)
+    return view._getvalue()
+
+
+@lower_setattr_generic(StateType)
+def _set(context, builder, signature, args, name):
+    """Change a single number."""
+    kind = signature.args[0]
+    if name in SIZES or name not in kind.singles:
+        raise AttributeError(f"{name} of the state cannot be set.")
+    s = create_struct_proxy(kind)(context, builder, args[0])
+    word, at = kind.singles[name]
+    builder.store(args[1], _pointer(context, builder, s, word, context.get_constant(types.intp, at)))
+
+
+def _from_address(context, builder, kind, address):
+    s = create_struct_proxy(kind)(context, builder)
+    s.at = builder.inttoptr(address, context.get_value_type(types.CPointer(types.int64)))
+    for place, name in enumerate(SIZES):
+        setattr(s, name, builder.load(builder.gep(s.at, [context.get_constant(types.intp, place)])))
+    return s._getvalue()
+
+
+def state(**own: type) -> Any:
+    """What gives names to the memory in a policy's kernels: ``unpack = state(explore=int)``.
+
+    The names given are the policy's own single numbers, each an ``int`` or a ``float``. In a kernel,
+    ``s = unpack(memory)`` makes them, and all fields of :mod:`pmbandits.state.layout`, attributes of ``s``.
+    """
+    kind = StateType(tuple(own.items()))
+
+    def unpack(typingctx, memory):
+        del typingctx
+
+        def codegen(context, builder, signature, args):
+            del signature
+            return _from_address(context, builder, kind, args[0])
+
+        return kind(types.int64), codegen
+
+    made: Any = intrinsic(unpack)
+    made.own = dict(own)
+    return made
+
+
+unpack = state()
+
+
+# Python may hand a kernel its Memory: tests and readers do.
+
+
+@typeof_impl.register(Memory)
+def _typeof(value, c):
+    del c
+    return StateType(tuple(value._own.items()))
+
+
+@unbox(StateType)
+def _unbox(kind, value, c):
+    number = c.pyapi.object_getattr_string(value, "address")
+    address = c.pyapi.long_as_longlong(number)
+    c.pyapi.decref(number)
+    return NativeValue(_from_address(c.context, c.builder, kind, address), is_error=c.pyapi.c_api_error())
+
+
+@intrinsic
+def borrowed(typingctx, array):
+    """The same array, without its reference count: for arrays that the caller holds."""
+    del typingctx
+
+    def codegen(context, builder, signature, args):
+        made = context.make_array(signature.return_type)(context, builder, args[0])
+        made.meminfo = Constant(made.meminfo.type, None)
+        made.parent = Constant(made.parent.type, None)
+        return made._getvalue()
+
+    return array(array), codegen
