@@ -494,8 +494,8 @@ def test_one_process_at_a_time(tmp_path: Path, whole: Path) -> None:
 # ---- a real process that is killed -----------------------------------------------------------------------
 LONG = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
-from tests.test_simulation_resume import long
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from tests.simulation.test_journal import long
 long(sys.argv[1])
 """
 

@@ -21,7 +21,7 @@ from pmbandits.estimates import _kernels as sketching
 from pmbandits.policies import _state as st
 from pmbandits.policies import store
 from pmbandits.testing import PolicyContract
-from tests.test_policy_contract import IntervalRewards, RealRewards
+from tests.policies.test_contract import IntervalRewards, RealRewards
 
 GINI = pmb.GiniDeviation()
 UNIT = pmb.Interval(0.0, 1.0)
