@@ -287,6 +287,7 @@ def utility_by_quadrature(h: Callable[[float], float], pair: Pair, share: float)
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pair", "name"),
     [

@@ -343,6 +343,7 @@ def test_no_laws_inside_the_balls_pass_the_bounds(metric):
             assert low - 1e-6 <= cells @ metric(curve) <= high + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_ball_bounds_widen_with_the_radius_from_the_value_to_the_whole_range(metric):
     rng = np.random.default_rng(15)

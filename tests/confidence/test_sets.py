@@ -456,6 +456,7 @@ ARMS: dict[str, tuple[Any, list[Callable], list[Callable]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["pmucb", "cirt"])
 @pytest.mark.parametrize("arms", ARMS)
 def test_the_true_laws_stay_inside_at_the_pull_counts_of_an_adaptive_policy(arms, policy):
@@ -488,6 +489,7 @@ def test_the_true_laws_stay_inside_at_the_pull_counts_of_an_adaptive_policy(arms
     assert st.binomtest(small, RUNS, DELTA, alternative="greater").pvalue < 1e-6, small / RUNS
 
 
+@pytest.mark.slow
 def test_the_bounds_of_a_mixture_hold_at_the_pull_counts_of_an_adaptive_policy():
     """What the sets are for: the true utility of every mixture lies between the bounds, at all times."""
     truth = np.array([0.4, 0.9])

@@ -43,6 +43,7 @@ def sketch_of(data: np.ndarray, k: int, seed: int = 0) -> Sketch:
 # ---- the sketch ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     some.lists(some.integers(-50, 50), min_size=1, max_size=400),

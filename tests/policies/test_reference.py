@@ -216,6 +216,7 @@ def with_confidence() -> list[Case]:
 TO_THE_LETTER = ("CEUCB", "binary", "paper")  # has a test of its own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", with_confidence(), ids=str)
 def test_same_pulls_with_every_confidence_set(case: Case) -> None:
     run(case)
@@ -233,6 +234,7 @@ def bernoulli(means: tuple[float, ...], rounds: int, seed: int = 0) -> np.ndarra
     return (rng.random((len(means), rounds)) < np.array(means)[:, None]).astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("means", "metric", "options", "rounds", "tracks"),
     [
@@ -262,6 +264,7 @@ def test_cirt_makes_the_same_pulls_through_its_phases(
     assert (fast.phase == "track") == tracks, fast.phase_ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "n_arms", "phases_ended"), [("gini", 2, 2), ("lower_cvar", 3, 1), ("blend", 2, 2), ("shortfall", 3, 2)]
 )

@@ -327,6 +327,7 @@ def test_a_file_without_one_of_its_arrays_is_refused(path: Path) -> None:
         pmb.load(path)
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_changes_what_is_loaded(path: Path) -> None:
     """Every flip is refused as damage, or hits a byte that carries nothing (times, attributes)."""
     policy = small()

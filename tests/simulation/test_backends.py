@@ -225,6 +225,7 @@ def test_dask_that_is_not_installed_is_refused_with_a_sentence(monkeypatch: pyte
         play("dask", None)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_also_when_a_worker_dies(alone: pmb.Run, client: Any, tmp_path: Path) -> None:
     assert play("dask", None).equals(alone)
 

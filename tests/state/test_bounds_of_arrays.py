@@ -76,6 +76,7 @@ print(played, refused)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "least"), [("mixing", 80), ("estimates", 30), ("alone", 30)])
 def test_no_kernel_leaves_its_arrays(tmp_path: Path, which: str, least: int) -> None:
     script = tmp_path / "script.py"

@@ -47,6 +47,7 @@ def distances(law: str, size: int, at: list[int], trials: int, seed: int) -> np.
 
 
 # ---- coverage --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_the_concentration_lemma_covers(law: str) -> None:
     at = [1, 10, 100]
@@ -56,6 +57,7 @@ def test_the_concentration_lemma_covers(law: str) -> None:
             assert (found[:, k] > distance).mean() <= theory.concentration(n, float(distance))
 
 
+@pytest.mark.slow
 def test_the_concentration_lemma_covers_where_it_says_something() -> None:
     # from n = 512²/y² on: 2·10⁶ Bernoulli rewards, y a little above 512/√n = .362
     n, rng = 2_000_000, np.random.default_rng(2)
@@ -64,6 +66,7 @@ def test_the_concentration_lemma_covers_where_it_says_something() -> None:
     assert (off > 0.4).mean() <= theory.concentration(n, 0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "name"), SETS)
 def test_every_radius_for_one_n_covers(law: str, name: str) -> None:
     at = [1, 8, 64]
@@ -74,6 +77,7 @@ def test_every_radius_for_one_n_covers(law: str, name: str) -> None:
         assert (found[:, k] > off.radius(n)).mean() <= 0.1 + 3 * math.sqrt(0.09 / 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "name"), SETS)
 def test_every_radius_up_to_a_horizon_covers_at_all_times_together(law: str, name: str) -> None:
     at = [1, 2, 3, 5, 8, 13, 21, 34, 55, 80]
@@ -83,6 +87,7 @@ def test_every_radius_up_to_a_horizon_covers_at_all_times_together(law: str, nam
     assert outside.mean() <= min(1.0, off.ever) + 3 * math.sqrt(0.02 / 300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "name"), [pair for pair in SETS if pair[1] != "paper"])
 def test_every_radius_without_a_horizon_covers_at_all_times_together(law: str, name: str) -> None:
     at = [1, 2, 3, 5, 8, 13, 21, 34, 55, 80]
@@ -93,6 +98,7 @@ def test_every_radius_without_a_horizon_covers_at_all_times_together(law: str, n
     assert off.condition.holds
 
 
+@pytest.mark.slow
 def test_the_papers_cirt_set_is_reported_as_not_valid_at_all_times() -> None:
     assert not deviation_always("paper", pmb.Binary(), 2, 0.05).condition.holds
     assert confidence_set("paper", pmb.Binary(), 2, delta=0.05).radius(100) == pytest.approx(
