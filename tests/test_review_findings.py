@@ -12,8 +12,8 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits.state.compile import kernel
 from pmbandits.policies import _state
+from pmbandits.state.compile import kernel
 
 GINI = pmb.GiniDeviation()
 

@@ -20,8 +20,6 @@ from pmbandits.estimates import Sketch
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.policies import _state as st
 from pmbandits.policies import store
-from pmbandits.testing import PolicyContract
-from tests.policies.test_contract import IntervalRewards, RealRewards
 
 GINI = pmb.GiniDeviation()
 UNIT = pmb.Interval(0.0, 1.0)
@@ -415,38 +413,3 @@ def test_a_file_of_the_first_format_still_loads(tmp_path: Path) -> None:
             archive.writestr(name, part)
     again = pmb.load(path)
     assert play(again, rewards[:, 100:], 60) == play(policy, rewards[:, 100:], 60)
-
-
-class TestBinnedFixedGrid(IntervalRewards):
-    tracks = 0.07
-
-    def make(self, seed: int = 0) -> Any:
-        options = {"n_arms": 2, "support": self.support, "epsilon": 0.5, "seed": seed}
-        return pmb.FixedGrid(GINI, **options, estimates="binned:64")
-
-
-class TestSketchedUCB(IntervalRewards):
-    tracks = 0.07
-
-    def make(self, seed: int = 0) -> Any:
-        options = {"n_arms": 2, "support": self.support, "horizon": 2000, "epsilon": 1 / 4, "seed": seed}
-        return pmb.PMUCB(GINI, **options, estimates="sketch:64")
-
-
-class TestSketchedETC(RealRewards):
-    def make(self, seed: int = 0) -> Any:
-        options = {"n_arms": 2, "support": self.support, "horizon": 1300, "epsilon": 0.1, "seed": seed}
-        return pmb.PMETC(GINI, **options, estimates="sketch:64")
-
-
-class TestTinySketchIsSavedToTheBit(RealRewards):
-    """Compactions at every step; the order of an arm's rewards matters then, within the stated error."""
-
-    test_the_order_in_which_late_rewards_arrive_does_not_matter = None  # type: ignore[assignment]
-
-    def make(self, seed: int = 0) -> Any:
-        options = {"n_arms": 2, "support": self.support, "horizon": 1300, "epsilon": 0.1, "seed": seed}
-        return pmb.PMETC(GINI, **options, estimates="sketch:8")
-
-
-assert issubclass(TestTinySketchIsSavedToTheBit, PolicyContract)
