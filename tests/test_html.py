@@ -69,7 +69,7 @@ def parsed(thing: Any) -> Strict:
     ],
     ids=lambda thing: type(thing).__name__,
 )
-def test_it_is_well_formed_loads_nothing_and_has_words(thing: Any) -> None:
+def test_what_a_notebook_shows_is_well_formed_loads_nothing_and_has_words(thing: Any) -> None:
     assert len(parsed(thing).text) > 20
 
 

@@ -310,7 +310,7 @@ def test_more_data_is_estimated_such_that_it_settles_the_question() -> None:
     assert later.count("real") >= 3
 
 
-def test_what_more_data_would_settle_does_not_hang_on_how_often_was_resampled() -> None:
+def test_how_much_more_data_is_needed_does_not_depend_on_the_number_of_resamples() -> None:
     rng = np.random.default_rng(3)
     data = {"a": rng.random(60).round(2), "b": (rng.random(60) ** 2).round(2)}
     few, none = (pmb.advise(data, "gini", bootstrap=n).more for n in (20, 0))

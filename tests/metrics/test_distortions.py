@@ -449,7 +449,7 @@ def test_a_bad_holder_pair_of_a_function_is_refused(pair):
         Distortion.from_function(lambda u: u, holder=pair)
 
 
-def test_a_pair_that_does_not_hold_is_refused() -> None:
+def test_a_holder_pair_that_does_not_hold_is_refused() -> None:
     with pytest.raises(ValueError, match=r"holder=\(1, 1\) does not hold for 's'"):
         pmb.Distortion.from_function(np.sqrt, name="s", holder=(1, 1))
     assert pmb.Distortion.from_function(np.sqrt, name="s", holder=(0.5, 1)).holder(pmb.Binary()).q == 0.5
@@ -545,7 +545,7 @@ def test_text_that_is_no_metric_is_refused(text, message):
         ("cvar", "missing a required"),
     ],
 )
-def test_what_is_wrong_with_a_metric_is_said(text: str, words: str) -> None:
+def test_wrong_parameters_in_text_are_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         pmb.metric(text)
 

@@ -1,4 +1,8 @@
-"""Looking ahead ("naps"): how long no reward can change the choice. It changes no decision."""
+"""Looking ahead changes no decision.
+
+A policy on 0/1 rewards works out how many more rewards each arm may pay before the choice can change, whatever these
+rewards are. Until then it does not look again. That time is called a nap.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +189,7 @@ def futures(policy: Any, rng: np.random.Generator, count: int) -> None:
 @example(Nap("CEUCB", pmb.Mean(), (0.1, 0.9), 900, options={"horizon": 900, "epsilon": 0.9, "delta": 0.99}))
 @example(Nap("CEUCB", MIXED, (0.1, 0.9), 900, options={"horizon": 900, "epsilon": 0.9, "confidence": "dkw"}))
 @example(Nap("FixedGrid", pmb.LowerCVaR(0.3), (0.7, 0.95), 900, options={"epsilon": 0.9, "delta": 0.99}))
-def test_a_nap_is_safe_in_every_future(case: Nap) -> None:
+def test_until_a_nap_ends_no_reward_can_change_the_choice(case: Nap) -> None:
     k, rng = len(case.means), np.random.default_rng(case.seed)
     try:
         policy = getattr(pmb, case.policy)(case.metric, n_arms=k, support=pmb.Binary(), **case.options)
@@ -221,7 +225,9 @@ STORIES = ["all the same way", "each arm its own way", "towards one half", "ever
 @given(
     naps(), hyp.sampled_from(STORIES), hyp.sampled_from([3, 20, 150]), hyp.sampled_from([0, 0, 5, 60]), hyp.booleans()
 )
-def test_looking_ahead_is_sure_whatever_is_told(case: Nap, story: str, period: int, late: int, bumpy: bool) -> None:
+def test_looking_ahead_changes_no_decision_whatever_is_told(
+    case: Nap, story: str, period: int, late: int, bumpy: bool
+) -> None:
     """Rewards that turn all at once, come late, in another order, or in heaps that were never asked for."""
     rng, k, options = np.random.default_rng(case.seed), len(case.means), dict(case.options)
     if bumpy:

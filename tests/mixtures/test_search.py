@@ -40,7 +40,7 @@ def whole(policy: Policy) -> tuple[Any, Any]:
 # ---- the solver ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("metric", CONCAVE, ids=repr)
 @pytest.mark.parametrize("support", SUPPORTS)
-def test_the_mixture_is_the_oracles(metric: Any, support: str) -> None:
+def test_the_mixture_is_as_good_as_the_oracles(metric: Any, support: str) -> None:
     for n_arms, n in ((2, 60), (5, 400)):
         policy, data = taught(metric, support, n_arms, n)
         best = pmb.oracle(metric, pmb.Bandit.from_samples(data))
@@ -111,7 +111,7 @@ def test_slopes_in_the_bands_are_those_of_the_optimistic_value(metric: Any, supp
             assert got[i] - got[0] == pytest.approx(up / 2e-6, rel=1e-3, abs=1e-5)
 
 
-def test_how_far_a_slope_leads_is_a_linear_program() -> None:
+def test_the_most_that_slopes_promise_is_the_value_of_a_linear_program() -> None:
     rng = np.random.default_rng(3)
     for _ in range(50):
         k = int(rng.integers(2, 7))

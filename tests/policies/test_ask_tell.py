@@ -523,11 +523,8 @@ def test_repr_shows_the_kind_the_options_and_where_it_stands(name: str) -> None:
     assert "; t=" not in repr(recipe)
 
 
-def test_repr_without_options_and_a_reason_for_no_bounds() -> None:
+def test_repr_of_a_policy_without_options_has_no_empty_brackets() -> None:
     assert "(), ;" not in repr(pmb.Uniform(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary()))
-    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0))
-    with pytest.raises(ValueError, match=r"no bound holds for PHT\(s=0.5\) on Real"):
-        policy.certainty()
 
 
 # ---- ties and determinism --------------------------------------------------------------------------------

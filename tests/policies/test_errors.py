@@ -305,6 +305,6 @@ def test_an_unknown_solitary_arm_is_refused() -> None:
         (lambda: pmb.PMETC(horizon=100, delta_12=0.0), "delta_12 must lie in"),
     ],
 )
-def test_a_recipe_refuses_nonsense_at_once(make: object, sentence: str) -> None:
+def test_a_recipe_refuses_bad_options_before_it_is_bound(make: object, sentence: str) -> None:
     with pytest.raises((ValueError, TypeError), match=sentence):
         make()  # type: ignore[operator]

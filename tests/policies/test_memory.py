@@ -108,7 +108,7 @@ def test_the_band_of_an_estimate_allows_for_rounding() -> None:
 
 
 @pytest.mark.parametrize("policy", [pmb.PMUCB, pmb.CEUCB])
-def test_what_loses_nothing_decides_as_exact_estimates_do(policy: Any) -> None:
+def test_bins_and_sketches_that_lose_nothing_decide_as_exact_estimates_do(policy: Any) -> None:
     rng = np.random.default_rng(5)
     rewards = np.stack([rng.binomial(64, 0.3, 240), rng.binomial(64, 0.6, 240)]) / 64
     common = {"n_arms": 2, "support": UNIT, "horizon": 240, "epsilon": 1 / 4}

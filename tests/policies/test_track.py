@@ -35,7 +35,7 @@ def test_pulls_follow_the_rule(support: str) -> None:
         policy.tell(arm, law(rng, arm))
 
 
-def test_bernoulli_arms_by_hand() -> None:
+def test_of_equally_good_mixtures_of_bernoulli_arms_the_present_one_stays() -> None:
     """The closed form beside its plain description: h(mean) is best nearest to the mean being played."""
     metrics = [GINI, pmb.WangRightTail(), pmb.InterESRange(0.4), pmb.CVaR(0.7), pmb.LowerCVaR(0.4), pmb.InvertedS(0.6)]
     grid = np.linspace(0, 1, 4001)
@@ -68,7 +68,7 @@ def test_equal_arms_keep_the_even_mixture() -> None:
     assert policy.mixture == pytest.approx([1 / 3] * 3)
 
 
-def test_regret_is_what_the_notes_measured() -> None:
+def test_regret_on_two_bernoulli_arms_is_below_a_hundred_thousandth() -> None:
     run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), GINI, [pmb.Track()], horizon=60_000, trials=40, seed=5,
                        progress=False)  # fmt: skip
     assert final_regret(run, "Track") <= 1e-5
@@ -149,6 +149,12 @@ def test_the_regret_bound_holds_and_shrinks() -> None:
             assert regret <= sure.regret
             bounds.append(sure.regret)
     assert bounds == sorted(bounds, reverse=True) and bounds[-1] < 0.05
+
+
+def test_where_no_bound_holds_certainty_says_so() -> None:
+    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0))
+    with pytest.raises(ValueError, match=r"no bound holds for PHT\(s=0.5\) on Real"):
+        policy.certainty()
 
 
 def test_with_twenty_arms_most_of_the_gap_from_uniform_to_the_best_mixture_is_closed() -> None:

@@ -78,7 +78,7 @@ print(played, refused)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("which", "least"), [("mixing", 80), ("estimates", 30), ("alone", 30)])
-def test_no_kernel_leaves_its_arrays(tmp_path: Path, which: str, least: int) -> None:
+def test_no_kernel_reads_or_writes_beyond_its_arrays(tmp_path: Path, which: str, least: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PMBANDITS_CACHE_DIR": str(tmp_path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,20 +50,20 @@ def kernel_of(name: str) -> Any:
     return next(own for _, own, _ in _shared._slots.values() if own.py_func.__qualname__ == name)
 
 
-def test_what_kernels_get_is_what_python_gets() -> None:
+def test_a_shared_kernel_gives_kernels_and_python_the_same_result() -> None:
     ints = INTS.copy()
     assert one(ints, FLOATS) == 2 * 4.75 + 0.25 == weigh((ints, FLOATS), FLOATS[1:], 2)
     assert ints[0] == 2  # changed in place, by both
 
 
-def test_it_is_compiled_once_whoever_calls() -> None:
+def test_a_shared_kernel_is_compiled_once_whoever_calls_it() -> None:
     one(INTS.copy(), FLOATS)
     made = dict(kernel_of("weigh").overloads)
     assert two(INTS.copy(), FLOATS) == 3 * 4.75 + 0.5 + 1.0
     assert kernel_of("weigh").overloads == made and len(made) == 1
 
 
-def test_errors_come_through() -> None:
+def test_an_error_in_a_shared_kernel_reaches_the_caller() -> None:
     assert three(1) == 2.0
     with pytest.raises(ValueError, match="too many"):
         three(2)
@@ -78,7 +79,7 @@ def test_a_call_with_other_types_is_refused_when_it_is_compiled() -> None:
         wrong(FLOATS)
 
 
-def test_by_an_address_that_is_handed_over() -> None:
+def test_a_kernel_can_be_called_by_an_address_that_is_handed_over() -> None:
     double = numba.njit(lambda ints, floats: 2 * ints[2])
     triple = numba.njit(lambda ints, floats: 3 * ints[2])
     call = caller("ints, floats -> int")
@@ -115,14 +116,18 @@ print(sorted(made), sum(sum(own.stats.cache_misses.values()) for _, own, _ in _s
 """
 
 
-def test_the_disk_keeps_them(tmp_path: Path) -> None:
+def test_compiled_kernels_are_found_again_on_disk(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     said = []
     for more in ([], [], ["filler first"]):
         command = [sys.executable, str(script), *more]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, env={"PMBANDITS_CACHE_DIR": str(tmp_path)}
+            command,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PMBANDITS_CACHE_DIR": str(tmp_path)},
         )
         said.append(done.stdout.splitlines())
     assert said[0][0] == said[1][0] == said[2][0]
