@@ -40,6 +40,7 @@ BANDITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["etc", "ucb"])
 @pytest.mark.parametrize("epsilon", [0.5, 0.25, 0.1, 0.15])
 @pytest.mark.parametrize(

@@ -1,0 +1,253 @@
+"""Reading logs: every row is used or accounted for, whatever the format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+import pmbandits as pmb
+from pmbandits.advice import reading, summary
+from pmbandits.advice.reading import Log, read
+
+
+def same(one: Log, two: Log) -> None:
+    """The same arms with the same rewards in the same halves."""
+    assert [(a.name, a.n, a.error) for a in one.arms] == [(a.name, a.n, a.error) for a in two.arms]
+    for a, b in zip(one.arms, two.arms, strict=True):
+        assert np.array_equal(a.x, b.x) and np.allclose(a.p, b.p, rtol=1e-12)
+        for half, other in zip(a.halves, b.halves, strict=True):
+            assert half[0] == other[0] and np.array_equal(half[1], other[1])
+
+
+def rows(n: int = 5000, seed: int = 0) -> tuple[list[str], list[float]]:
+    rng = np.random.default_rng(seed)
+    return [f"arm {k}" for k in rng.integers(0, 4, n)], np.round(rng.normal(size=n), 3).tolist()
+
+
+def by_arm(arms: list[str], rewards: list[float]) -> dict[str, list[float]]:
+    out: dict[str, list[float]] = {}
+    for arm, reward in zip(arms, rewards, strict=True):
+        out.setdefault(arm, []).append(reward)
+    return out
+
+
+def write(path: Path, arms: list[Any], rewards: list[Any]) -> Path:
+    if path.suffix == ".csv":
+        path.write_text("arm,reward\n" + "".join(f"{a},{r}\n" for a, r in zip(arms, rewards, strict=True)))
+    elif path.suffix == ".tsv":
+        path.write_text("x\treward\tarm\n" + "".join(f"0\t{r}\t{a}\n" for a, r in zip(arms, rewards, strict=True)))
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.table({"arm": arms, "reward": rewards}), path, row_group_size=700)
+    else:
+        lines = (json.dumps({"arm": a, "reward": r}) for a, r in zip(arms, rewards, strict=True))
+        path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl", "pandas", "arrow"])
+def test_every_format_in_small_pieces_gives_what_memory_gives(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_BLOCK", 4096)
+    monkeypatch.setattr(reading, "_ROWS", 512)
+    monkeypatch.setattr(summary, "_BUFFER", 300)
+    arms, rewards = rows()
+    data: Any
+    if kind == "pandas":
+        data = pd.DataFrame({"arm": arms, "reward": rewards})
+    elif kind == "arrow":
+        data = pa.table({"arm": arms, "reward": rewards})
+    else:
+        data = write(tmp_path / f"log.{kind}", arms, rewards)
+    log = read(data, seed=3)
+    assert log.rows == log.used == 5000 and log.n_malformed == 0 and log.account() == ""
+    same(log, read(by_arm(arms, rewards), seed=3))
+
+
+def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_BUFFER", 256), ("EXACT", 100), ("_KEPT", 200)):
+        monkeypatch.setattr(summary, name, value)
+    monkeypatch.setattr(reading, "_BLOCK", 4096)
+    arms, rewards = rows()
+    log = read(write(tmp_path / "log.csv", arms, rewards))
+    assert all(arm.error > 0.0 for arm in log.arms)
+    for arm in log.arms:  # the stated error holds
+        exact = np.sort(by_arm(arms, rewards)[arm.name])
+        places = np.linspace(-3, 3, 101)
+        kept = np.concatenate(([0.0], np.cumsum(arm.p)))[np.searchsorted(arm.x, places, side="right")]
+        assert np.abs(kept - np.searchsorted(exact, places, side="right") / arm.n).max() <= arm.error
+
+
+def test_halves_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> None:
+    data = {"a": list(range(101)), "b": list(range(40))}
+    one, two = read(data, seed=1), read(data, seed=2)
+    for arm in one.arms:
+        (n, x, *_), (m, y, *_) = arm.halves
+        assert n + m == arm.n and abs(n - m) <= 1
+        assert np.array_equal(np.sort(np.concatenate((x, y))), arm.x)
+    assert not np.array_equal(one.arms[0].halves[0][1], two.arms[0].halves[0][1])
+    low = np.mean([read(data, seed=s).arms[0].halves[0][1].mean() for s in range(60)])
+    assert low == pytest.approx(50, abs=4 * 29 / np.sqrt(51 * 60))  # no half gets the early rewards
+
+
+MESSY = b"""\xef\xbb\xbfArm , Reward,note
+a,1,z
+b
+
+c,2,3,4
+"x,y",  4,1
+,5,
+a,,
+a,nan,
+a,foo,
+a,-inf,
+a,2.5,
+"a ",1e1,
+
+"""
+
+
+def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "messy.csv"
+    path.write_bytes(MESSY)
+    log = read(path)
+    assert {a.name: a.n for a in log.arms} == {"a": 3, "x,y": 1}
+    assert (log.rows, log.used, log.empty, log.n_malformed) == (13, 4, 2, 7)
+    assert log.malformed == {
+        "a wrong number of columns": 2,
+        "no arm": 1,
+        "no reward": 2,
+        "a reward that is not a number": 1,
+        "an infinite reward": 1,
+    }
+    lines = [line.split(b",")[0] for line in MESSY.split(b"\n")]
+    assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
+    assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
+    assert "7 of 13 rows could not be used" in log.account() and "2 empty rows" in log.account()
+    with pytest.raises(ValueError, match=r"malformed rows: .* line 3: .* Repair or remove"):
+        read(path, strict=True)
+    assert "line 10" in str(pmb.advise(path, bootstrap=0))
+
+
+def test_line_numbers_stay_right_across_pieces_and_only_the_first_ten_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_BLOCK", 1000)
+    bad = set(range(50, 3000, 37))
+    text = ["arm,reward"]
+    text += [
+        "broken" if line in bad and line % 2 else "a,oops" if line in bad else f"a,{line}" for line in range(2, 3001)
+    ]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(text) + "\n")
+    log = read(path)
+    assert log.n_malformed == len(bad) and log.used == 2999 - len(bad)
+    assert [e.where for e in log.examples] == [f"line {line}" for line in sorted(bad)[:10]]
+
+
+@given(
+    cells=some.lists(
+        some.tuples(
+            some.sampled_from(["a", "b", "", " c "]), some.sampled_from(["1", "2.5", "-3e2", "", "x", "nan", "inf"])
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_every_row_of_any_file_is_used_or_accounted_for(
+    cells: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    path.write_text("arm,reward\n" + "".join(f"{a},{r}\n" for a, r in cells))
+    good = [(a.strip(), float(r)) for a, r in cells if a.strip() and r in ("1", "2.5", "-3e2")]
+    if not good:
+        with pytest.raises(ValueError, match="no usable rewards"):
+            read(path)
+        return
+    log = read(path)
+    assert log.rows == len(cells) == log.used + log.empty + log.n_malformed
+    assert log.used == len(good)
+    for arm in log.arms:
+        assert arm.x @ arm.p == pytest.approx(np.mean([r for a, r in good if a == arm.name]))
+
+
+def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"arm": "a", "reward": 1}\nnot json\n\n{"arm": null, "reward": 2}\n{"arm": "a", "reward": "x"}\n')
+    log = read(path)
+    assert [str(e).split(" (")[0] for e in log.examples] == [
+        "line 2: no JSON object",
+        "line 4: no arm",
+        "line 5: a reward that is not a number",
+    ]
+    assert (log.rows, log.used, log.empty) == (5, 1, 1)
+    file = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"arm": ["a", None, "b", "b"], "reward": [1.0, 2.0, None, float("inf")]}), file)
+    log = read(file)
+    assert log.malformed == {"no arm": 1, "no reward": 1, "an infinite reward": 1} and log.used == 1
+    frame = pd.DataFrame({"arm": ["a", "b", 3, None], "reward": [1, "2", "x", 4]})
+    log = read(frame)
+    assert {a.name: a.n for a in log.arms} == {"a": 1, "b": 1}
+    assert [e.where for e in log.examples] == ["row 2", "row 3"]
+    log = read({"a": [1.0, None, float("nan")], "b": [], "c": ["2"]})
+    assert {a.name: a.n for a in log.arms} == {"a": 1, "c": 1}
+    assert log.malformed == {"no reward": 2, "no rewards": 1}
+
+
+def test_an_arm_without_rewards_is_no_malformed_row() -> None:
+    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini", bootstrap=0).log.account()
+    assert said == "1 arm has no rewards."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("log.xls", "arm,reward\n", "extension that is not known"),
+        ("log.csv", "", "is empty"),
+        ("log.csv", "arm,reward\n", "no usable rewards"),
+        ("log.csv", "arm,reward\na,x\n", "no usable rewards; 1 rows are malformed, the first: line 2"),
+        ("log.csv", "amr,reward\na,1\n", "no column 'arm' for the arm; it has: amr, reward. Did you mean 'amr'"),
+        ("log.csv", "group;value\na;1\n", "it has: group, value"),
+        ("log.parquet", "no parquet", "not a Parquet file"),
+        ("log.jsonl", '{"a": 1}\n', "no column 'arm'"),
+    ],
+)
+def test_unusable_files_get_one_clear_sentence(name: str, text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words) as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_encodings_and_missing_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes("arm,reward\nä,1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="UTF-8"):
+        read(path)
+    with pytest.raises(ValueError, match="there is no file"):
+        read(tmp_path / "none.csv")
+    with pytest.raises(TypeError, match="got int"):
+        read(3)
+    with pytest.raises(ValueError, match="no arms"):
+        read({})
+    with pytest.raises(TypeError, match="list of numbers"):
+        read({"a": "text"})
+
+
+def test_columns_are_found_by_option_and_in_any_case(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Gate;Delay;arm\nA;1,5;z\nA;2;z\n")
+    log = read(path, arm="gate", reward="delay")
+    assert log.arms[0].name == "A" and log.used == 1
+    assert "1,5" in str(log.examples[0])

@@ -1,0 +1,162 @@
+"""Kernels called by address: the same results, compiled once, found again on disk, errors passed on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from pmbandits.state import shared as _shared
+from pmbandits.state.shared import address, caller, shared
+
+INTS, FLOATS = np.arange(3), np.array([0.5, 0.25, 4.0])
+
+
+@shared("state, floats, int -> float")
+def weigh(whole, a, times):  # type: ignore[no-untyped-def]
+    whole[0][0] += 1
+    return times * whole[1].sum() + a[0]
+
+
+@shared("int -> float")
+def fail(n):  # type: ignore[no-untyped-def]
+    if n > 1:
+        raise ValueError("too many")
+    return 1.0 * n
+
+
+@numba.njit
+def one(ints, floats):  # type: ignore[no-untyped-def]
+    return weigh((ints, floats), floats[1:], 2)
+
+
+@numba.njit
+def two(ints, floats):  # type: ignore[no-untyped-def]
+    return weigh((ints, floats), floats, 3) + fail(1)
+
+
+@numba.njit
+def three(n):  # type: ignore[no-untyped-def]
+    return fail(n) + fail(1)
+
+
+def kernel_of(name: str) -> Any:
+    return next(own for _, own, _ in _shared._slots.values() if own.py_func.__qualname__ == name)
+
+
+def test_a_shared_kernel_gives_kernels_and_python_the_same_result() -> None:
+    ints = INTS.copy()
+    assert one(ints, FLOATS) == 2 * 4.75 + 0.25 == weigh((ints, FLOATS), FLOATS[1:], 2)
+    assert ints[0] == 2  # changed in place, by both
+
+
+def test_a_shared_kernel_is_compiled_once_whoever_calls_it() -> None:
+    one(INTS.copy(), FLOATS)
+    made = dict(kernel_of("weigh").overloads)
+    assert two(INTS.copy(), FLOATS) == 3 * 4.75 + 0.5 + 1.0
+    assert kernel_of("weigh").overloads == made and len(made) == 1
+
+
+def test_an_error_in_a_shared_kernel_reaches_the_caller() -> None:
+    assert three(1) == 2.0
+    with pytest.raises(ValueError, match="too many"):
+        three(2)
+    assert three(1) == 2.0
+
+
+def test_a_call_with_other_types_is_refused_when_it_is_compiled() -> None:
+    @numba.njit
+    def wrong(floats):  # type: ignore[no-untyped-def]
+        return weigh(floats, floats, 1)
+
+    with pytest.raises(numba.core.errors.NumbaError):
+        wrong(FLOATS)
+
+
+def test_a_kernel_can_be_called_by_an_address_that_is_handed_over() -> None:
+    double = numba.njit(lambda ints, floats: 2 * ints[2])
+    triple = numba.njit(lambda ints, floats: 3 * ints[2])
+    call = caller("ints, floats -> int")
+
+    @numba.njit
+    def both(here, there, ints, floats):  # type: ignore[no-untyped-def]
+        return call(here, ints, floats), call(there, ints, floats)
+
+    at = [address(kernel, "ints, floats -> int") for kernel in (double, triple)]
+    assert both(*at, INTS, FLOATS) == (4, 6)
+    with pytest.raises(NotImplementedError):
+        call(at[0], INTS, FLOATS)
+
+
+def test_a_kernel_that_returns_something_else_is_refused() -> None:
+    half = numba.njit(lambda ints, floats: 0.5 * ints[2])
+    with pytest.raises(TypeError, match=r"returns float64; it must return int64\."):
+        address(half, "ints, floats -> int")
+
+
+SCRIPT = """
+import sys, numpy as np
+import pmbandits as pmb
+from pmbandits.state import shared as _shared
+if len(sys.argv) > 1:  # another comes first: what is on disk must not care
+    @_shared.shared("int -> int")
+    def filler(n):
+        return n
+policy = pmb.MCVTS(pmb.LowerCVaR(0.5), n_arms=2, support=pmb.Finite([0, 0.5, 1]))
+policy.tell([0, 1, 0, 1], [0, 1, 0.5, 1])
+print([policy.ask() for _ in range(8)])
+made = [own.py_func.__name__ for slot, own, _ in _shared._slots.values() if slot.value]
+print(sorted(made), sum(sum(own.stats.cache_misses.values()) for _, own, _ in _shared._slots.values()))
+"""
+
+
+def test_compiled_kernels_are_found_again_on_disk(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    said = []
+    for more in ([], [], ["filler first"]):
+        command = [sys.executable, str(script), *more]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PMBANDITS_CACHE_DIR": str(tmp_path)},
+        )
+        said.append(done.stdout.splitlines())
+    assert said[0][0] == said[1][0] == said[2][0]
+    first, *others = (line[1] for line in said)
+    assert not first.endswith(" 0") and all(line.endswith(" 0") for line in others)  # compiled, then found
+    assert "'climb'" not in first  # what is not reached is not compiled
+
+
+def test_ctrl_c_waits_until_the_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    @shared("int -> int")
+    def late(n):  # type: ignore[no-untyped-def]
+        return n + 1
+
+    @numba.njit
+    def ask(n):  # type: ignore[no-untyped-def]
+        return late(n)
+
+    pressed, after = [True], []
+
+    def interrupted(own: Any, signature: str) -> int:
+        if pressed:
+            pressed.pop()
+            raise KeyboardInterrupt
+        return address(own, signature)
+
+    monkeypatch.setattr(_shared, "address", interrupted)
+    monkeypatch.setattr(_shared._thread, "interrupt_main", lambda: after.append(True))
+    assert ask(1) == 2
+    for timer in _shared.threading.enumerate():
+        if isinstance(timer, _shared.threading.Timer):
+            timer.join()
+    assert after == [True]  # and is not forgotten

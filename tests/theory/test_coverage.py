@@ -1,0 +1,106 @@
+"""The concentration lemma and every radius cover, by Monte Carlo with distances from quadrature."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+import pmbandits as pmb
+from pmbandits.confidence import confidence_set
+from pmbandits.theory.constants import deviation_always, deviation_at, deviation_until
+
+theory = pmb.theory
+LAWS = {
+    "bernoulli": (st.bernoulli(0.3), pmb.Binary()),
+    "uniform": (st.uniform(0, 1), pmb.Interval(0, 1)),
+    "beta": (st.beta(0.5, 0.5), pmb.Interval(0, 1)),
+    "normal": (st.norm(0.5, 1.0), pmb.Real(1.0)),
+}
+SETS = [
+    (law, name)
+    for law, (_, support) in LAWS.items()
+    for name in ("paper", "auto", "wasserstein", "dkw")
+    if name != "dkw" or not isinstance(support, pmb.Real)
+]
+
+
+def distances(law: str, size: int, at: list[int], trials: int, seed: int) -> np.ndarray:
+    """W1 between the true law and the first n of each trial's rewards, by quadrature; one row a trial."""
+    frozen, _ = LAWS[law]
+    rng = np.random.default_rng(seed)
+    if law == "bernoulli":
+        seen = rng.binomial(1, 0.3, (trials, size)).cumsum(axis=1)
+        return np.stack([np.abs(seen[:, n - 1] / n - 0.3) for n in at], axis=1)
+    rewards = frozen.rvs((trials, size), random_state=rng)
+    edges = np.linspace(-8.0, 9.0, 1701) if law == "normal" else np.linspace(0.0, 1.0, 401)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    true = frozen.cdf(middle)
+    out = np.empty((trials, len(at)))
+    for k, n in enumerate(at):
+        for trial in range(trials):
+            empirical = np.searchsorted(np.sort(rewards[trial, :n]), middle, side="right") / n
+            out[trial, k] = np.abs(empirical - true).sum() * (edges[1] - edges[0])
+    return out
+
+
+# ---- coverage --------------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+def test_the_concentration_lemma_covers(law: str) -> None:
+    at = [1, 10, 100]
+    found = distances(law, 100, at, 300, seed=1)
+    for k, n in enumerate(at):
+        for distance in np.quantile(found[:, k], [0.1, 0.5, 0.9, 0.99]):
+            assert (found[:, k] > distance).mean() <= theory.concentration(n, float(distance))
+
+
+@pytest.mark.slow
+def test_the_concentration_lemma_covers_where_it_says_something() -> None:
+    # from n = 512²/y² on: 2·10⁶ Bernoulli rewards, y a little above 512/√n = .362
+    n, rng = 2_000_000, np.random.default_rng(2)
+    off = np.abs(rng.binomial(n, 0.3, 2000) / n - 0.3)
+    assert theory.concentration(n, 0.4) < 0.5
+    assert (off > 0.4).mean() <= theory.concentration(n, 0.4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "name"), SETS)
+def test_every_radius_for_one_n_covers(law: str, name: str) -> None:
+    at = [1, 8, 64]
+    found = distances(law, 64, at, 1000, seed=3)
+    off = deviation_at(name, LAWS[law][1], 1, 0.1)
+    for k, n in enumerate(at):
+        # 0.1 plus three standard errors of the simulation
+        assert (found[:, k] > off.radius(n)).mean() <= 0.1 + 3 * math.sqrt(0.09 / 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "name"), SETS)
+def test_every_radius_up_to_a_horizon_covers_at_all_times_together(law: str, name: str) -> None:
+    at = [1, 2, 3, 5, 8, 13, 21, 34, 55, 80]
+    found = distances(law, 80, at, 300, seed=4)
+    off = deviation_until(name, LAWS[law][1], 1, 80)
+    outside = (found > np.array([off.radius(n) for n in at])).any(axis=1)
+    assert outside.mean() <= min(1.0, off.ever) + 3 * math.sqrt(0.02 / 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "name"), [pair for pair in SETS if pair[1] != "paper"])
+def test_every_radius_without_a_horizon_covers_at_all_times_together(law: str, name: str) -> None:
+    at = [1, 2, 3, 5, 8, 13, 21, 34, 55, 80]
+    found = distances(law, 80, at, 300, seed=5)
+    off = deviation_always(name, LAWS[law][1], 1, 0.1)
+    outside = (found > np.array([off.radius(n) for n in at])).any(axis=1)
+    assert outside.mean() <= 0.1 + 3 * math.sqrt(0.09 / 300)
+    assert off.condition.holds
+
+
+@pytest.mark.slow
+def test_the_papers_cirt_set_is_reported_as_not_valid_at_all_times() -> None:
+    assert not deviation_always("paper", pmb.Binary(), 2, 0.05).condition.holds
+    assert confidence_set("paper", pmb.Binary(), 2, delta=0.05).radius(100) == pytest.approx(
+        deviation_always("paper", pmb.Binary(), 2, 0.05).radius(100)
+    )
