@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         metric,
         preferences,
     )
+    from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
     from pmbandits.plots import plot_arms, plot_distortion, plot_life, plot_mixture, plot_regret
     from pmbandits.policies import (
         BCVTS,
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
         Uniform,
         load,
     )
-    from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
     from pmbandits.simulation import Run, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
 

@@ -13,8 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pmbandits.state.compile import inlined, kernel
 from pmbandits.metrics._kernels import normal_quantile
+from pmbandits.state.compile import inlined, kernel
 
 # purpose: the last word of the counter. Posterior samples and the coins of sketches are what a policy draws of its own.
 PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE, POSTERIOR, POSTERIOR_B, COIN = range(9)

@@ -14,9 +14,8 @@ from pmbandits.arms import Bandit, check_metric, utility
 from pmbandits.best import oracle
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
-from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
-from pmbandits.policies import _state as state
 from pmbandits.mixtures import grid_size
+from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
 from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.bounds import RegretBound, ce_ucb_bound, cirt_bound, etc_bound, ucb_bound
@@ -292,7 +291,7 @@ def _by_simulation(
             break
         horizon = min(2 * horizon, longest)
         last = horizon == longest
-    explored = float(one._view("knobs")[state.EXPLORE]) * bandit.n_arms if policy != "cirt" else np.nan
+    explored = one.explore_rounds if policy != "cirt" else np.nan
     note = f"{trials} runs at each horizon, default options, standard error {error_:.1g}"
     if mean + 2.0 * error_ > target:
         note = f"not reached by T = {longest:,}, where regret was {mean:.3g} ± {error_:.1g}; take a larger longest"

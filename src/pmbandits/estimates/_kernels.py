@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from pmbandits.state.compile import kernel
 from pmbandits._random import COIN, philox
+from pmbandits.state.compile import kernel
 
 # book: whole numbers of a sketch; the counts of the levels follow
 COUNT, USED, LEVELS, COINS, LIMIT = range(5)

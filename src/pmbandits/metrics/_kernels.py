@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits.state.compile import kernel
 from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.registry import FAMILIES
+from pmbandits.state.compile import kernel
 
 TABLE = -1.0  # the code of a tabulated term
 CODES = {cls.name: float(k) for k, cls in enumerate(FAMILIES)}

@@ -154,7 +154,7 @@ def best_mixture(s):
     """Bring the mixture up to date: the largest empirical utility over all mixtures; tied, stay."""
     if not ready(s):
         return
-    n = s.rewards
+    n, k = s.rewards, s.n_arms
     if s.mode == BINARY:
         move_mean(s)
     elif s.metric_shape == CONVEX:
@@ -163,7 +163,7 @@ def best_mixture(s):
         maximise(s, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
     else:
         best_of_many(s, accuracy(s))
-    s.look_at = n + (1 if s.mode == BINARY else 1 + int(share * n))
+    s.look_at = n + (1 if s.mode == BINARY else 1 + int(s.fineness * n))
     s.dirty = 0
 
 

@@ -14,16 +14,14 @@ from pmbandits.confidence._bounds import (
     survival,
     sweep,
     utility,
-    wasserstein_radius,
 )
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_value
 from pmbandits.mixtures._ahead import may_look_ahead, settle_down, stays_optimistic
-from pmbandits.mixtures._index import BONUS, BOUND, POOLED, TIE, bonus, ready, take
+from pmbandits.mixtures._index import BOUND, POOLED, TIE, ready, take
 from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
-
 
 
 @shared("state -> none")

@@ -10,7 +10,6 @@ from pmbandits.mixtures._index import TIE
 from pmbandits.state.shared import step
 
 
-
 @step("state -> int")
 def fewest(s):
     """The arm with the fewest pulls (the first of equals)."""

@@ -19,9 +19,9 @@ from pmbandits.paper.instances import (
 )
 from pmbandits.paper.measure import Mean, every, finals, flat, mean, play, positive
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown, Verdict
-from pmbandits.policies.policy import Policy
 from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.etc import PMETC
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.simple import Uniform
 from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 

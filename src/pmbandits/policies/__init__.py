@@ -1,10 +1,10 @@
 """Policies: one file an algorithm."""
 
-from pmbandits.policies.policy import Policy
 from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.cirt import CIRT
 from pmbandits.policies.etc import PMETC
 from pmbandits.policies.fixed_grid import FixedGrid
+from pmbandits.policies.policy import Policy
 from pmbandits.policies.published import (
     BCVTS,
     MCVTS,

@@ -45,7 +45,7 @@ class Setup:
 
     grid: FloatArray
     epsilon: float | None = None
-    numbers: dict[str, float] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
     confidence: ConfidenceSet | None = None
     begin: Callable[[int], Any] | None = None
 

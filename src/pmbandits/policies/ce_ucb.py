@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pmbandits.confidence._bounds import refresh, table_radius, wasserstein_radius
@@ -28,7 +30,7 @@ from pmbandits.supports import Support
 
 
 @shared("state -> none")
-def bonus_mixture(s):
+def bonus_mixture(s: Any) -> None:
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
     if s.continuous == 1:
         continuous_mixture(s, True)
@@ -51,7 +53,7 @@ def bonus_mixture(s):
 
 
 @shared("state -> bool")
-def stays(s):
+def stays(s: Any) -> bool:
     """Whether the current mixture keeps the largest index for the next ``look_ahead`` rewards of each arm."""
     k, ahead, q, c = s.n_arms, s.look_ahead, s.holder_q, s.holder_c
     share_low, share_high = shares_within(s, ahead)
@@ -83,7 +85,7 @@ def stays(s):
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """Algorithm 3 (``algorithm:UCB-M``)."""
     s = unpack(memory)
     if s.asked < s.n_arms * s.explore:  # line 2: sample each arm N(ρ, ε) times
@@ -94,7 +96,7 @@ def choose(memory):
 
 
 @kernel
-def update(memory):
+def update(memory: int) -> None:
     """Name the mixture with the newest rewards."""
     s = unpack_any(memory)
     if due(s):

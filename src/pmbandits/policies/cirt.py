@@ -51,7 +51,7 @@ unpack = state(branching=int, phases=int, phase=int, tracking=int, literal=int, 
 
 
 @kernel
-def levels(branching, phase):
+def levels(branching: int, phase: int) -> int:
     """1/spacing of a phase: A^ℓ / 2^(ℓ−1), a whole number because A is even."""
     out = branching
     for _ in range(phase - 1):
@@ -60,7 +60,7 @@ def levels(branching, phase):
 
 
 @shared("state -> none", unpack)
-def phase_grid(s):
+def phase_grid(s: Any) -> None:
     """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
     k, half, phase, total = s.n_arms, s.branching // 2, s.phase, levels(s.branching, s.phase)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
@@ -87,7 +87,7 @@ def phase_grid(s):
 
 
 @shared("state -> none", unpack)
-def tracking_grid(s):
+def tracking_grid(s: Any) -> None:
     """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
 
     For odd K half-steps cannot add up to 1: the last weight takes the difference.
@@ -124,7 +124,7 @@ def tracking_grid(s):
 
 
 @kernel
-def next_steps(step, low, high):
+def next_steps(step: Any, low: Any, high: Any) -> bool:
     """Go to the next vector in lexicographic order, the last entry left out; False after the last one."""
     i = step.size - 2
     while i >= 0 and step[i] >= high[i]:
@@ -137,7 +137,7 @@ def next_steps(step, low, high):
 
 
 @step("state, int -> none")
-def new_grid(s, used):
+def new_grid(s: Any, used: int) -> None:
     """The grid has changed: nothing is chosen, and nothing that is kept about its points is true."""
     s.used = used
     s.current = -1
@@ -145,7 +145,7 @@ def new_grid(s, used):
 
 
 @shared("state -> none")
-def lead(s):
+def lead(s: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     if may_be_lazy(s, UTILITY):
         take(s, lazy_choice(s, UTILITY))
@@ -165,7 +165,7 @@ def lead(s):
 
 
 @shared("state -> int", unpack)
-def still_alive(s):
+def still_alive(s: Any) -> int:
     """A candidate that keeps the phase from ending, or −1: the phase is over.
 
     ``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept. A candidate
@@ -199,7 +199,7 @@ def still_alive(s):
 
 
 @kernel
-def in_the_box(steps, middle):
+def in_the_box(steps: Any, middle: Any) -> bool:
     """Whether a candidate lies in the box that would be kept around the leader."""
     inside = True
     for i in range(steps.size):
@@ -209,7 +209,7 @@ def in_the_box(steps, middle):
 
 
 @shared("state -> bool", unpack)
-def surely_alive(s):
+def surely_alive(s: Any) -> bool:
     """Whether the last witness still keeps the phase open, by how far its value and the leader's can have moved."""
     leader, witness = s.current, s.witness - 1
     if witness < 0 or s.checked_leader != leader + 1:
@@ -230,7 +230,7 @@ def surely_alive(s):
 
 
 @shared("state, int -> bool", unpack)
-def stays(s, witness):
+def stays(s: Any, witness: int) -> bool:
     """Whether leader and witness stay what they are for the next ``look_ahead`` rewards of each arm."""
     ahead, leader = s.look_ahead, s.current
     sure = SURE * max(1.0, abs(s.peak))
@@ -250,7 +250,7 @@ def stays(s, witness):
 
 
 @shared("state -> none", unpack)
-def refine(s):
+def refine(s: Any) -> None:
     """One look at the data: lead, and end the phase if the rule says so."""
     if not ready(s):
         return
@@ -276,7 +276,7 @@ def refine(s):
 
 
 @shared("state -> none", unpack)
-def refine_all(s):
+def refine_all(s: Any) -> None:
     """The same over all mixtures of the box that was kept, without a grid; ``grid[0]`` is its middle.
 
     For convex h only arms alone are compared: when one is left all phases end.
@@ -311,7 +311,7 @@ def refine_all(s):
 
 
 @step("state -> none", unpack)
-def look(s):
+def look(s: Any) -> None:
     """One look at the data, on the grid or over all mixtures."""
     if s.continuous == 1:
         refine_all(s)
@@ -320,7 +320,7 @@ def look(s):
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """Algorithm 4 (``algorithm:anytime``)."""
     s = unpack(memory)
     if s.tracking == 0 and due(s):
@@ -329,7 +329,7 @@ def choose(memory):
 
 
 @kernel
-def update(memory):
+def update(memory: int) -> None:
     """Name the mixture with the newest rewards."""
     s = unpack(memory)
     if s.tracking == 0 and due(s):
@@ -337,7 +337,7 @@ def update(memory):
 
 
 @kernel
-def begin(memory):
+def begin(memory: int) -> None:
     """The first phase."""
     s = unpack(memory)
     s.phase = 1
@@ -393,15 +393,15 @@ class CIRT(Policy):
     name = "cirt"
     _choose, _update, _unpack = choose, update, unpack
 
-    resolution: float = option(0.06, alias="epsilon", check=probability)
-    branching: int = option(4, check=even)
-    delta: float = option(0.05, check=probability)
-    exploration: float = option(1.0, check=above(0.0))
-    sets: Any = option("auto", alias="confidence", check=known_set)
-    stopping: str = option("box", check=one_of("box", "literal"))
-    tolerance: float | None = option(None, check=within(0.0))
-    search: str = option("auto", check=known_search)
-    keep: str = option("exact", alias="estimates", check=known_estimates)
+    resolution: float = option(default=0.06, alias="epsilon", check=probability)
+    branching: int = option(default=4, check=even)
+    delta: float = option(default=0.05, check=probability)
+    exploration: float = option(default=1.0, check=above(0.0))
+    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    stopping: str = option(default="box", check=one_of("box", "literal"))
+    tolerance: float | None = option(default=None, check=within(0.0))
+    search: str = option(default="auto", check=known_search)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options

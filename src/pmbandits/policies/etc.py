@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ unpack = state(horizon=int, explore=int, committed=int)
 
 
 @step("state -> none")
-def commit(s):
+def commit(s: Any) -> None:
     """``eq:ETC_alpha``: the mixture with the largest empirical utility, on the grid or among all."""
     if s.continuous == 1:
         s.mix[:] = 1.0 / s.n_arms
@@ -36,7 +37,7 @@ def commit(s):
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """Algorithm 1 (``algorithm:PM-ETC-M-Alg``)."""
     s = unpack(memory)
     if s.asked < s.n_arms * s.explore:  # line 2: sample each arm ⌈N(ε)/K⌉ times
@@ -55,7 +56,7 @@ def choose(memory):
 
 
 @kernel
-def update(memory):
+def update(memory: int) -> None:
     """Name the mixture with the newest rewards, as long as it is not fixed."""
     s = unpack(memory)
     if s.committed == 0 and s.dirty == 1 and ready(s):
@@ -96,13 +97,13 @@ class PMETC(Policy):
     _choose, _update, _unpack = choose, update, unpack
 
     horizon: int = option(check=whole(2))
-    epsilon_: float | None = option(None, alias="epsilon", check=share)
-    n_explore: int | None = option(None, check=whole(1))
-    delta_12: float | None = option(None, check=above(0.0, hint=_TIED))
-    delta_13: float | None = option(None, check=above(0.0, hint=_TIED))
-    epsilon_constant: float = option(0.2, check=above(0.0))
-    search: str = option("auto", check=known_search)
-    keep: str = option("exact", alias="estimates", check=known_estimates)
+    epsilon_: float | None = option(default=None, alias="epsilon", check=share)
+    n_explore: int | None = option(default=None, check=whole(1))
+    delta_12: float | None = option(default=None, check=above(0.0, hint=_TIED))
+    delta_13: float | None = option(default=None, check=above(0.0, hint=_TIED))
+    epsilon_constant: float = option(default=0.2, check=above(0.0))
+    search: str = option(default="auto", check=known_search)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def _check_options(self) -> None:
         given = [self.options[key] for key in ("n_explore", "delta_12", "delta_13")]
@@ -136,7 +137,13 @@ class PMETC(Policy):
         )
 
     @property
+    def explore_rounds(self) -> int:
+        """For how many rounds every arm is pulled in turn at first."""
+        self._must_be_bound()
+        explore: int = self._memory.explore
+        return explore * self.n_arms
+
+    @property
     def phase(self) -> str:
         """``"explore"`` or ``"commit"``."""
-        self._must_be_bound()
-        return "explore" if self.t < self._memory.explore * self.n_arms else "commit"
+        return "explore" if self.t < self.explore_rounds else "commit"

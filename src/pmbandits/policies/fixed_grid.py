@@ -12,7 +12,16 @@ from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import explore_or_track, pull
 from pmbandits.policies.build import Setup, chosen_set
 from pmbandits.policies.choices import continuous_search, search_numbers
-from pmbandits.policies.options import above, known_estimates, known_search, known_set, option, probability, share, whole
+from pmbandits.policies.options import (
+    above,
+    known_estimates,
+    known_search,
+    known_set,
+    option,
+    probability,
+    share,
+    whole,
+)
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.ucb import look, update
 from pmbandits.state.compile import kernel
@@ -21,7 +30,7 @@ from pmbandits.supports import Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """PM-UCB-M's mixture, and CIRT's rule for the arm."""
     s = unpack(memory)
     if due(s):
@@ -53,13 +62,13 @@ class FixedGrid(Policy):
     name = "fixed_grid"
     _choose, _update = choose, update
 
-    spacing: float = option(0.12, alias="epsilon", check=share)
-    branching: int = option(4, check=whole(1))
-    exploration: float = option(1.0, check=above(0.0))
-    sets: Any = option("auto", alias="confidence", check=known_set)
-    delta: float = option(0.05, check=probability)
-    search: str = option("auto", check=known_search)
-    keep: str = option("exact", alias="estimates", check=known_estimates)
+    spacing: float = option(default=0.12, alias="epsilon", check=share)
+    branching: int = option(default=4, check=whole(1))
+    exploration: float = option(default=1.0, check=above(0.0))
+    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    delta: float = option(default=0.05, check=probability)
+    search: str = option(default="auto", check=known_search)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options

@@ -30,7 +30,7 @@ def anything(name: str, value: Any) -> Any:
     return value
 
 
-def option(default: Any = _REQUIRED, *, check: Check = anything, alias: str | None = None, kw_only: bool = True) -> Any:
+def option(*, default: Any = _REQUIRED, check: Check = anything, alias: str | None = None, kw_only: bool = True) -> Any:
     """Declare an option. Without a default it must be given; with the default ``None``, ``None`` is allowed.
 
     Parameters

@@ -15,15 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import _names, arm_index
-from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
 from pmbandits.estimates import ArmEstimate
 from pmbandits.estimates import _kernels as sketching
-from pmbandits.estimates._rewards import NEEDS_ROOM, OK, SAMPLES, STALE, record_all, record_one
+from pmbandits.estimates._rewards import OK, SAMPLES, STALE, record_all, record_one
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies._steps import CHOOSE, choose_many
-from pmbandits.policies.build import Plan, Setup, build, recall, roomier
+from pmbandits.policies.build import Setup, build, recall, roomier
 from pmbandits.policies.options import Declared, how_kept, option, whole
 from pmbandits.state.layout import FIELDS
 from pmbandits.state.memory import Memory
@@ -75,11 +74,11 @@ class Policy(Declared):
     _unpack: ClassVar[Any] = unpack  # what names the policy's own numbers in its kernels
     _own: ClassVar[dict[str, type]] = {}
 
-    _given_metric: Distortion | str | None = option(None, alias="metric", kw_only=False)
-    _given_arms: int | None = option(None, alias="n_arms", check=whole(1))
-    _given_support: Support | None = option(None, alias="support")
-    _given_names: Sequence[str] | None = option(None, alias="names")
-    _given_seed: int = option(0, alias="seed", check=whole(0, 2**53))
+    _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
+    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1))
+    _given_support: Support | None = option(default=None, alias="support")
+    _given_names: Sequence[str] | None = option(default=None, alias="names")
+    _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -306,6 +305,11 @@ class Policy(Declared):
         """How many pulls were asked for."""
         self._must_be_bound()
         return self._memory.asked
+
+    @property
+    def explore_rounds(self) -> int:
+        """For how many rounds the policy only explores at first; 0 if it has no such phase."""
+        return 0
 
     @property
     def pulls(self) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ unpack_arm = state(arm=int)
 
 
 @step("state, int -> int")
-def random_below(s, count):
+def random_below(s: Any, count: int) -> int:
     """A whole number below ``count``: splitmix64 of the seed and a counter that is part of the state."""
     z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.stream + 1)
     s.stream += 1
@@ -36,7 +36,7 @@ def random_below(s, count):
 
 
 @kernel
-def choose_uniform(memory):
+def choose_uniform(memory: int) -> int:
     """One of the arms with the fewest pulls, at random."""
     s = unpack(memory)
     least = s.pulls[fewest(s)]
@@ -53,28 +53,28 @@ def choose_uniform(memory):
 
 
 @kernel
-def keep(memory):
+def keep(memory: int) -> None:
     """The mixture never changes."""
     s = unpack(memory)
     s.dirty = 0
 
 
 @kernel
-def choose_one(memory):
+def choose_one(memory: int) -> int:
     """Always the same arm."""
     s = unpack_arm(memory)
     return pull(s, s.arm)
 
 
 @kernel
-def begin_one(memory):
+def begin_one(memory: int) -> None:
     """The mixture is that arm alone."""
     s = unpack_arm(memory)
     play_alone(s, s.arm)
 
 
 @kernel
-def choose_ucb1(memory):
+def choose_ucb1(memory: int) -> int:
     """The arm with the largest upper bound of its mean."""
     s = unpack_scale(memory)
     k, t = s.n_arms, s.asked
@@ -94,7 +94,7 @@ def choose_ucb1(memory):
 
 
 @kernel
-def name_best_mean(memory):
+def name_best_mean(memory: int) -> None:
     """The mixture is the arm with the largest mean so far."""
     s = unpack(memory)
     arm, best = 0, -np.inf
@@ -156,7 +156,7 @@ class SolitaryArm(Policy):
     name = "solitary_arm"
     _choose, _update, _unpack = choose_one, keep, unpack_arm
 
-    arm: int | str = option(0, check=_arm)
+    arm: int | str = option(default=0, check=_arm)
 
     def _default_metric(self) -> Distortion:
         return Mean()

@@ -23,7 +23,7 @@ unpack = state(additive=int)
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm whose utility can be the largest."""
     s = unpack(memory)
     refresh(s)
@@ -78,9 +78,9 @@ class SolitaryUCB(Policy):
     _choose, _update, _unpack = choose, update_utility, unpack
 
     horizon: int = option(check=whole(2))
-    index: Literal["optimistic", "additive"] = option("optimistic", check=one_of("optimistic", "additive"))
-    sets: Any = option("auto", alias="confidence", check=known_set)
-    delta: float | None = option(None, check=probability)
+    index: Literal["optimistic", "additive"] = option(default="optimistic", check=one_of("optimistic", "additive"))
+    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    delta: float | None = option(default=None, check=probability)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         additive = self.options["index"] == "additive"

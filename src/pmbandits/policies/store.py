@@ -5,32 +5,36 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from pmbandits import __version__
+from pmbandits._files import write_whole
+from pmbandits.estimates._rewards import SAMPLES, STALE
 from pmbandits.metrics.distortion import Distortion
-st = None
+from pmbandits.policies.build import recall, roomier
 from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.state.layout import FIELDS
+from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 2  # 1: without sketches
+VERSION = 3  # 1: without sketches; 2: single numbers by their position, see _from_version_2
+_POOL = ("x", "owner")
+
+Arrays = dict[str, np.ndarray]
+Numbers = dict[str, int | float]
 
 
 def save(policy: Policy, path: Path) -> None:
     """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
-    policy._must_be_bound()
+    twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
-    fields = st.views(policy._ints, policy._floats)
-    left_out = st.DERIVED + (st.POOL if policy._ints[st.SKETCH] > 0 else ())
-    content = {name: array for name, array in fields.items() if name not in left_out}
+    arrays, numbers = _content(twin._memory, set(twin._plan.setup.numbers))
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -49,27 +53,35 @@ def save(policy: Policy, path: Path) -> None:
         "n_arms": policy.n_arms,
         "seed": policy.seed,
         "options": options,
-        "sha256": _digest(content),
+        "numbers": numbers,
+        "sha256": _digest(arrays, numbers),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
-                for name, array in content.items():
-                    buffer = io.BytesIO()
-                    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-                    archive.writestr(f"{name}.npy", buffer.getvalue())
-            raw.flush()
-            os.fsync(raw.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # readable as any other file of the user's
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
+            for name, array in arrays.items():
+                part = io.BytesIO()
+                np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
+                archive.writestr(f"{name}.npy", part.getvalue())
+
+    write_whole(path, write)
+
+
+def _content(memory: Memory, constants: set[str]) -> tuple[Arrays, Numbers]:
+    """What is saved of a memory: arrays, and single numbers but those that follow from the options."""
+    arrays: Arrays = {}
+    numbers: Numbers = {name: number for name, number in memory.own.items() if name not in constants}
+    for field in FIELDS:
+        if "saved" not in field.becomes:
+            continue
+        if field.single:
+            numbers[field.name] = getattr(memory, field.name)
+        elif field.name not in _POOL:
+            arrays[field.name] = getattr(memory, field.name)
+        elif memory.sketch_size == 0:  # of sketches the pool is laid out anew from their items
+            arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
+    return arrays, numbers
 
 
 def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any = None) -> Policy:
@@ -92,7 +104,7 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}.")
-    description, content = _read(file)
+    description, arrays = _read(file)
     if description["version"] > VERSION:
         raise ValueError(
             f"{file.name} was written by a newer pmbandits ({description['library']}, format "
@@ -128,7 +140,7 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
         options["confidence"] = confidence
     elif confidence is not None:
         raise ValueError(f"{file.name} stores its confidence set; do not give another one.")
-    policy = cls(  # type: ignore[call-arg]
+    policy = cls(
         metric,
         n_arms=description["n_arms"],
         support=Support.from_dict(description["support"]),
@@ -136,11 +148,14 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
         seed=description["seed"],
         **options,
     )
-    _restore(policy, content, file.name)
+    numbers = description["numbers"]
+    if description["version"] < 3:
+        arrays, numbers = _from_version_2(policy, arrays, file.name)
+    _restore(policy, arrays, numbers, file.name)
     return policy
 
 
-def _read(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(file: Path) -> tuple[dict[str, Any], Arrays]:
     try:
         with zipfile.ZipFile(file) as archive:
             description = json.loads(archive.read("policy.json"))
@@ -150,43 +165,91 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 raise ValueError("version")
             if description["version"] > VERSION:
                 return description, {}
-            content = {
+            arrays = {
                 name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
                 for name in archive.namelist()
                 if name.endswith(".npy")
             }
-        missing = {"policy", "library", "metric", "support", "options", "n_arms", "seed", "names"} - set(description)
-        if missing or _digest(content) != description["sha256"]:
+        if description["version"] < 3:
+            description.setdefault("numbers", {})
+        missing = {"policy", "library", "metric", "support", "options", "n_arms", "seed", "names", "numbers"}
+        if missing - set(description) or _digest(arrays, description["numbers"]) != description["sha256"]:
             raise ValueError("incomplete, or its checksum is wrong")
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError, RuntimeError) as error:
         raise ValueError(
             f"{file.name} is not a policy file, or it is damaged ({type(error).__name__}); nothing was loaded."
         ) from None
-    return description, content
+    return description, arrays
 
 
-def _restore(policy: Policy, content: dict[str, np.ndarray], label: str) -> None:
-    saved = content["size"]
-    fresh = policy._ints[: st.HEAD].copy()
-    movable = [st.ROOM, st.RADII, st.COLUMNS]
-    if not np.array_equal(np.delete(saved, movable), np.delete(fresh, movable)):
-        raise ValueError(
-            f"{label} does not fit its description: it is damaged, or the metric or confidence set given is not "
-            "the one that it was saved with; nothing was loaded."
-        )
-    policy._resize(ROOM=int(saved[st.ROOM]), RADII=int(saved[st.RADII]))
-    fields = st.views(policy._ints, policy._floats)
-    for name, array in content.items():
-        if name not in fields or fields[name].size != array.size:
+def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> None:
+    rewards = numbers.get("rewards")
+    if not isinstance(rewards, int) or rewards < 0 or "told" not in arrays:
+        raise _unfit(label)
+    memory = roomier(policy._memory, policy._plan, rewards)
+    wanted, known = _content(memory, set(policy._plan.setup.numbers))
+    if set(numbers) != set(known) or set(arrays) != set(wanted):
+        raise _unfit(label)
+    for name, number in numbers.items():
+        setattr(memory, name, number)
+    for name, array in arrays.items():
+        into = getattr(memory, name)
+        if name in _POOL and array.size == rewards:
+            into = into[:rewards]
+        if into.size != array.size:
             raise ValueError(f"{label} has a part {name!r} of the wrong size; it is damaged and was not loaded.")
-        fields[name][:] = array
-    if saved[st.SKETCH] > 0:
-        fields["clock"][st.SORTED] = st.STALE
-    policy._remember()
+        into[...] = array.reshape(into.shape)
+    if memory.sketch_size > 0:
+        memory.ordered = STALE
+    recall(memory)
+    policy._memory = memory
 
 
-def _digest(content: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(content):
-        digest.update(name.encode() + np.ascontiguousarray(content[name]).tobytes())
+def _unfit(label: str) -> ValueError:
+    return ValueError(
+        f"{label} does not fit its description: it is damaged, or the metric or confidence set given is not "
+        "the one that it was saved with; nothing was loaded."
+    )
+
+
+def _digest(arrays: Arrays, numbers: Numbers) -> str:
+    digest = hashlib.sha256(json.dumps(numbers, sort_keys=True).encode() if numbers else b"")
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
     return digest.hexdigest()
+
+
+# ---- files of earlier versions --------------------------------------------------------------------------
+
+# Where format 2 kept its single numbers, in an array called clock; and what it called some arrays.
+_CLOCK_2 = {
+    "asked": 0, "rewards": 1, "current": 2, "dirty": 3, "phase": 4, "used": 5, "tracking": 6, "committed": 7,
+    "stream": 8, "ordered": 9, "pooled": 10, "look_at": 14, "wide_at": 15,
+}  # fmt: skip
+_NAMES_2 = {"book": "sketch_book", "items": "sketch_items", "marks": "sketch_marks"}
+# Of the array of sizes: arms, atoms, grid points, packed metric, table, mode, kind of set, shape, bounded, coarse, k.
+_SIZES_2 = {
+    "n_arms": 0, "n_atoms": 1, "n_grid": 2, "n_packed": 5, "n_table": 6, "mode": 7, "set_kind": 8, "metric_shape": 9,
+    "bounded": 10, "coarse": 12, "sketch_size": 13,
+}  # fmt: skip
+
+
+def _from_version_2(policy: Policy, arrays: Arrays, label: str) -> tuple[Arrays, Numbers]:
+    """What a file of format 1 or 2 says, in the names of today. Constants are made anew from the options."""
+    memory = policy._memory
+    size, clock = (np.asarray(arrays.get(name, [])) for name in ("size", "clock"))
+    if size.size != 16 or clock.size != 16 or any(size[at] != getattr(memory, n) for n, at in _SIZES_2.items()):
+        raise _unfit(label)
+    rewards = int(clock[_CLOCK_2["rewards"]])
+    wanted, known = _content(memory, set(policy._plan.setup.numbers))
+    found = {_NAMES_2.get(name, name): array for name, array in arrays.items()}
+    missing = {name for name, array in wanted.items() if array.size and name not in found}
+    if not set(known) <= set(_CLOCK_2):
+        raise _unfit(label)
+    if missing:
+        raise ValueError(f"{label} has no part {sorted(missing)[0]!r}; it is damaged and was not loaded.")
+    out = {name: found.get(name, array) for name, array in wanted.items()}
+    for name in _POOL:
+        if name in out and memory.mode == SAMPLES:
+            out[name] = out[name][:rewards]
+    return out, {name: int(clock[_CLOCK_2[name]]) for name in known}

@@ -21,7 +21,7 @@ from pmbandits.supports import Real, Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """Estimate the best mixture; pull an under-explored arm, else the one furthest behind its share."""
     s = unpack(memory)
     if s.dirty == 1 and s.rewards >= s.look_at:
@@ -30,7 +30,7 @@ def choose(memory):
 
 
 @kernel
-def update(memory):
+def update(memory: int) -> None:
     """Name the mixture with the newest rewards."""
     s = unpack(memory)
     if s.dirty == 1 and s.rewards >= s.look_at:
@@ -88,11 +88,11 @@ class Track(Policy):
     name = "track"
     _choose, _update = choose, update
 
-    exploration: float = option(1.0, check=above(0.0))
-    tolerance: float = option(0.01, check=share)
-    sets: Any = option("auto", alias="confidence", check=known_set)
-    delta: float = option(0.05, check=probability)
-    keep: str = option("exact", alias="estimates", check=known_estimates)
+    exploration: float = option(default=1.0, check=above(0.0))
+    tolerance: float = option(default=0.01, check=share)
+    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    delta: float = option(default=0.05, check=probability)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         chosen: ConfidenceSet | None

@@ -15,18 +15,28 @@ from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup, chosen_set
 from pmbandits.policies.choices import schedule_epsilon, search_numbers
-from pmbandits.policies.options import above, known_estimates, known_search, known_set, option, probability, share, whole
+from pmbandits.policies.options import (
+    above,
+    known_estimates,
+    known_search,
+    known_set,
+    option,
+    probability,
+    share,
+    whole,
+)
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
-from pmbandits.state.views import state, unpack as unpack_any
+from pmbandits.state.views import state
+from pmbandits.state.views import unpack as unpack_any
 from pmbandits.supports import Support
 
 unpack = state(explore=int)
 
 
 @step("state -> none")
-def look(s):
+def look(s: Any) -> None:
     """``eq:UCB_alpha``: the mixture whose best possible utility is the largest, on the grid or among all."""
     if s.continuous == 1:
         continuous_mixture(s, False)
@@ -35,7 +45,7 @@ def look(s):
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """Algorithm 2 (``algorithm:B-UCB-M``)."""
     s = unpack(memory)
     if s.asked < s.n_arms * s.explore:  # line 2: sample each arm N(ρ, ε) times
@@ -46,7 +56,7 @@ def choose(memory):
 
 
 @kernel
-def update(memory):
+def update(memory: int) -> None:
     """Name the mixture with the newest rewards."""
     s = unpack_any(memory)
     if due(s):
@@ -91,13 +101,13 @@ class PMUCB(Policy):
     _choose, _update, _unpack = choose, update, unpack
 
     horizon: int = option(check=whole(2))
-    epsilon_: float | None = option(None, alias="epsilon", check=share)
-    rho: float = option(0.1, check=share)
-    sets: Any = option("auto", alias="confidence", check=known_set)
-    delta: float | None = option(None, check=probability)
-    epsilon_constant: float = option(0.2, check=above(0.0))
-    search: str = option("auto", check=known_search)
-    keep: str = option("exact", alias="estimates", check=known_estimates)
+    epsilon_: float | None = option(default=None, alias="epsilon", check=share)
+    rho: float = option(default=0.1, check=share)
+    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    delta: float | None = option(default=None, check=probability)
+    epsilon_constant: float = option(default=0.2, check=above(0.0))
+    search: str = option(default="auto", check=known_search)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
@@ -117,7 +127,13 @@ class PMUCB(Policy):
         )
 
     @property
+    def explore_rounds(self) -> int:
+        """For how many rounds every arm is pulled in turn at first."""
+        self._must_be_bound()
+        explore: int = self._memory.explore
+        return explore * self.n_arms
+
+    @property
     def phase(self) -> str:
         """``"explore"`` or ``"track"``."""
-        self._must_be_bound()
-        return "explore" if self.t < self._memory.explore * self.n_arms else "track"
+        return "explore" if self.t < self.explore_rounds else "track"

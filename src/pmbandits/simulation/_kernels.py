@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-from pmbandits.state.compile import inlined, kernel
 from pmbandits._random import (  # noqa: F401 (some only for who looks for them here)
     GAMMA_A,
     GAMMA_B,
@@ -25,14 +24,17 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
     philox,
     unit,
 )
-from pmbandits.state.shared import caller, shared
+from pmbandits.estimates._rewards import NEEDS_ROOM, OK, record
 from pmbandits.metrics._kernels import normal_quantile
-from pmbandits.policies._state import ARMS, ASKED, FULL, GROW, HEAD, RADII, borrowed, observe, short_table, unpack
+from pmbandits.policies._steps import choose_at, update_at
+from pmbandits.state.compile import inlined, kernel
+from pmbandits.state.shared import shared
+from pmbandits.state.views import borrowed, unpack
 
 # how an arm's rewards are made
 TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
 # why the loop stops before the end
-DONE, NEEDS_RADII, NEEDS_ROOM, NEEDS_BLOCK, REFUSED = range(5)
+DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED = range(4)
 # cursor: where a trial is
 WAITING, CHECKPOINT = range(2)
 
@@ -103,55 +105,53 @@ def rewards_of(arm, count, key, used, words, kinds, parameters, starts, points, 
     return count
 
 
-CHOOSE, UPDATE = "ints, floats -> int", "ints, floats -> none"  # a policy's own kernels
-choose_at, update_at = caller(CHOOSE), caller(UPDATE)
-
-
 @kernel
 def play(
-    choose, update, ints, floats, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at,
-    checkpoints, cursor, pulls, mixture,
+    choose, update, memory, words, changing, before, key, used, words_of, kinds, parameters, starts, points, levels, blocks,
+    block_at, checkpoints, cursor, pulls, mixture, ends,
 ):  # fmt: skip
     """Play on until the last checkpoint, or until something is needed; what was played is never played again.
 
-    ``choose`` and ``update`` are the addresses of the policy's own: one loop serves all policies.
+    ``choose`` and ``update`` are the addresses of the policy's own kernels: one loop serves all policies. ``words`` is
+    the memory itself, of which the first ``changing`` words are put back after the look at a checkpoint, from the copy
+    in ``before``: reading the mixture changes nothing.
     """
-    ints, floats, key, used, words, kinds, parameters = (
-        borrowed(ints), borrowed(floats), borrowed(key), borrowed(used), borrowed(words), borrowed(kinds),
+    words, before, key, used, words_of, kinds, parameters = (
+        borrowed(words), borrowed(before), borrowed(key), borrowed(used), borrowed(words_of), borrowed(kinds),
         borrowed(parameters),
     )  # fmt: skip
     starts, points, levels, blocks, block_at, checkpoints, cursor = (
         borrowed(starts), borrowed(points), borrowed(levels), borrowed(blocks), borrowed(block_at),
         borrowed(checkpoints), borrowed(cursor),
     )  # fmt: skip
-    k = ints[ARMS]
+    s = unpack(memory)
     while cursor[CHECKPOINT] < checkpoints.size:
         until = checkpoints[cursor[CHECKPOINT]]
         waiting = cursor[WAITING]  # pulled, but not yet paid
         cursor[WAITING] = -1
-        while ints[HEAD + ASKED] < until or waiting >= 0:
+        while s.asked < until or waiting >= 0:
             arm = waiting
             if arm < 0:
-                arm = choose_at(choose, ints, floats)
-                if arm == GROW:
-                    return NEEDS_RADII
-            reward = next_reward(arm, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at)
+                arm = choose_at(choose, memory)
+            reward = next_reward(arm, key, used, words_of, kinds, parameters, starts, points, levels, blocks, block_at)
             if math.isnan(reward):
                 cursor[WAITING] = arm
                 return NEEDS_BLOCK
-            code = observe(ints, floats, arm, reward)
-            if code != 0:
+            code = record(s, arm, reward)
+            if code != OK:
                 used[arm] -= 1
                 cursor[WAITING] = arm
-                return NEEDS_ROOM if code == FULL else REFUSED
+                return NEEDS_MEMORY if code == NEEDS_ROOM else REFUSED
             waiting = -1
-        s = unpack(ints, floats)
-        if ints[RADII] > 0 and short_table(s):
-            return NEEDS_RADII
-        update_at(update, ints, floats)
         c = cursor[CHECKPOINT]
-        for i in range(k):
+        before[:changing] = words[:changing]
+        update_at(update, memory)
+        for i in range(s.n_arms):
             pulls[c, i] = s.pulls[i]
             mixture[c, i] = s.mix[i]
+        ends[:] = s.ends
+        ordered, pooled = s.ordered, s.pooled  # the pool may have been sorted, for good
+        words[:changing] = before[:changing]
+        s.ordered, s.pooled = ordered, pooled
         cursor[CHECKPOINT] = c + 1
     return DONE

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import __version__, _check
 from pmbandits.arms import Bandit, _agree, check_bandit, check_metric
 from pmbandits.best import Best, oracle, scorer
+from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies import _state as st
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation._kernels import BLOCK
 from pmbandits.simulation.journal import Journal
@@ -263,7 +263,7 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
         )
     except (ValueError, IndexError) as error:
         raise ValueError(f"{label} cannot play {rounds:,} rounds here: {error}") from None
-    explored = int(policy._view("knobs")[st.EXPLORE]) * bandit.n_arms
+    explored = policy.explore_rounds
     if explored > rounds:
         raise ValueError(
             f"{label} explores for {explored:,} rounds, more than the horizon of {rounds:,}; "
@@ -478,7 +478,7 @@ def _tasks(experiment: Experiment, known: Mapping[tuple[int, int], Any], jobs: i
     tasks = []
     for e, entry in enumerate(experiment.entries):
         missing = [trial for trial in experiment.trials if (e, trial) not in known]
-        counts = entry.policy._ints[st.MODE] != st.SAMPLES
+        counts = entry.policy._memory.mode != SAMPLES
         cost = entry.horizon * (1.0 if counts else max(1.0, entry.horizon / 50.0))
         size = int(min(max(1, 5_000_000 / cost), max(1, len(missing) // (2 * jobs))))
         token = f"{experiment.identity}/{e}"

@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.state.shared import address
 from pmbandits.arms import Bandit
-from pmbandits.policies import _state as st
+from pmbandits.policies._steps import CHOOSE, UPDATE
+from pmbandits.policies.build import roomier
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.rewards import Stream, policy_seed
-
-# Large, and either constant or of no meaning before the first reward.
-_KEPT = {"size", "h", "points", "radii", "table", "envelope", "x", "owner", "mass", "items", "curve", "width"}
+from pmbandits.state.layout import PHASE_ENDS
+from pmbandits.state.shared import address
 
 
 class Outcome(NamedTuple):
@@ -34,41 +33,45 @@ class Player:
 
     def __init__(self, policy: Policy, bandit: Bandit, seed: int, checkpoints: NDArray[np.int64]) -> None:
         self.policy = policy._twin()
-        self.first = {
-            name: field.copy()
-            for name, field in st.views(self.policy._ints, self.policy._floats).items()
-            if name not in _KEPT
-        }
         self.stream, self.seed, self.checkpoints = Stream(bandit, seed), seed, checkpoints
         cls = type(policy)
         self.loop: Any = kernels.play
-        self.steps = address(cls._choose, kernels.CHOOSE), address(cls._update, kernels.UPDATE)
+        self.steps = address(cls._choose, CHOOSE), address(cls._update, UPDATE)
+        self._first = self.policy._memory.copy()
+        self._blank()
+
+    def _blank(self) -> None:
+        """What a trial begins with, in the sizes that the memory has now, and room for a copy at checkpoints."""
+        memory = self.policy._memory
+        moving, self.changing = memory.places.moving, memory.places.changing
+        blank = self._first.resized(room=memory.room, n_radii=memory.n_radii)
+        for name in ("most_rewards", "most_told", "radii_fall"):  # these follow from the sizes
+            setattr(blank, name, getattr(memory, name))
+        self.start = blank.words[:moving].copy()
+        self.before = np.empty(self.changing, dtype=np.int64)
 
     def play(self, trial: int) -> Outcome:
         """The trial of this number."""
         start = time.perf_counter()
         policy, stream = self.policy, self.stream
-        fields = st.views(policy._ints, policy._floats)
-        for name, content in self.first.items():
-            fields[name][:] = content
-        if policy.confidence is not None:  # whether radii fall was found for the table as it is now
-            policy._note_radii()
-        fields["knobs"][st.SEED] = policy_seed(self.seed, trial, policy.seed)
+        policy._memory.words[: self.start.size] = self.start
+        policy._memory.seed = policy_seed(self.seed, trial, policy.seed)
         stream.start(trial)
         rows, k = self.checkpoints.size, policy.n_arms
         cursor = np.array([-1, 0], dtype=np.int64)
         pulls, mixture = np.zeros((rows, k), dtype=np.int64), np.zeros((rows, k))
+        ends = np.zeros(PHASE_ENDS, dtype=np.int64)
         while True:
+            memory = policy._memory
             status = self.loop(
-                *self.steps, policy._ints, policy._floats, *stream.arrays, self.checkpoints, cursor, pulls, mixture
-            )
+                *self.steps, memory.address, memory.words, self.changing, self.before, *stream.arrays,
+                self.checkpoints, cursor, pulls, mixture, ends,
+            )  # fmt: skip
             if status == kernels.DONE:
                 break
-            if status == kernels.NEEDS_RADII:  # doubled, but never more than the run can use
-                told = int(policy._view("told").max())
-                policy._resize(RADII=max(min(2 * told, int(self.checkpoints[-1])), told, 256) + 2)
-            elif status == kernels.NEEDS_ROOM:
-                policy._grow_room()
+            if status == kernels.NEEDS_MEMORY:  # doubled, but never more than the run can use
+                policy._memory = roomier(memory, policy._plan, limit=int(self.checkpoints[-1]) + self._first.rewards)
+                self._blank()
             elif status == kernels.NEEDS_BLOCK:
                 stream.refill(int(cursor[kernels.WAITING]))
             else:
@@ -76,5 +79,4 @@ class Player:
                 raise ValueError(
                     f"{policy.names[arm]} paid a reward outside the support {policy.support!r}; declare a wider one."
                 )
-        ends = policy._view("ends")
         return Outcome(pulls, mixture, ends[ends > 0].copy(), time.perf_counter() - start)

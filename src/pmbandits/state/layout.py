@@ -177,8 +177,16 @@ FIELDS: tuple[Field, ...] = (
     _field("width", float, "room + n_atoms + 2", "scratch"),
 )
 BY_NAME = {field.name: field for field in FIELDS}
+
+
+def _group(field: Field) -> int:
+    """In memory, arrays that change come first, then those of the pool, then constants and working space."""
+    return 2 if field.becomes & {"fixed", "scratch"} else int("arranged" in field.becomes)
+
+
+ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.single), key=_group))
 FIRST_OWN = len(SIZES) + sum(field.single for field in FIELDS)
-_FIRST_ARRAY = FIRST_OWN + N_OWN
+FIRST_ARRAY = FIRST_OWN + N_OWN  # the word in which arrays begin
 
 
 def singles() -> dict[str, tuple[type, int]]:
@@ -233,10 +241,8 @@ def _shape(text: str, size: Callable[[str], Any]) -> tuple[Any, ...]:
 
 
 def _arrays() -> dict[str, tuple[type, Extent, tuple[Extent, ...]]]:
-    out, at = {}, Extent({(): _FIRST_ARRAY})
-    for field in FIELDS:
-        if field.single:
-            continue
+    out, at = {}, Extent({(): FIRST_ARRAY})
+    for field in ARRAY_FIELDS:
         given = _shape(field.shape, lambda name: Extent({(name,): 1}))
         shape = tuple(Extent({(): 0}) + length for length in given)
         out[field.name] = (field.type, at, shape)
@@ -247,14 +253,25 @@ def _arrays() -> dict[str, tuple[type, Extent, tuple[Extent, ...]]]:
 ARRAYS = _arrays()  # of every array: its type, the word in which it begins, and its shape
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where everything lies for given sizes."""
+
+    arrays: dict[str, tuple[type, slice, tuple[int, ...]]]  # of every array: its type, its words, and its shape
+    changing: int  # the words before this hold the single numbers, and the arrays that change from round to round
+    moving: int  # and the words before this also the pool of rewards; all others are constants or working space
+    end: int  # how many words there are
+
+
 @lru_cache(maxsize=1024)
-def places(*sizes: int) -> tuple[dict[str, tuple[type, slice, tuple[int, ...]]], int]:
-    """Where every array lies for the given sizes, with its shape; and the length of the whole block."""
+def places(*sizes: int) -> Places:
+    """Where everything lies for the given sizes."""
     known = dict(zip(SIZES, sizes, strict=True))
-    out, at = {}, _FIRST_ARRAY
-    for field in FIELDS:
-        if not field.single:
-            shape = _shape(field.shape, known.__getitem__)
-            end = at + math.prod(shape)
-            out[field.name], at = (field.type, slice(at, end), shape), end
-    return out, at
+    out, at, ends = {}, FIRST_ARRAY, [FIRST_ARRAY, FIRST_ARRAY, FIRST_ARRAY]
+    for field in ARRAY_FIELDS:
+        shape = _shape(field.shape, known.__getitem__)
+        end = at + math.prod(shape)
+        out[field.name], at = (field.type, slice(at, end), shape), end
+        for group in range(_group(field), 3):
+            ends[group] = end
+    return Places(out, ends[0], ends[1], at)

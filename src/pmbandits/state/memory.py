@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits.state.layout import BY_NAME, FIELDS, SINGLES, SIZES, own_singles, places
+from pmbandits.state.layout import BY_NAME, FIELDS, FIRST_ARRAY, SINGLES, SIZES, Places, own_singles, places
 
 _N_SIZES = len(SIZES)
 
@@ -46,7 +46,7 @@ class Memory:
     def allocate(cls, sizes: Mapping[str, int], own: Mapping[str, type]) -> Memory:
         """Memory for the given sizes (those not named are 0); all else is 0."""
         row = [int(sizes.get(name, 0)) for name in SIZES]
-        words = np.zeros(places(*row)[1], dtype=np.int64)
+        words = np.zeros(places(*row).end, dtype=np.int64)
         words[:_N_SIZES] = row
         return cls(words, own)
 
@@ -54,6 +54,11 @@ class Memory:
     def sizes(self) -> dict[str, int]:
         """The sizes on which the shapes of the arrays depend."""
         return dict(zip(SIZES, self.words[:_N_SIZES].tolist(), strict=True))
+
+    @property
+    def places(self) -> Places:
+        """Where everything lies."""
+        return places(*self.words[:_N_SIZES].tolist())
 
     @property
     def own(self) -> dict[str, int | float]:
@@ -67,8 +72,7 @@ class Memory:
     def resized(self, **sizes: int) -> Memory:
         """A copy with other sizes: what there was keeps its value, and what is new is 0."""
         out = Memory.allocate({**self.sizes, **sizes}, self._own)
-        head = min(where.start for _, where, _ in places(*self.words[:_N_SIZES].tolist())[0].values())
-        out.words[_N_SIZES:head] = self.words[_N_SIZES:head]
+        out.words[_N_SIZES:FIRST_ARRAY] = self.words[_N_SIZES:FIRST_ARRAY]
         for name, old in self.arrays():
             new = getattr(out, name)
             part = tuple(slice(0, min(a, b)) for a, b in zip(old.shape, new.shape, strict=True))
@@ -94,7 +98,7 @@ class Memory:
         if single is not None:
             kind, place = single
             return int(self.words[place]) if kind is int else float(self.numbers[place])
-        found = places(*self.words[:_N_SIZES].tolist())[0].get(name)
+        found = self.places.arrays.get(name)
         if found is None:
             raise AttributeError(f"the state has no field {name!r}.")
         kind, where, shape = found

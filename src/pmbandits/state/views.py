@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite.ir import Constant
 from numba import types
 from numba.core.cgutils import create_struct_proxy, pack_array
+from numba.core.pythonapi import NativeValue
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     infer_getattr,
@@ -27,7 +28,6 @@ from numba.extending import (
     unbox,
 )
 from numba.np.arrayobj import populate_array
-from numba.core.pythonapi import NativeValue
 
 from pmbandits.state.layout import ARRAYS, SINGLES, SIZES, own_singles
 from pmbandits.state.memory import Memory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics import LowerCVaR
+from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Real, Support
 
 

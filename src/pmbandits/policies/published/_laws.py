@@ -24,7 +24,6 @@ from pmbandits.state.views import state, unpack
 unpack_tail: Any = state(tail=float, scale=float)  # α of a lower-tail CVaR, and the factor of a bonus
 
 
-
 @step("state -> floats")
 def scratch(s):
     """Room for the weights: one for each reward in the pool, or for each arm and atom."""

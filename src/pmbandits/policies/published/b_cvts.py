@@ -16,7 +16,7 @@ from pmbandits.supports import Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
     s = unpack_tail(memory)
     weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
@@ -61,7 +61,7 @@ class BCVTS(Policy):
     name = "b_cvts"
     _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
-    alpha: float | None = option(None, check=share)
+    alpha: float | None = option(default=None, check=share)
 
     def _default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])

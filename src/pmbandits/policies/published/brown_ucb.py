@@ -18,7 +18,7 @@ from pmbandits.supports import Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm with the largest upper bound of its lower-tail CVaR."""
     s = unpack_tail(memory)
     empirical_cvars(s, s.tail, s.index)
@@ -63,8 +63,8 @@ class BrownUCB(Policy):
     _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
     horizon: int = option(check=whole(2))
-    alpha: float | None = option(None, check=share)
-    delta: float | None = option(None, check=probability)
+    alpha: float | None = option(default=None, check=share)
+    delta: float | None = option(default=None, check=probability)
 
     def _default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])

@@ -18,7 +18,7 @@ from pmbandits.supports import Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR can be the largest in a band around its empirical law."""
     s = unpack_tail(memory)
     shift = np.empty(s.n_arms)
@@ -66,7 +66,7 @@ class CVaRUCB(Policy):
     _choose, _update, _unpack = choose, update_cvar, unpack_tail
 
     horizon: int = option(check=whole(2))
-    alpha: float | None = option(None, check=share)
+    alpha: float | None = option(default=None, check=share)
 
     def _default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])

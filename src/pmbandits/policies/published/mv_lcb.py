@@ -22,7 +22,7 @@ unpack = state(rho=float, scale=float)
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm with the smallest lower bound of variance − ρ·mean."""
     s = unpack(memory)
     mean_variance(s, s.rho, s.index)
@@ -32,7 +32,7 @@ def choose(memory):
 
 
 @kernel
-def update(memory):
+def update(memory: int) -> None:
     """Call that arm best whose rewards have the smallest variance − ρ·mean."""
     s = unpack(memory)
     mean_variance(s, s.rho, s.value)
@@ -77,8 +77,8 @@ class MVLCB(Policy):
     _choose, _update, _unpack = choose, update, unpack
 
     horizon: int = option(check=whole(2))
-    rho: float = option(1.0, check=within(0.0))
-    delta: float | None = option(None, check=probability)
+    rho: float = option(default=1.0, check=within(0.0))
+    delta: float | None = option(default=None, check=probability)
 
     def _default_metric(self) -> Distortion:
         return Mean()

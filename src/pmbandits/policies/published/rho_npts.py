@@ -18,7 +18,7 @@ unpack = state(both_ends=int)
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm whose utility is the largest under weights drawn from the posterior."""
     s = unpack(memory)
     weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)

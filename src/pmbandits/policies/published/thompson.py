@@ -21,7 +21,7 @@ from pmbandits.supports import Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm with the largest mean drawn from its posterior."""
     s = unpack_scale(memory)
     key = next_key(s)

@@ -21,7 +21,7 @@ unpack = state(growth=float, scale=float)
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm with the largest utility plus what its stability allows."""
     s = unpack(memory)
     empirical_utilities(s, s.index)
@@ -68,7 +68,7 @@ class UUCB(Policy):
     name = "u_ucb"
     _choose, _update, _unpack = choose, update_utility, unpack
 
-    growth: float = option(2.01, check=above(2.0))
+    growth: float = option(default=2.01, check=above(2.0))
 
     def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("UUCB", support)

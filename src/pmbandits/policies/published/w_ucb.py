@@ -18,7 +18,7 @@ from pmbandits.supports import Support
 
 
 @kernel
-def choose(memory):
+def choose(memory: int) -> int:
     """The arm with the largest utility plus a Hölder bonus."""
     s = unpack_scale(memory)
     empirical_utilities(s, s.index)
