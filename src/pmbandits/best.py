@@ -12,7 +12,6 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._solver import maximise
 from pmbandits.arms import Bandit, check_bandit, check_metric
-from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.metrics.pool import AtomPool, Pool, pool
@@ -208,7 +207,7 @@ class _Context:
     @property
     def proven(self) -> bool:
         """Whether slopes and peaks of h are known, not found by probing a user's function."""
-        return not any(isinstance(d, Custom) and d._slope is None for _, d in self.metric.terms)
+        return all(d._knows_slope for _, d in self.metric.terms)
 
     def best(
         self,

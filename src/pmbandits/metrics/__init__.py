@@ -21,7 +21,8 @@ from pmbandits.metrics.families import (
     WangRightTail,
     WangTransform,
 )
-from pmbandits.metrics.registry import metric
+from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.registry import as_metric, metric
 
 ExpectedShortfall = CVaR
 """Another name for :class:`CVaR`."""
@@ -33,6 +34,7 @@ __all__ = [
     "DualPower",
     "ExpectedShortfall",
     "Extremum",
+    "Family",
     "GiniDeviation",
     "GiniShortfall",
     "Holder",
@@ -50,6 +52,8 @@ __all__ = [
     "VaR",
     "WangRightTail",
     "WangTransform",
+    "as_metric",
     "metric",
+    "parameter",
     "preferences",
 ]
