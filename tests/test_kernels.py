@@ -13,9 +13,10 @@ from scipy.special import ndtr, ndtri
 
 import pmbandits as pmb
 from pmbandits.confidence._kernels import kl, kl_lower, kl_upper
-from pmbandits.metrics._kernels import CODES, TABLE, h_max, h_min, h_value, normal_cdf, normal_quantile, pack
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.registry import FAMILIES
+from pmbandits.metrics.families import FAMILIES
+from pmbandits.metrics.normal import normal_cdf, normal_quantile
+from pmbandits.metrics.packed import NUMBERS, TABLE, h_max, h_min, h_value, pack
 from tests.reference.confidence import kl_interval
 from tests.strategies import METRICS, label
 
@@ -111,11 +112,11 @@ def test_h_outside_the_unit_interval_is_h_at_its_ends(metric):
     assert h_value(packed, 1.0 + 1e-9) == h_value(packed, 1.0) == pytest.approx(metric(1.0), abs=1e-12)
 
 
-def test_every_family_has_its_own_code():
-    assert set(CODES) == {cls.name for cls in FAMILIES}
-    assert len(set(CODES.values())) == len(FAMILIES) == 17
-    assert TABLE not in CODES.values()
-    assert {m.name for m in METRICS} == set(CODES), "the tests above must cover every family"
+def test_every_family_has_its_own_number():
+    assert set(NUMBERS) == set(FAMILIES)
+    assert len(set(NUMBERS.values())) == len(FAMILIES) == 17
+    assert TABLE not in NUMBERS.values()
+    assert {type(m) for m in METRICS} == set(NUMBERS), "the tests above must cover every family"
 
 
 @pytest.mark.parametrize("metric", [pmb.GiniDeviation(), 0.25 * pmb.CVaR(0.9) + 0.75 * CUSTOM[0]], ids=label)

@@ -28,7 +28,7 @@ from pmbandits.metrics import (
     WangTransform,
     metric,
 )
-from pmbandits.metrics.registry import FAMILIES
+from pmbandits.metrics.families import FAMILIES
 from pmbandits.supports import Binary, Finite, Interval, Real
 from tests.reference.choquet import exact_co, exact_h
 from tests.strategies import METRICS, ONE_EACH, SMOOTH, brute_monotonicity, brute_shape, label

@@ -63,7 +63,7 @@ class Family(Numeric):
     ...     def h(u, top):
     ...         return np.minimum(u, top)
     >>> pmb.metric("capped(0.5)").value([0.0, 1.0, 4.0]), Capped(0.5).shape
-    (2.0, 'concave')
+    (1.5, 'concave')
     """
 
     name: ClassVar[str]

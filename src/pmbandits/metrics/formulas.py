@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from numba.extending import overload, register_jitable
@@ -23,17 +23,17 @@ def where(condition: NDArray[np.bool_], yes: FloatArray | float, no: FloatArray 
 
 def cdf(x: FloatArray) -> FloatArray:
     """The cumulative distribution function of the standard normal law."""
-    return cast(FloatArray, ndtr(x))
+    return ndtr(x)
 
 
 def quantile(p: FloatArray) -> FloatArray:
     """The quantile function of the standard normal law."""
-    return cast(FloatArray, ndtri(p))
+    return ndtri(p)
 
 
 def part(function: F) -> F:
     """A plain function that formulas may call, as a part that several of them have in common."""
-    return cast(F, register_jitable(error_model="numpy")(function))
+    return register_jitable(error_model="numpy")(function)
 
 
 # What kernels do instead: numba asks the outer function for what is compiled.

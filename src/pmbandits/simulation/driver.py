@@ -15,8 +15,9 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
-from pmbandits.arms import Bandit, _agree, check_bandit, check_metric
+from pmbandits.arms import Bandit, _agree, check_bandit
 from pmbandits.best import Best, oracle, scorer
+from pmbandits.metrics import as_metric
 from pmbandits.metrics._kernels import pack
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
@@ -206,7 +207,7 @@ def prepare(
 ) -> Experiment:
     """Check everything before anything is played."""
     check_bandit(bandit)
-    check_metric(metric)
+    metric = as_metric(metric)
     horizons = _horizons(horizon)
     numbers = _trials(trials)
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
