@@ -16,7 +16,23 @@ from pmbandits.confidence._kernels import kl, kl_lower, kl_upper
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import FAMILIES
 from pmbandits.metrics.normal import normal_cdf, normal_quantile
-from pmbandits.metrics.packed import NUMBERS, TABLE, h_max, h_min, h_value, pack
+from pmbandits.metrics.packed import (
+    NUMBERS,
+    TABLE,
+    extremum_place,
+    extremum_value,
+    h_max,
+    h_min,
+    h_slope,
+    h_value,
+    has_table,
+    is_one_family,
+    n_extrema,
+    one_family_value,
+    pack,
+    peak_place,
+    single_peak,
+)
 from tests.reference.confidence import kl_interval
 from tests.strategies import METRICS, label
 
@@ -171,6 +187,66 @@ def test_extrema_clip_the_interval_to_probabilities(metric):
     assert h_max(packed, -0.5, 1.5) == h_max(packed, 0.0, 1.0)
     assert h_min(packed, -0.5, 0.25) == h_min(packed, 0.0, 0.25)
     assert h_max(packed, 0.4, 0.3) == h_value(packed, 0.4), "an empty interval is its lower end"
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=label)
+def test_the_extrema_of_a_packed_metric_are_its_critical_points_and_h_there(metric):
+    packed = pack(metric)
+    places = sorted(set(metric._critical()))
+    assert [extremum_place(packed, m) for m in range(n_extrema(packed))] == places
+    assert [extremum_value(packed, m) for m in range(n_extrema(packed))] == [metric(u) for u in places]
+    if single_peak(packed):
+        assert metric.shape == "concave"
+        assert peak_place(packed) == places[0] == metric.maximum().at
+
+
+@pytest.mark.parametrize(
+    ("metric", "place"),
+    [
+        (pmb.GiniDeviation(), 0.5),
+        (3.0 * pmb.GiniDeviation(), 0.5),
+        (pmb.WangRightTail(), 0.25),
+        (pmb.CVaR(0.75), 0.25),
+        (pmb.Mean(), None),
+        (-1.0 * pmb.GiniDeviation(), None),
+        (pmb.InterESRange(0.75), None),  # flat between two corners
+        (2.0 * pmb.Mean() + pmb.MeanMedianDeviation(), None),  # its one corner is not its top
+    ],
+    ids=str,
+)
+def test_a_single_peak_is_recognised(metric, place):
+    packed = pack(metric)
+    assert single_peak(packed) == (place is not None)
+    if place is not None:
+        assert peak_place(packed) == pytest.approx(place, abs=1e-15)
+
+
+# ---- what else is read from a packed metric -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=label)
+def test_a_single_family_is_told_from_sums_and_tables_and_has_the_same_values(metric):
+    packed = pack(metric)
+    parts = [d for _, d in metric.terms]
+    assert has_table(packed) == any(d in CUSTOM for d in parts)
+    assert is_one_family(packed) == (len(parts) == 1 and parts[0] not in CUSTOM)
+    if is_one_family(packed):
+        for u in (-0.1, *probabilities(metric)[::7], 1.1):
+            assert one_family_value(packed, float(u)) == h_value(packed, float(u))
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=label)
+def test_slope_is_the_difference_quotient_within_the_unit_interval(metric):
+    packed = pack(metric)
+    for u in (0.0, 1e-12, 0.2, 0.5, 0.83, 1.0):
+        for e in (1e-9, 1e-3, 0.3):
+            lo, hi = max(u - e, 0.0), min(u + e, 1.0)
+            quotient = (h_value(packed, hi) - h_value(packed, lo)) / (hi - lo)
+            assert h_slope(packed, u, e) == pytest.approx(quotient, rel=1e-6, abs=1e-6 * scale(metric))
+
+
+def test_the_slope_of_the_gini_deviation_is_exact():
+    assert h_slope(pack(3.0 * pmb.GiniDeviation()), 0.25, 1e-9) == 3.0 * (1.0 - (0.25 - 1e-9) - (0.25 + 1e-9))
 
 
 # ---- KL ---------------------------------------------------------------------------------------------------

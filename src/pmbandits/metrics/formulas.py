@@ -1,4 +1,7 @@
-"""What formulas of metrics use beside numpy: functions of arrays in Python, and of numbers in kernels."""
+"""What formulas of metrics use beside numpy: functions of arrays in Python, and of numbers in kernels.
+
+:mod:`pmbandits.metrics.packed` says what kernels do in their place.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from pmbandits._check import FloatArray
-from pmbandits.metrics.normal import normal_cdf, normal_quantile
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+PARTS: list[Callable[..., Any]] = []
+"""The functions that :func:`part` marks."""
 
 
 def where(condition: NDArray[np.bool_], yes: FloatArray | float, no: FloatArray | float) -> FloatArray:
@@ -32,11 +36,6 @@ def quantile(p: FloatArray) -> FloatArray:
 
 
 def part(function: F) -> F:
-    """A plain function that formulas may call, as a part that several of them have in common."""
-    return register_jitable(error_model="numpy")(function)
-
-
-# What kernels do instead: numba asks the outer function for what is compiled.
-overload(where)(lambda condition, yes, no: lambda condition, yes, no: yes if condition else no)
-overload(cdf)(lambda x: lambda x: normal_cdf(x))
-overload(quantile)(lambda p: lambda p: normal_quantile(p))
+    """Mark a function that a formula calls: it is compiled with the formula."""
+    PARTS.append(function)
+    return function

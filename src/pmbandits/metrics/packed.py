@@ -17,11 +17,14 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from numba.extending import overload, register_jitable
 
 from pmbandits._check import FloatArray
+from pmbandits.metrics import formulas
 from pmbandits.metrics.distortion import Distortion, warped_grid
 from pmbandits.metrics.families import FAMILIES, GiniDeviation
 from pmbandits.metrics.family import Family
+from pmbandits.metrics.normal import normal_cdf, normal_quantile
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import numbered
 
@@ -42,6 +45,13 @@ _GINI = NUMBERS[GiniDeviation]
 
 
 # ---- the formulas of the families, all with the same arguments --------------------------------------------
+
+# What kernels do where a formula calls one of these: numba asks the outer function for the one to compile.
+overload(formulas.where)(lambda condition, yes, no: lambda condition, yes, no: yes if condition else no)
+overload(formulas.cdf)(lambda x: lambda x: normal_cdf(x))
+overload(formulas.quantile)(lambda p: lambda p: normal_quantile(p))
+for _part in formulas.PARTS:
+    register_jitable(error_model="numpy")(_part)
 
 formula: Any = None  # in the copies of the three functions below, the formula of a family
 
