@@ -25,6 +25,7 @@ from pmbandits.metrics import (
     WangRightTail,
     WangTransform,
 )
+from pmbandits.metrics.families import FAMILIES
 
 METRICS: list[Distortion] = [
     Mean(),
@@ -45,6 +46,7 @@ METRICS: list[Distortion] = [
     *(WangTransform(s) for s in (-1.0, 0, 0.5, 2)),
     *(TverskyKahneman(g) for g in (0.28, 0.61, 1)),
 ]
+METRICS += [cls.example() for cls in FAMILIES if cls not in {type(m) for m in METRICS}]  # new ones come by themselves
 ONE_EACH: list[Distortion] = list({m.name: m for m in METRICS[::-1]}.values())[::-1]
 SMOOTH = [m for m in METRICS if not m.jumps]
 

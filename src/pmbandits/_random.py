@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pmbandits.metrics._kernels import normal_quantile
+from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
 
 # purpose: the last word of the counter. Posterior samples and the coins of sketches are what a policy draws of its own.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits.metrics import as_metric
 from pmbandits.metrics import laws as _laws
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law, Scipy
@@ -165,23 +166,17 @@ class Bandit:
         return f"Bandit({', '.join(parts)}; {known})"
 
 
-def utility(metric: Distortion, bandit: Bandit, weights: ArrayLike) -> float:
+def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> float:
     """V(weights, arms): U_h of the mixture of the arms (``eq:V``).
 
     >>> import pmbandits as pmb
-    >>> round(pmb.utility(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
+    >>> round(pmb.utility("gini", pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
     0.25
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     check_bandit(bandit)
     mix = _check.weights(weights, bandit.n_arms)
     return value_of_mixture(metric, list(bandit.laws), mix)
-
-
-def check_metric(metric: object) -> None:
-    """A sentence for what is not a preference metric."""
-    if not isinstance(metric, Distortion):
-        raise TypeError(f"metric must be a preference metric, GiniDeviation() or metric('gini'), got {metric!r}.")
 
 
 def check_bandit(bandit: object) -> None:

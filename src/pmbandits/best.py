@@ -11,8 +11,8 @@ import numpy as np
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._solver import maximise
-from pmbandits.arms import Bandit, check_bandit, check_metric
-from pmbandits.metrics.custom import Custom
+from pmbandits.arms import Bandit, check_bandit
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.metrics.pool import AtomPool, Pool, pool
@@ -104,7 +104,7 @@ class Gaps:
     size: int = 0
 
 
-def oracle(metric: Distortion, bandit: Bandit) -> Best:
+def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     """The maximiser of the utility over all mixtures of known arms (``eq:optimal alpha``).
 
     ====================  =====================================================================  ==============
@@ -116,6 +116,7 @@ def oracle(metric: Distortion, bandit: Bandit) -> Best:
     any other h           grid, then local polish from many starts                               not certified
     ====================  =====================================================================  ==============
 
+    The metric may be given by name or as text, such as ``"gini"`` or ``"0.7*mean + 0.3*cvar(0.9)"``.
     Continuous arms are integrated to about 1e-13; the gap includes the integration error.
 
     Examples
@@ -126,7 +127,7 @@ def oracle(metric: Distortion, bandit: Bandit) -> Best:
     >>> best.weights.round(6), round(best.value, 6), best.is_mixture
     (array([0.5, 0. , 0.5]), 1.282584, True)
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     check_bandit(bandit)
     laws = list(bandit.laws)
     corners = np.array([value_of_mixture(metric, laws, row) for row in np.eye(len(laws))])
@@ -143,15 +144,15 @@ def oracle(metric: Distortion, bandit: Bandit) -> Best:
     return _search(context)
 
 
-def gaps(metric: Distortion, bandit: Bandit, epsilon: float, kind: Literal["etc", "ucb"] = "etc") -> Gaps:
+def gaps(metric: Distortion | str, bandit: Bandit, epsilon: float, kind: Literal["etc", "ucb"] = "etc") -> Gaps:
     """δ_01, δ_02, δ_03, δ_12 and δ_13 on the ETC or the UCB grid; refuses grids too large to enumerate.
 
     >>> import pmbandits as pmb
-    >>> g = pmb.gaps(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
+    >>> g = pmb.gaps("gini", pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
     >>> round(g.d01, 12), round(g.d12, 6)
     (0.0, 0.0025)
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     check_bandit(bandit)
     _check.choice("grid kind", kind, ["etc", "ucb"])
     grid = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
@@ -208,7 +209,7 @@ class _Context:
     @property
     def proven(self) -> bool:
         """Whether slopes and peaks of h are known, not found by probing a user's function."""
-        return not any(isinstance(d, Custom) and d._slope is None for _, d in self.metric.terms)
+        return all(d._knows_slope for _, d in self.metric.terms)
 
     def best(
         self,

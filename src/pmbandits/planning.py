@@ -10,8 +10,9 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.arms import Bandit, check_metric, utility
+from pmbandits.arms import Bandit, utility
 from pmbandits.best import oracle
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.mixtures import grid_size
@@ -121,7 +122,7 @@ def plan(
     >>> f"{found.by_bound.horizon:.0e} {found.by_tight_set.horizon:.0e}", found.by_simulation.horizon < 10_000
     ('8e+13 3e+09', True)
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     target = _check.within("target_regret", target_regret, 0.0, open_lo=True)
     _check.choice("policy", policy, POLICIES)
     trials = _check.whole("trials", trials, 2)

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._html import COLOURS as COLOURS
-from pmbandits.arms import Bandit, check_metric
+from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.laws import Atoms
 from pmbandits.mixtures import etc_grid
@@ -109,8 +110,7 @@ def plot_distortion(
 
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
-    for metric in metrics:
-        check_metric(metric)
+    metrics = tuple(as_metric(metric) for metric in metrics)
     with plt.rc_context(STYLE):
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))

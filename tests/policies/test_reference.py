@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.metrics._kernels import pack
+from pmbandits.metrics.packed import pack
 from pmbandits.policies import _state as st
 from tests.reference import policies as slow
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pmbandits.state import shared as _shared
-from pmbandits.state.shared import address, caller, shared
+from pmbandits.state.shared import address, caller, numbered, shared
 
 INTS, FLOATS = np.arange(3), np.array([0.5, 0.25, 4.0])
 
@@ -92,6 +92,43 @@ def test_a_kernel_can_be_called_by_an_address_that_is_handed_over() -> None:
     assert both(*at, INTS, FLOATS) == (4, 6)
     with pytest.raises(NotImplementedError):
         call(at[0], INTS, FLOATS)
+
+
+def add(x, y):  # type: ignore[no-untyped-def]
+    return x + y
+
+
+def divide(x, y):  # type: ignore[no-untyped-def]
+    if y == 0.0:
+        raise ValueError("by nothing")
+    return x / y
+
+
+def unused(x, y):  # type: ignore[no-untyped-def]
+    return x.no_such_thing
+
+
+by_number = numbered("tests.by_number", "float, float -> float", [add, divide, unused])
+
+
+@numba.njit
+def chosen(k, x, y):  # type: ignore[no-untyped-def]
+    return by_number(k, x, y)
+
+
+def test_by_number() -> None:
+    for k, result in ((0, 7.0), (1, 2.5)):
+        assert chosen(k, 5.0, 2.0) == by_number(k, 5.0, 2.0) == result
+    with pytest.raises(ValueError, match="by nothing"):
+        chosen(1, 5.0, 0.0)
+    assert not kernel_of("unused").overloads  # each is compiled when it is called, not before
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_number_whose_kernel_cannot_be_compiled_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"tests\.by_number could not be compiled"):
+        chosen(2, 5.0, 2.0)
+    assert chosen(0, 5.0, 2.0) == 7.0
 
 
 def test_a_kernel_that_returns_something_else_is_refused() -> None:

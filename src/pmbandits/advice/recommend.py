@@ -18,7 +18,7 @@ from pmbandits.advice.statistics import HeldOut
 from pmbandits.arms import Bandit
 from pmbandits.best import oracle
 from pmbandits.estimates import ArmEstimate
-from pmbandits.metrics import metric as named_metric
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.value import value_of_mixture
@@ -393,7 +393,7 @@ def advise(
     bootstrap = _check.whole("bootstrap", bootstrap, 0)
     seed = _check.whole("seed", seed, 0, 2**40)
     several = not isinstance(metric, (str, Distortion)) and isinstance(metric, Sequence)
-    chosen = [_metric(m) for m in metric] if several else [_metric(metric)]  # type: ignore[union-attr]
+    chosen = [as_metric(m) for m in metric] if several else [as_metric(metric)]  # type: ignore[union-attr]
     if not chosen:
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):
@@ -411,14 +411,6 @@ def advise(
         support = _negated(support)
     out = [_advise(m, log, support, assumed, level, bootstrap, seed, loss) for m in chosen]
     return AdviceTable(out) if several else out[0]
-
-
-def _metric(given: Any) -> Distortion:
-    if isinstance(given, Distortion):
-        return given
-    if isinstance(given, str):
-        return named_metric(given)
-    raise TypeError(f"metric must be a preference metric such as GiniDeviation(), or its name, got {given!r}.")
 
 
 def _range(arms: Sequence[ArmLog]) -> Support:

@@ -16,6 +16,7 @@ from pmbandits import __version__
 from pmbandits.cli.advise import advise
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.theory import app as theory_app
+from pmbandits.metrics import Family
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
 app = typer.Typer(
@@ -126,27 +127,8 @@ def _wishes(json_output: bool) -> None:
     out.print(table)
 
 
-_EXAMPLES = {
-    "dual_power": {"s": 2.0},
-    "quadratic": {"s": 0.5},
-    "cvar": {"c": 0.9},
-    "pht": {"s": 0.5},
-    "var": {"c": 0.9},
-    "lower_cvar": {"alpha": 0.1},
-    "gini_shortfall": {"p": 0.5, "loading": 0.25},
-    "inverted_s": {"beta": 0.5},
-    "tsallis_past_entropy": {"alpha": 1.0},
-    "wang_transform": {"shift": 0.5},
-    "tversky_kahneman": {"gamma": 0.61},
-}
-
-
-def _shape(cls: type) -> str:
-    from pmbandits.metrics import metric
-
-    name: str = cls.name  # type: ignore[attr-defined]
-    shape = metric(name, **_EXAMPLES.get(name, {})).shape
-    return {"wang_transform": "by sign", "gini_shortfall": "concave*"}.get(name, shape)
+def _shape(cls: type[Family]) -> str:
+    return {"wang_transform": "by sign", "gini_shortfall": "concave*"}.get(cls.name, cls.example().shape)
 
 
 @app.command()

@@ -1,59 +1,17 @@
 """Preference metrics: distortions, their algebra, and U_h of samples and distributions."""
 
-from pmbandits.metrics.catalogue import Preference, Preferences, preferences
-from pmbandits.metrics.distortion import Distortion, Extremum, Holder
-from pmbandits.metrics.families import (
-    PHT,
-    CVaR,
-    DualPower,
-    GiniDeviation,
-    GiniShortfall,
-    InterESRange,
-    InterQuantileRange,
-    InvertedS,
-    LowerCVaR,
-    Mean,
-    MeanMedianDeviation,
-    Quadratic,
-    TsallisPastEntropy,
-    TverskyKahneman,
-    VaR,
-    WangRightTail,
-    WangTransform,
-)
-from pmbandits.metrics.registry import metric
+from pmbandits.metrics.catalogue import Preference as Preference
+from pmbandits.metrics.catalogue import Preferences as Preferences
+from pmbandits.metrics.catalogue import preferences as preferences
+from pmbandits.metrics.distortion import Distortion as Distortion
+from pmbandits.metrics.distortion import Extremum as Extremum
+from pmbandits.metrics.distortion import Holder as Holder
+from pmbandits.metrics.families import *  # noqa: F403  (every family: their file lists them)
+from pmbandits.metrics.families import CVaR
+from pmbandits.metrics.family import Family as Family
+from pmbandits.metrics.family import parameter as parameter
+from pmbandits.metrics.registry import as_metric as as_metric
+from pmbandits.metrics.registry import metric as metric
 
 ExpectedShortfall = CVaR
 """Another name for :class:`CVaR`."""
-
-__all__ = [
-    "PHT",
-    "CVaR",
-    "Distortion",
-    "DualPower",
-    "ExpectedShortfall",
-    "Extremum",
-    "GiniDeviation",
-    "GiniShortfall",
-    "Holder",
-    "InterESRange",
-    "InterQuantileRange",
-    "InvertedS",
-    "LowerCVaR",
-    "Mean",
-    "MeanMedianDeviation",
-    "Preference",
-    "Preferences",
-    "Quadratic",
-    "TsallisPastEntropy",
-    "TverskyKahneman",
-    "VaR",
-    "WangRightTail",
-    "WangTransform",
-    "metric",
-    "preferences",
-]
-
-
-def as_metric(given):  # TEMPORARY
-    return metric(given) if isinstance(given, str) else given

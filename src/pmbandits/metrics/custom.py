@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import (
-    Distortion,
-    Monotonicity,
-    Shape,
-    numeric_critical,
-    numeric_shape,
-    warped_grid,
-)
-
-_HINT = "give a function with h(0) = 0 that is finite on [0, 1]"
+from pmbandits.metrics.distortion import warped_grid
+from pmbandits.metrics.numeric import HINT, Numeric, check_values
 
 
-class Custom(Distortion):
+class Custom(Numeric):
     """A user's function as a distortion; made by :meth:`Distortion.from_function`."""
 
     formula: ClassVar[str] = "given as a function"
@@ -49,9 +40,7 @@ class Custom(Distortion):
         grid = warped_grid()
         with np.errstate(all="ignore"):
             y = self._h(grid)
-        if not np.isfinite(y).all():
-            bad = grid[int(np.argmin(np.isfinite(y)))]
-            raise ValueError(f"the distortion {self.label!r} is not finite at u = {bad:g}; {_HINT}.")
+        check_values(self.label, grid, y)
         if self._pair is not None:
             q, constant = self._pair
             far = np.abs(y[:, None] - y[None, ::8]) - constant * np.abs(grid[:, None] - grid[None, ::8]) ** q
@@ -61,8 +50,6 @@ class Custom(Distortion):
                     f"holder=({q:g}, {constant:g}) does not hold for {self.label!r}: between u = {grid[8 * j]:.3g} and "
                     f"{grid[i]:.3g} it changes by {abs(y[i] - y[8 * j]):.3g}; give a larger constant or a smaller q."
                 )
-        if abs(y[0]) > 1e-12:
-            raise ValueError(f"the distortion {self.label!r} has h(0) = {y[0]:g}; {_HINT}.")
 
     def _takes_arrays(self) -> bool:
         probe = np.array([0.25, 0.75])
@@ -79,9 +66,9 @@ class Custom(Distortion):
             if not vectorised:
                 out = out.reshape(u.shape)
         except Exception as error:
-            raise ValueError(f"the distortion {self.label!r} failed on [0, 1]: {error!r}; {_HINT}.") from error
+            raise ValueError(f"the distortion {self.label!r} failed on [0, 1]: {error!r}; {HINT}.") from error
         if out.shape != u.shape:
-            raise ValueError(f"the distortion {self.label!r} must return one number for each u; {_HINT}.")
+            raise ValueError(f"the distortion {self.label!r} must return one number for each u; {HINT}.")
         return out
 
     def _h(self, u: FloatArray) -> FloatArray:
@@ -97,29 +84,11 @@ class Custom(Distortion):
             except (TypeError, ValueError):
                 pass
             return self._call(slope, u, False)
-        step = 1e-6 * np.minimum(1.0, np.maximum(np.minimum(u, 1.0 - u), 1e-6) / 1e-3)
-        lo, hi = np.maximum(u - step, 0.0), np.minimum(u + step, 1.0)
-        quotient: FloatArray = (self._h(hi) - self._h(lo)) / (hi - lo)
-        return quotient
-
-    @cached_property
-    def _numeric(self) -> tuple[Shape, Monotonicity]:
-        return numeric_shape(self._h)
+        return super()._dh(u)
 
     @property
-    def shape(self) -> Shape:
-        return self._numeric[0]
-
-    @property
-    def monotonicity(self) -> Monotonicity:
-        return self._numeric[1]
-
-    @cached_property
-    def _critical_points(self) -> list[float]:
-        return numeric_critical(self)
-
-    def _critical(self) -> Sequence[float]:
-        return self._critical_points
+    def _knows_slope(self) -> bool:
+        return self._slope is not None
 
     def _modulus(self) -> tuple[float, float] | str:
         if self._pair is None:

@@ -1,4 +1,4 @@
-"""Distortions: what a preference metric is made of, and their algebra.
+"""Distortions: what a preference metric is made of.
 
 A distortion is a function h on [0, 1] with h(0) = 0. Its preference metric is the signed Choquet integral
 (the paper's equation ``eq:wang_def``)
@@ -12,7 +12,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, overload
 
 import numpy as np
@@ -26,9 +25,6 @@ Monotonicity = Literal["increasing", "decreasing", "constant", "neither"]
 
 # A step of h is recognised this close to its place: 1 − 0.9 and 1/10 are the same probability.
 JUMP_TOLERANCE = 1e-12
-# A bend counts when h leaves its chord by more than this share of max|h|.
-SHAPE_TOLERANCE = 1e-10
-
 
 _MIXTURES = {
     "concave": "a mixture can be best",
@@ -100,6 +96,11 @@ class Distortion(ABC):
     @abstractmethod
     def _dh(self, u: FloatArray) -> FloatArray:
         """h'(u); at a kink the left derivative."""
+
+    @property
+    def _knows_slope(self) -> bool:
+        """Whether h' is a formula and not a difference quotient."""
+        return True
 
     def _dco(self, v: FloatArray) -> FloatArray:
         return -self._dh(1.0 - v)
@@ -297,12 +298,23 @@ class Distortion(ABC):
 
     # ---- algebra ----------------------------------------------------------------------------------------
     def __add__(self, other: object) -> Distortion:
-        return _combine(self, other, 1.0)
+        return self._plus(other, 1.0)
 
     def __sub__(self, other: object) -> Distortion:
-        return _combine(self, other, -1.0)
+        return self._plus(other, -1.0)
+
+    def _plus(self, other: object, sign: float) -> Distortion:
+        from pmbandits.metrics.combination import simplify
+
+        if not isinstance(other, Distortion):
+            if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
+                return self
+            raise TypeError(f"a distortion adds to a distortion, got {other!r}; a constant c would break h(0) = 0.")
+        return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
     def __mul__(self, factor: object) -> Distortion:
+        from pmbandits.metrics.combination import simplify
+
         if isinstance(factor, Distortion):
             raise TypeError("distortions scale by numbers; the product of two distortions is not defined here.")
         scale = _check.number("the factor of a distortion", factor)
@@ -310,8 +322,7 @@ class Distortion(ABC):
 
     __rmul__ = __mul__
 
-    def __radd__(self, other: object) -> Distortion:
-        return _combine(self, other, 1.0)
+    __radd__ = __add__
 
     def __truediv__(self, divisor: object) -> Distortion:
         scale = _check.number("the divisor of a distortion", divisor)
@@ -364,204 +375,3 @@ class Distortion(ABC):
             values = self._h(places)
         best = int(np.argmax(sign * values))
         return Extremum(at=float(places[best]), value=float(values[best]))
-
-
-def numeric_shape(
-    h: Callable[[FloatArray], FloatArray], marks: Sequence[float] = (), size: float | None = None
-) -> tuple[Shape, Monotonicity]:
-    """Shape and direction from values of h alone, at every scale from the grid's spacing to its width.
-
-    ``marks`` are places to look at closely; ``size`` is what the tolerance is relative to, if not max|h|.
-    """
-    close = [m + d for m in marks for d in (-1e-9, 0.0, 1e-9)]
-    u = np.unique(np.clip(np.concatenate((warped_grid(), close)), 0.0, 1.0))
-    with np.errstate(all="ignore"):
-        y = h(u)
-    tolerance = SHAPE_TOLERANCE * max(float(np.abs(y).max()) if size is None else size, 1e-300)
-    above = below = False  # h above its chord somewhere: not convex; below: not concave
-    stride = 1
-    while 2 * stride < u.size:
-        a, m, b = u[: -2 * stride], u[stride:-stride], u[2 * stride :]
-        share = (m - a) / (b - a)
-        rise = y[stride:-stride] - ((1.0 - share) * y[: -2 * stride] + share * y[2 * stride :])
-        above = above or bool((rise > tolerance).any())
-        below = below or bool((rise < -tolerance).any())
-        stride *= 2
-    shape: Shape = "neither" if above and below else "concave" if above else "convex" if below else "linear"
-    # Against the running maximum, so that many small steps the wrong way count as one large one.
-    falls = bool((np.maximum.accumulate(y) - y > tolerance).any())
-    rises = bool((y - np.minimum.accumulate(y) > tolerance).any())
-    direction: Monotonicity = (
-        "neither" if falls and rises else "increasing" if rises else "decreasing" if falls else "constant"
-    )
-    return shape, direction
-
-
-def numeric_critical(distortion: Distortion, extra: Sequence[float] = ()) -> list[float]:
-    """Local extrema of h found on a fine grid and polished to rounding."""
-    from scipy.optimize import minimize_scalar
-
-    u = np.unique(np.concatenate((warped_grid(), np.asarray(extra, dtype=np.float64))))
-    with np.errstate(all="ignore"):
-        y = distortion._h(u)
-    out = list(extra)
-    for sign in (1.0, -1.0):
-        z = sign * y
-        for k in (
-            np.flatnonzero((z[1:-1] >= z[:-2]) & (z[1:-1] >= z[2:]) & ((z[1:-1] > z[:-2]) | (z[1:-1] > z[2:]))) + 1
-        ):
-
-            def descent(x: float, s: float = sign) -> float:
-                return -s * float(distortion(x))
-
-            found = minimize_scalar(descent, bounds=(u[k - 1], u[k + 1]), method="bounded", options={"xatol": 1e-14})
-            out += [float(u[k]), float(_polish(distortion, float(found.x), u[k - 1], u[k + 1]))]
-    return sorted(set(out))
-
-
-def _polish(distortion: Distortion, x: float, lo: float, hi: float) -> float:
-    """A root of h' beside x where h' changes sign: values alone give a maximiser to 1e-8 only."""
-    from scipy.optimize import brentq
-
-    for width in (1e-7, 1e-5, 1e-3):
-        a, b = max(lo, x - width), min(hi, x + width)
-        fa, fb = distortion.derivative(a), distortion.derivative(b)
-        if np.isfinite(fa) and np.isfinite(fb) and fa * fb < 0:
-            return float(brentq(distortion.derivative, a, b, xtol=1e-15))
-    return x
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Combination(Distortion):
-    """Σ coefficient · distortion, as made by ``+``, ``-`` and ``*``."""
-
-    parts: tuple[tuple[float, Distortion], ...]
-
-    name: ClassVar[str] = "sum"
-    formula: ClassVar[str] = "Σ cᵢ·hᵢ(u)"
-    meaning: ClassVar[str] = "a weighted sum of other preferences"
-    use: ClassVar[str] = "to trade one preference against another"
-
-    @property
-    def terms(self) -> tuple[tuple[float, Distortion], ...]:
-        return self.parts
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"terms": [{"weight": c, "metric": d.to_dict()} for c, d in self.parts]}
-
-    def _sum(self, method: str, u: FloatArray) -> FloatArray:
-        total = np.zeros_like(u)
-        for c, d in self.parts:
-            total += c * getattr(d, method)(u)
-        return total
-
-    def _h(self, u: FloatArray) -> FloatArray:
-        return self._sum("_h", u)
-
-    def _co(self, v: FloatArray) -> FloatArray:
-        return self._sum("_co", v)
-
-    def _dh(self, u: FloatArray) -> FloatArray:
-        return self._sum("_dh", u)
-
-    def _dco(self, v: FloatArray) -> FloatArray:
-        return self._sum("_dco", v)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._sum("_d2h", u)
-
-    def _d2co(self, v: FloatArray) -> FloatArray:
-        return self._sum("_d2co", v)
-
-    @cached_property
-    def _numeric(self) -> tuple[Shape, Monotonicity]:
-        grid = warped_grid()
-        with np.errstate(all="ignore"):
-            size = sum(abs(c) * float(np.abs(d._h(grid)).max()) for c, d in self.parts)
-        return numeric_shape(self._h, [u for u, _ in (*self.kinks, *self.jumps)], size)
-
-    @cached_property
-    def shape(self) -> Shape:
-        if self.jumps:
-            return "neither"
-        flipped = {"concave": "convex", "convex": "concave"}
-        kinds = {d.shape if c > 0 else flipped.get(d.shape, d.shape) for c, d in self.parts} - {"linear"}
-        if not kinds:
-            return "linear"
-        if kinds == {"concave"}:
-            return "concave"
-        return "convex" if kinds == {"convex"} else self._numeric[0]
-
-    @cached_property
-    def monotonicity(self) -> Monotonicity:
-        return self._numeric[1]
-
-    @cached_property
-    def _critical_points(self) -> list[float]:
-        if len(self.parts) == 1:
-            return list(self.parts[0][1]._critical())
-        marks = [u for u, _ in self.kinks]
-        marks += [side for u, _ in self.jumps for side in (u, u + 2 * JUMP_TOLERANCE)]
-        return numeric_critical(self, marks)
-
-    def _critical(self) -> Sequence[float]:
-        return self._critical_points
-
-    def _modulus(self) -> tuple[float, float] | str:
-        exponents, constants = [], []
-        for c, d in self.parts:
-            modulus = d._modulus()
-            if isinstance(modulus, str):
-                return f"of its term {d!r}: {modulus}"
-            exponents.append(modulus[0])
-            constants.append(abs(c) * modulus[1])
-        # |u − v| ≤ 1, so every term also has the smallest exponent.
-        return (min(exponents, default=1.0), sum(constants))
-
-    def _merged(self, which: str) -> list[tuple[float, float]]:
-        found: dict[float, float] = {}
-        for c, d in self.parts:
-            for place, size in getattr(d, which):
-                key = next((p for p in found if abs(p - place) <= JUMP_TOLERANCE), place)
-                found[key] = found.get(key, 0.0) + c * size
-        return sorted((p, s) for p, s in found.items() if abs(s) > JUMP_TOLERANCE)
-
-    @property
-    def kinks(self) -> Sequence[tuple[float, float]]:
-        return self._merged("kinks")
-
-    @property
-    def jumps(self) -> Sequence[tuple[float, float]]:
-        return self._merged("jumps")
-
-    def _key(self) -> Any:
-        return tuple((c, d._key()) for c, d in self.parts)
-
-    def __repr__(self) -> str:
-        text = ""
-        for k, (c, d) in enumerate(self.parts):
-            sign = ("-" if c < 0 else "") if k == 0 else (" - " if c < 0 else " + ")
-            text += sign + (f"{d!r}" if abs(c) == 1.0 else f"{abs(c):g}*{d!r}")
-        return text or "0*Mean()"
-
-
-def simplify(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
-    """A sum with equal terms merged and zero terms gone; a single term of weight 1 is that distortion itself."""
-    merged: dict[Distortion, float] = {}
-    for c, d in terms:
-        total = merged.get(d, 0.0) + c
-        if total == 0.0:  # gone, with its place: the order is that of adding one after the other
-            merged.pop(d, None)
-        else:
-            merged[d] = total
-    parts = tuple((c, d) for d, c in merged.items())
-    return parts[0][1] if len(parts) == 1 and parts[0][0] == 1.0 else Combination(parts)
-
-
-def _combine(left: Distortion, right: object, sign: float) -> Distortion:
-    if not isinstance(right, Distortion):
-        if isinstance(right, (int, float)) and right == 0:  # sum([...]) starts from 0
-            return left
-        raise TypeError(f"a distortion adds to a distortion, got {right!r}; a constant c would break h(0) = 0.")
-    return simplify([*left.terms, *((sign * c, d) for c, d in right.terms)])

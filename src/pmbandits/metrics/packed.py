@@ -1,53 +1,259 @@
-"""TEMPORARY"""
+"""A distortion as one array of numbers, for compiled code: how the array is laid out, and what can be read from it.
 
-from pmbandits.metrics._kernels import _one_term, h_value
+No other file knows the positions. The array holds
+
+- a head: how many terms, extrema and table points follow, and whether h is concave with one peak;
+- for each term c·h: the number of its family, c, and the family's parameters;
+- for each place where h may have a local extremum: the place, and h there;
+- a table of h, if a part of it has no compiled formula: pairs of u and h(u).
+
+The formulas are those of the families, compiled one by one when a metric first needs them, and called by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba.extending import overload, register_jitable
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics import formulas
+from pmbandits.metrics.distortion import Distortion, warped_grid
+from pmbandits.metrics.families import FAMILIES, GiniDeviation
+from pmbandits.metrics.family import Family
+from pmbandits.metrics.normal import normal_cdf, normal_quantile
 from pmbandits.state.compile import kernel
+from pmbandits.state.shared import numbered
+
+# The head.
+_TERMS, _EXTREMA, _POINTS, _SINGLE_PEAK = 0, 1, 2, 3
+_HEAD = 4
+# A term: its family, its weight, its parameters.
+_PARAMETERS = 2
+_TERM = 2 + _PARAMETERS
+_FAMILY, _WEIGHT, _FIRST, _SECOND = _HEAD, _HEAD + 1, _HEAD + 2, _HEAD + 3  # of the first term
+# An extremum, and a point of the table: a place and h there.
+_PAIR = 2
+
+TABLE = -1.0  # stands for the family of a term that is a table
+_FORMULAS = [cls for cls in FAMILIES if len(cls.parameter_names()) <= _PARAMETERS]
+NUMBERS = {cls: float(number) for number, cls in enumerate(_FORMULAS)}  # of the families that kernels know
+_GINI = NUMBERS[GiniDeviation]
+
+
+# ---- the formulas of the families, all with the same arguments --------------------------------------------
+
+# What kernels do where a formula calls one of these: numba asks the outer function for the one to compile.
+overload(formulas.where)(lambda condition, yes, no: lambda condition, yes, no: yes if condition else no)
+overload(formulas.cdf)(lambda x: lambda x: normal_cdf(x))
+overload(formulas.quantile)(lambda p: lambda p: normal_quantile(p))
+for _part in formulas.PARTS:
+    register_jitable(error_model="numpy")(_part)
+
+formula: Any = None  # in the copies of the three functions below, the formula of a family
+
+
+def _of_none(u: float, first: float, second: float) -> float:
+    return formula(u)
+
+
+def _of_one(u: float, first: float, second: float) -> float:
+    return formula(u, first)
+
+
+def _of_two(u: float, first: float, second: float) -> float:
+    return formula(u, first, second)
+
+
+def _with_two_parameters(cls: type[Family]) -> Callable[..., Any]:
+    """The formula of a family as a function of u and two numbers, of which it uses as many as it has parameters."""
+    template: Any = (_of_none, _of_one, _of_two)[len(cls.parameter_names())]
+    # A copy with a name and global names of its own: a closure's machine code would not be found on disk again.
+    copy = FunctionType(template.__code__, {"__name__": __name__, "formula": kernel(cls.h)}, cls.name)
+    copy.__qualname__ = f"formula_of_{cls.name}"
+    return copy
+
+
+_formula = numbered(
+    f"{__name__}.formula", "float, float, float -> float", [_with_two_parameters(cls) for cls in _FORMULAS]
+)
+
+
+# ---- from a metric to its array ---------------------------------------------------------------------------
+
+
+def pack(metric: Distortion) -> FloatArray:
+    """A distortion as one array of numbers for compiled code.
+
+    Functions of the user, and families that are not of this package, become a table of h. It is refined until h is
+    linear between its points to 1e-8 of max|h| (steps of h: to 1e-12 in u).
+
+    >>> import pmbandits as pmb
+    >>> from pmbandits.metrics.packed import h_max, h_value, pack
+    >>> h = pack(pmb.GiniDeviation())
+    >>> h_value(h, 0.2), h_max(h, 0.2, 0.9)
+    (0.16000000000000003, 0.25)
+    """
+    terms: list[list[float]] = []
+    rest: list[tuple[float, Distortion]] = []
+    for c, d in metric.terms:
+        if isinstance(d, Family) and type(d) in NUMBERS:
+            unused = [0.0] * (_PARAMETERS - len(d.numbers))
+            terms.append([NUMBERS[type(d)], c, *d.numbers, *unused])
+        else:
+            rest.append((c, d))
+    table = np.zeros((0, _PAIR))
+    if rest:
+        table = _tabulate(lambda u: sum((c * d._h(u) for c, d in rest), np.zeros_like(u)))
+        terms.append([TABLE, 1.0, *([0.0] * _PARAMETERS)])
+    extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical()))]
+    peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
+    head = np.zeros(_HEAD)
+    head[_TERMS], head[_EXTREMA], head[_POINTS], head[_SINGLE_PEAK] = len(terms), len(extrema), table.shape[0], peak
+    parts = (np.asarray(part, dtype=np.float64).ravel() for part in (head, terms, extrema, table))
+    return np.ascontiguousarray(np.concatenate(list(parts)))
+
+
+def _tabulate(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """(u, h(u)) with points added where a straight line between neighbours misses h."""
+    u = warped_grid(2049)
+    with np.errstate(all="ignore"):
+        y = h(u)
+        for _ in range(45):
+            middle = 0.5 * (u[:-1] + u[1:])
+            between = h(middle)
+            miss = np.abs(between - 0.5 * (y[:-1] + y[1:])) > 1e-8 * max(float(np.abs(y).max()), 1e-300)
+            miss &= np.diff(u) > 1e-12 * np.maximum(u[1:], 1e-12)
+            if not miss.any() or u.size > 200_000:
+                break
+            order = np.argsort(np.concatenate((u, middle[miss])), kind="stable")
+            u = np.concatenate((u, middle[miss]))[order]
+            y = np.concatenate((y, between[miss]))[order]
+    return np.column_stack((u, y))
+
+
+# ---- what kernels read ------------------------------------------------------------------------------------
 
 
 @kernel
-def h_slope(h, u, e):
-    """The slope of h between u − e and u + e."""
+def h_value(h: FloatArray, u: float) -> float:
+    """h(u); below 0 and above 1 it is h(0) and h(1)."""
+    u = min(max(u, 0.0), 1.0)
+    if h[_TERMS] == 1.0 and h[_FAMILY] == _GINI:  # the common case, without a call
+        return h[_WEIGHT] * (u * (1.0 - u))
+    total = 0.0
+    for k in range(int(h[_TERMS])):
+        at = _HEAD + _TERM * k
+        if h[at] == TABLE:
+            total += _from_table(h, u)
+        else:
+            total += h[at + 1] * _formula(int(h[at]), u, h[at + 2], h[at + 3])
+    return total
+
+
+@kernel
+def _from_table(h: FloatArray, u: float) -> float:
+    """The part of h that is a table, by a straight line between the points beside u."""
+    start = _HEAD + _TERM * int(h[_TERMS]) + _PAIR * int(h[_EXTREMA])
+    lo, hi = 0, int(h[_POINTS]) - 1
+    while hi - lo > 1:
+        middle = (lo + hi) // 2
+        if h[start + _PAIR * middle] <= u:
+            lo = middle
+        else:
+            hi = middle
+    x0, x1 = h[start + _PAIR * lo], h[start + _PAIR * hi]
+    share = (u - x0) / (x1 - x0)
+    return (1.0 - share) * h[start + _PAIR * lo + 1] + share * h[start + _PAIR * hi + 1]
+
+
+@kernel
+def h_max(h: FloatArray, lo: float, hi: float) -> float:
+    """The maximum of h over [lo, hi] ∩ [0, 1]: at one of the ends, or at a local extremum between them."""
+    lo = min(max(lo, 0.0), 1.0)
+    hi = min(max(hi, lo), 1.0)
+    at = _HEAD + _TERM * int(h[_TERMS])
+    if h[_SINGLE_PEAK] == 1.0:  # the peak, or the end that is nearer to it
+        if hi <= h[at]:
+            return h_value(h, hi)
+        return h_value(h, lo) if lo >= h[at] else h[at + 1]
+    best = max(h_value(h, lo), h_value(h, hi))
+    for k in range(int(h[_EXTREMA])):
+        if lo < h[at + _PAIR * k] < hi and h[at + _PAIR * k + 1] > best:
+            best = h[at + _PAIR * k + 1]
+    return best
+
+
+@kernel
+def h_min(h: FloatArray, lo: float, hi: float) -> float:
+    """The minimum of h over [lo, hi] ∩ [0, 1]."""
+    lo = min(max(lo, 0.0), 1.0)
+    hi = min(max(hi, lo), 1.0)
+    at = _HEAD + _TERM * int(h[_TERMS])
+    best = min(h_value(h, lo), h_value(h, hi))
+    if h[_SINGLE_PEAK] == 1.0:
+        return best
+    for k in range(int(h[_EXTREMA])):
+        if lo < h[at + _PAIR * k] < hi and h[at + _PAIR * k + 1] < best:
+            best = h[at + _PAIR * k + 1]
+    return best
+
+
+@kernel
+def h_slope(h: FloatArray, u: float, e: float) -> float:
+    """The slope of h between u − e and u + e, or the ends 0 and 1 if they are nearer."""
     lo, hi = max(u - e, 0.0), min(u + e, 1.0)
-    if h[0] == 1.0 and h[4] == 8.0:  # the Gini deviation alone
-        return h[5] * (1.0 - lo - hi)
+    if h[_TERMS] == 1.0 and h[_FAMILY] == _GINI:  # without the rounding of a difference quotient
+        return h[_WEIGHT] * (1.0 - lo - hi)
     return (h_value(h, hi) - h_value(h, lo)) / (hi - lo)
 
 
 @kernel
-def has_table(h):
-    return h[2] > 0.0
+def is_one_family(h: FloatArray) -> bool:
+    """Whether h is a multiple of one family's formula: no sum, and no table. Then :func:`one_family_value` is h."""
+    return h[_TERMS] == 1.0 and h[_FAMILY] != TABLE
 
 
 @kernel
-def single_peak(h):
-    return h[3] == 1.0
+def one_family_value(h: FloatArray, u: float) -> float:
+    """h(u) of a multiple of one family's formula, without the walk over terms; see :func:`is_one_family`."""
+    return h[_WEIGHT] * _formula(int(h[_FAMILY]), min(max(u, 0.0), 1.0), h[_FIRST], h[_SECOND])
 
 
 @kernel
-def peak_place(h):
-    return h[4 + 4 * int(h[0])]
+def has_table(h: FloatArray) -> bool:
+    """Whether a part of h is a table."""
+    return h[_POINTS] > 0.0
 
 
 @kernel
-def n_extrema(h):
-    return int(h[1])
+def single_peak(h: FloatArray) -> bool:
+    """Whether h is concave, with one extremum inside (0, 1), which is its maximum. :func:`peak_place` says where."""
+    return h[_SINGLE_PEAK] == 1.0
 
 
 @kernel
-def extremum_place(h, m):
-    return h[4 + 4 * int(h[0]) + 2 * m]
+def peak_place(h: FloatArray) -> float:
+    """Where h is largest, if :func:`single_peak`."""
+    return h[_HEAD + _TERM * int(h[_TERMS])]
 
 
 @kernel
-def extremum_value(h, m):
-    return h[4 + 4 * int(h[0]) + 2 * m + 1]
+def n_extrema(h: FloatArray) -> int:
+    """At how many places inside (0, 1) h may have a local extremum."""
+    return int(h[_EXTREMA])
 
 
 @kernel
-def is_one_family(h):
-    return h[0] == 1.0 and h[4] >= 0.0
+def extremum_place(h: FloatArray, m: int) -> float:
+    """The m-th of these places, from 0 on, in increasing order."""
+    return h[_HEAD + _TERM * int(h[_TERMS]) + _PAIR * m]
 
 
 @kernel
-def one_family_value(h, u):
-    return h[5] * _one_term(int(h[4]), h[6], h[7], min(max(u, 0.0), 1.0))
+def extremum_value(h: FloatArray, m: int) -> float:
+    """h at the m-th of these places."""
+    return h[_HEAD + _TERM * int(h[_TERMS]) + _PAIR * m + 1]

@@ -8,35 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmbandits import _check
-from pmbandits.metrics import families
-from pmbandits.metrics.distortion import Distortion, simplify
-
-FAMILIES: tuple[type[Distortion], ...] = (
-    families.Mean,
-    families.DualPower,
-    families.Quadratic,
-    families.CVaR,
-    families.PHT,
-    families.MeanMedianDeviation,
-    families.InterESRange,
-    families.WangRightTail,
-    families.GiniDeviation,
-    families.VaR,
-    families.LowerCVaR,
-    families.GiniShortfall,
-    families.InterQuantileRange,
-    families.InvertedS,
-    families.TsallisPastEntropy,
-    families.WangTransform,
-    families.TverskyKahneman,
-)
-BY_NAME = {cls.name: cls for cls in FAMILIES}
-ALIASES = {
-    "gini": "gini_deviation",
-    "expected_shortfall": "cvar",
-    "es": "cvar",
-    "iqr": "inter_quantile_range",
-}
+from pmbandits.metrics.combination import simplify
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.families import FAMILIES
+from pmbandits.metrics.family import ALIASES, REGISTRY
 
 _TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
 
@@ -64,10 +39,24 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     if not isinstance(name, str):
         raise TypeError(f"a metric's name must be text, got {name!r}.")
     name = _COLON.sub(r"\1(\2)", name)
-    known = _key(name) in BY_NAME
+    known = _key(name) in REGISTRY
     if not parameters and not known and re.search(r"[^\w\s]", name):
         return _parse(name)
     return _build(name, (), parameters)
+
+
+def as_metric(given: object) -> Distortion:
+    """What a user gives as a metric, as a metric: one passes as it is, text is read by :func:`metric`.
+
+    >>> from pmbandits.metrics import as_metric
+    >>> as_metric("cvar(0.9)")
+    CVaR(c=0.9)
+    """
+    if isinstance(given, Distortion):
+        return given
+    if isinstance(given, str):
+        return metric(given)
+    raise TypeError(f"metric must be a preference metric such as GiniDeviation(), or its name, got {given!r}.")
 
 
 def _key(name: str) -> str:
@@ -96,9 +85,9 @@ def from_dict(data: Mapping[str, Any]) -> Distortion:
 
 def _build(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Distortion:
     key = _key(name)
-    if key not in BY_NAME:
-        _check.choice("metric", key, [*BY_NAME, *ALIASES], kind="metric")
-    cls = BY_NAME[key]
+    if key not in REGISTRY:
+        _check.choice("metric", key, [*REGISTRY, *ALIASES], kind="metric")
+    cls = REGISTRY[key]
     signature = inspect.signature(cls)
     allowed = ", ".join(signature.parameters) or "none"
     for parameter in parameters:
@@ -144,3 +133,6 @@ def _as_number(text: str, whole: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{text.strip()!r} in the metric {whole!r} is not a number.") from None
+
+
+__all__ = ["ALIASES", "FAMILIES", "as_metric", "from_dict", "metric"]

@@ -25,7 +25,7 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
     unit,
 )
 from pmbandits.estimates._rewards import NEEDS_ROOM, OK, record
-from pmbandits.metrics._kernels import normal_quantile
+from pmbandits.metrics.normal import normal_quantile
 from pmbandits.policies._steps import choose_at, update_at
 from pmbandits.state.compile import inlined, kernel
 from pmbandits.state.shared import shared

@@ -15,11 +15,12 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
-from pmbandits.arms import Bandit, _agree, check_bandit, check_metric
+from pmbandits.arms import Bandit, _agree, check_bandit
 from pmbandits.best import Best, oracle, scorer
 from pmbandits.estimates._rewards import SAMPLES
-from pmbandits.metrics._kernels import pack
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.packed import pack
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation._kernels import BLOCK
 from pmbandits.simulation.journal import Journal
@@ -206,7 +207,7 @@ def prepare(
 ) -> Experiment:
     """Check everything before anything is played."""
     check_bandit(bandit)
-    check_metric(metric)
+    metric = as_metric(metric)
     horizons = _horizons(horizon)
     numbers = _trials(trials)
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)

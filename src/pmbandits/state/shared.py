@@ -3,7 +3,8 @@
 numba compiles all that a kernel calls again for every kernel that calls it; what ten policies have in common would be
 compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
 
-``shared`` is for kernels that are known beforehand. Others are called by an address that is handed over: ``address``
+``shared`` is for kernels that are known beforehand, ``numbered`` for several of one kind that are told apart by a
+number. Others are called by an address that is handed over: ``address``
 of the kernel, and a ``caller`` for it.
 """
 
@@ -14,7 +15,7 @@ import ctypes
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import llvmlite.binding
@@ -112,6 +113,23 @@ def _call(context: Any, builder: Any, where: Any, typed: Any, given: Any) -> Any
     return value
 
 
+def _slot(builder: Any, name: str) -> Any:
+    """The slot of that name, or the first of several."""
+    return builder.module.globals.get(name) or ir.GlobalVariable(builder.module, _POINTER, name)
+
+
+def _code(context: Any, builder: Any, slot: Any, name: str) -> Any:
+    """Emit what reads the address in a slot, and has the slot filled if it is empty."""
+    make = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_POINTER]), _MAKE)
+    for _ in range(2):  # again, should Ctrl-C have come before ``_make`` could wait for it
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", builder.load(slot), _NULL)):
+            builder.call(make, [builder.bitcast(slot, _POINTER)])
+    where = builder.load(slot)
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", where, _NULL)):
+        context.call_conv.return_user_exc(builder, RuntimeError, (f"{name} could not be compiled.",))
+    return where
+
+
 def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
     """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``.
 
@@ -135,16 +153,7 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
 
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            module = builder.module
-            at = module.globals.get(name) or ir.GlobalVariable(module, _POINTER, name)
-            make = cgutils.get_or_insert_function(module, ir.FunctionType(ir.VoidType(), [_POINTER]), _MAKE)
-            for _ in range(2):  # again, should Ctrl-C have come before ``_make`` could wait for it
-                with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", builder.load(at), _NULL)):
-                    builder.call(make, [builder.bitcast(at, _POINTER)])
-            where = builder.load(at)
-            with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", where, _NULL)):
-                context.call_conv.return_user_exc(builder, RuntimeError, (f"{name} could not be compiled.",))
-            return _call(context, builder, where, typed, given)
+            return _call(context, builder, _code(context, builder, _slot(builder, name), name), typed, given)
 
         return cast(F, call)
 
@@ -177,6 +186,33 @@ def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
         return cast(F, call)
 
     return decorate
+
+
+def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Shared kernels of one signature that are called by their number: ``call(number, …)``.
+
+    Each is compiled when it is first called. A number beyond the last is not noticed.
+    """
+    typed = _signature(signature)
+    own: list[Any] = [kernel(function) for function in functions]
+    slots = (ctypes.c_void_p * len(own))()
+    start, size = ctypes.addressof(slots), ctypes.sizeof(ctypes.c_void_p)
+    for k, one in enumerate(own):
+        # The slot keeps the memory of all slots.
+        _slots[start + k * size] = ctypes.c_void_p.from_buffer(slots, k * size), one, typed
+    llvmlite.binding.add_symbol(name, start)
+
+    def call(number: int, *given: Any) -> Any:
+        return own[number](*given)
+
+    _known(call, typed.return_type(types.int64, *typed.args))
+
+    @lower_builtin(call, types.int64, *typed.args)
+    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        at = builder.gep(_slot(builder, name), [given[0]])
+        return _call(context, builder, _code(context, builder, at, name), typed, given[1:])
+
+    return call
 
 
 def caller(signature: str) -> Any:

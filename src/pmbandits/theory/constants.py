@@ -16,10 +16,11 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.arms import Bandit, check_bandit, check_metric, wasserstein_constant
+from pmbandits.arms import Bandit, check_bandit, wasserstein_constant
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence.sets import NAMES
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.supports import Real, Support
@@ -330,7 +331,7 @@ def facts(metric: Distortion, bandit: Bandit) -> Facts:
     >>> round(known.gap(0.1, "12"), 12)
     0.0025
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     check_bandit(bandit)
     if bandit.support is None:
         raise ValueError(
@@ -368,7 +369,7 @@ def largest_utility(metric: Distortion, where: Bandit | Support) -> float:
     >>> largest_utility(pmb.GiniDeviation(), pmb.Interval(0, 2))
     0.5
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     if isinstance(where, Bandit):
         return oracle(metric, where).value
     if not isfinite(where.width):

@@ -14,7 +14,8 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.arms import Bandit, check_bandit, check_metric
+from pmbandits.arms import Bandit, check_bandit
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.supports import Interval
@@ -86,7 +87,7 @@ def known_exponents(metric: Distortion) -> Exponents:
     >>> str(known_exponents(pmb.PHT(0.5)).beta)
     '[0.5, 1]'
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     q = metric.holder(Interval(0.0, 1.0)).q
     if metric.shape not in ("concave", "linear"):
         return Exponents(metric, q, None, None, False, f"the paper has no exponents for a {metric.shape} distortion")
@@ -196,7 +197,7 @@ def gap_exponent(
     >>> gap_exponent(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.2, 0.5, 0.8])).degenerate
     True
     """
-    check_metric(metric)
+    metric = as_metric(metric)
     check_bandit(bandit)
     known = facts(metric, bandit)
     spacings = np.array(

@@ -10,7 +10,7 @@ from pmbandits._random import POSTERIOR, POSTERIOR_B, inner, log_gamma_variate, 
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.packed import normal_quantile
+from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._sampling import largest, pull
 from pmbandits.policies.build import Setup
 from pmbandits.policies.policy import Policy

@@ -1,0 +1,51 @@
+"""The Gini deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits.metrics.family import Family
+
+
+class GiniDeviation(Family):
+    """Gini deviation: h(u) = u(1 − u); half the mean distance of two independent rewards.
+
+    **In one sentence:** how different two rewards drawn one after the other are.
+    **Use it** for variety and unpredictability: patrols, audits, A/B portfolios, exploration of a catalogue.
+
+    >>> import scipy.stats as st
+    >>> round(GiniDeviation().value(st.uniform()), 12)   # 1/6
+    0.166666666667
+    """
+
+    name = "gini_deviation"
+    aliases = ("gini",)
+    formula = "u(1−u)"
+    meaning = "half the average distance between two rewards"
+    use = "for variety and unpredictability: patrols, audits, portfolios"
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
+
+    @staticmethod
+    def h(u: FloatArray) -> FloatArray:
+        return u * (1.0 - u)
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        return v * (1.0 - v)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return 1.0 - 2.0 * u
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.full_like(u, -2.0)
+
+    def _critical(self) -> Sequence[float]:
+        return (0.5,)
+
+    def _modulus(self) -> tuple[float, float]:
+        return (1.0, 1.0)

@@ -1,0 +1,66 @@
+"""The distance of two quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import JUMP_TOLERANCE, Monotonicity, Shape
+from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.formulas import where
+
+
+class InterQuantileRange(Family):
+    """Inter-quantile range: h(u) = 1 if 1 − upper < u ≤ 1 − lower else 0.
+
+    **In one sentence:** the distance between the lower and the upper quantile.
+    **Use it** for a spread that no outlier can move. It jumps, so no continuity bound holds.
+
+    >>> InterQuantileRange().value([1.0, 2.0, 3.0, 4.0])
+    2.0
+    """
+
+    lower: float = parameter(0.0, 1.0, open_lo=True, open_hi=True, default=0.25)
+    upper: float = parameter(0.0, 1.0, open_lo=True, open_hi=True, default=0.75)
+    name = "inter_quantile_range"
+    aliases = ("iqr",)
+    formula = "1{1−upper < u ≤ 1−lower}"
+    meaning = "the distance between two quantiles"
+    use = "for a spread that no outlier can move"
+    shape: ClassVar[Shape] = "neither"
+    monotonicity: ClassVar[Monotonicity] = "neither"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lower >= self.upper:
+            raise ValueError(
+                f"InterQuantileRange needs lower < upper, got lower={self.lower:g} and upper={self.upper:g}."
+            )
+
+    @property
+    def jumps(self) -> Sequence[tuple[float, float]]:
+        return ((1.0 - self.upper, 1.0), (1.0 - self.lower, -1.0))
+
+    @staticmethod
+    def h(u: FloatArray, lower: float, upper: float) -> FloatArray:
+        above = u - (1.0 - upper) > JUMP_TOLERANCE
+        return where(above & (u - (1.0 - lower) <= JUMP_TOLERANCE), 1.0, 0.0)
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        above = self.upper - v > JUMP_TOLERANCE
+        return np.where(above & ~(self.lower - v > JUMP_TOLERANCE), 1.0, 0.0)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _critical(self) -> Sequence[float]:
+        return (1.0 - self.lower,)
+
+    def _modulus(self) -> str:
+        return "its distortion jumps, so two distributions however close can differ by the whole jump"

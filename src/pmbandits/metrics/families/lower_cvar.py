@@ -1,0 +1,56 @@
+"""The average of the worst share of rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits.metrics.family import Family, parameter
+
+
+class LowerCVaR(Family):
+    """Lower-tail conditional value at risk: h(u) = max(0, (u − 1 + α)/α), 0 < α ≤ 1.
+
+    **In one sentence:** the average of the *worst* α share of rewards.
+    **Use it** to be safe against bad outcomes: what most CVaR bandits maximise. Convex, so one arm is always best.
+
+    >>> LowerCVaR(0.5).value([1.0, 2.0, 3.0, 4.0])
+    1.5
+    """
+
+    alpha: float = parameter(0.0, 1.0, open_lo=True, example=0.1)
+    name = "lower_cvar"
+    formula = "max(0, (u−1+α)/α)"
+    meaning = "the average of the worst α share of rewards"
+    use = "to be safe against bad outcomes; one arm is always best"
+    monotonicity: ClassVar[Monotonicity] = "increasing"
+
+    @property
+    def shape(self) -> Shape:
+        return "linear" if self.alpha == 1.0 else "convex"
+
+    @property
+    def kinks(self) -> Sequence[tuple[float, float]]:
+        return () if self.alpha == 1.0 else ((1.0 - self.alpha, 1.0 / self.alpha),)
+
+    @staticmethod
+    def h(u: FloatArray, alpha: float) -> FloatArray:
+        return np.maximum(u - (1.0 - alpha), 0.0) / alpha
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        return -np.minimum(v / self.alpha, 1.0)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        if self.alpha == 1.0:
+            return np.ones_like(u)
+        return np.where(u > 1.0 - self.alpha, 1.0 / self.alpha, 0.0)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _modulus(self) -> tuple[float, float]:
+        return (1.0, 1.0 / self.alpha)

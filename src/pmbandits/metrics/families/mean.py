@@ -1,0 +1,45 @@
+"""The expected reward."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits.metrics.family import Family
+
+
+class Mean(Family):
+    """The expected reward: h(u) = u.
+
+    **In one sentence:** what a unit of play earns on average.
+    **Use it** as the yardstick, or as a term beside a tail or spread metric.
+
+    >>> Mean().value([1.0, 2.0, 6.0])
+    3.0
+    """
+
+    name = "mean"
+    formula = "u"
+    meaning = "the average reward"
+    use = "as the yardstick, or as a term beside tail or spread"
+    shape: ClassVar[Shape] = "linear"
+    monotonicity: ClassVar[Monotonicity] = "increasing"
+
+    @staticmethod
+    def h(u: FloatArray) -> FloatArray:
+        return +u
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        return -v
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return np.ones_like(u)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _modulus(self) -> tuple[float, float]:
+        return (1.0, 1.0)

@@ -1,0 +1,50 @@
+"""The mean distance from the median."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits.metrics.family import Family
+
+
+class MeanMedianDeviation(Family):
+    """Mean–median deviation: h(u) = min(u, 1 − u); the mean distance from the median.
+
+    **In one sentence:** how far a reward typically lies from the middle one.
+    **Use it** to reward spread without letting outliers dominate.
+
+    >>> MeanMedianDeviation().value([0.0, 1.0, 5.0])     # (1 + 0 + 4) / 3
+    1.6666666666666665
+    """
+
+    name = "mean_median_deviation"
+    formula = "min(u, 1−u)"
+    meaning = "how far a reward typically lies from the median"
+    use = "to reward spread without letting outliers dominate"
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
+    kinks: ClassVar[Sequence[tuple[float, float]]] = ((0.5, -2.0),)
+
+    @staticmethod
+    def h(u: FloatArray) -> FloatArray:
+        return np.minimum(u, 1.0 - u)
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        return np.minimum(v, 1.0 - v)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return np.where(u <= 0.5, 1.0, -1.0)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _critical(self) -> Sequence[float]:
+        return (0.5,)
+
+    def _modulus(self) -> tuple[float, float]:
+        return (1.0, 1.0)

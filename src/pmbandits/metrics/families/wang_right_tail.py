@@ -1,0 +1,51 @@
+"""Wang's right-tail deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits.metrics.family import Family
+
+
+class WangRightTail(Family):
+    """Wang's right-tail deviation: h(u) = √u − u.
+
+    **In one sentence:** how much the rare large rewards stick out above the average.
+    **Use it** to look for upside surprises. Needs bounded rewards (h'(0) = ∞).
+
+    >>> import scipy.stats as st
+    >>> round(WangRightTail().value(st.expon()), 9)
+    1.0
+    """
+
+    name = "wang_right_tail"
+    formula = "√u − u"
+    meaning = "how much the rare large rewards stick out"
+    use = "to look for upside surprises"
+    shape: ClassVar[Shape] = "concave"
+    monotonicity: ClassVar[Monotonicity] = "neither"
+
+    @staticmethod
+    def h(u: FloatArray) -> FloatArray:
+        root = np.sqrt(u)
+        return root * (1.0 - root)
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        return -np.sqrt(1.0 - v) * np.expm1(0.5 * np.log1p(-v))
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return 0.5 / np.sqrt(u) - 1.0
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return -0.25 * np.power(u, -1.5)
+
+    def _critical(self) -> Sequence[float]:
+        return (0.25,)
+
+    def _modulus(self) -> tuple[float, float]:
+        return (0.5, 1.0)
