@@ -112,7 +112,7 @@ def least_lead(h, shape, mine, other, low, high):
 
 @shared("state -> bool")
 def stays_optimistic(s):
-    """Whether the current mixture keeps the largest optimistic value for the next ``look_ahead`` rewards of each arm."""
+    """Whether the current mixture stays the most optimistic one for the next ``look_ahead`` rewards of each arm."""
     ahead, current = s.look_ahead, s.current
     mine, peak = s.grid[current], s.peak
     low, high = surely_inside(s, ahead)

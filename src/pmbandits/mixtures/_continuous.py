@@ -196,7 +196,10 @@ def best_corner(s, a, floor, kind, far):
 
 @shared("state, bool -> none")
 def continuous_mixture(s, with_bonus):
-    """The largest optimistic value (or, ``with_bonus``, the empirical one plus the bonus) over all mixtures with the floor; tied, stay."""
+    """The mixture, with the floor, whose optimistic value is the largest; tied, stay.
+
+    With a bonus, the value is the empirical utility plus the bonus.
+    """
     if not ready(s):
         return
     refresh(s)

@@ -189,7 +189,7 @@ class Policy(Declared):
                 raise
         self._must_be_bound()
         out = np.empty(_check.whole("n", n, 1), dtype=np.int64)
-        where = address_of(type(self))
+        where = _address(self._choose)
         with self._lock:
             choose_many(where, self._memory.address, out)
         return out
@@ -429,9 +429,9 @@ class Policy(Declared):
 
 
 @cache
-def address_of(policy: type[Policy]) -> int:
-    """Where the kernel of a class of policies is that chooses the arm."""
-    return address(policy._choose, CHOOSE)
+def _address(choose: Any) -> int:
+    """Where the kernel is that chooses the arm."""
+    return address(choose, CHOOSE)
 
 
 def _html_of(policy: Policy) -> str:

@@ -107,8 +107,8 @@ def rewards_of(arm, count, key, used, words, kinds, parameters, starts, points, 
 
 @kernel
 def play(
-    choose, update, memory, words, changing, before, key, used, words_of, kinds, parameters, starts, points, levels, blocks,
-    block_at, checkpoints, cursor, pulls, mixture, ends,
+    choose, update, memory, words, changing, before, key, used, words_of, kinds, parameters, starts, points, levels,
+    blocks, block_at, checkpoints, cursor, pulls, mixture, ends,
 ):  # fmt: skip
     """Play on until the last checkpoint, or until something is needed; what was played is never played again.
 

@@ -45,7 +45,7 @@ class StateType(types.Type):
 
     def can_convert_to(self, typingctx: Any, other: Any) -> Any:
         """A state with numbers of its own can be given to whatever takes a state."""
-        from numba.core.typeconv import Conversion
+        from numba.core.typeconv.castgraph import Conversion
 
         return Conversion.safe if isinstance(other, StateType) else None
 
