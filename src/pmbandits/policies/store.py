@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from pmbandits import __version__
+from pmbandits._files import write_whole
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import _state as st
 from pmbandits.policies.base import REGISTRY, Policy
@@ -51,25 +50,16 @@ def save(policy: Policy, path: Path) -> None:
         "options": options,
         "sha256": _digest(content),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
-                for name, array in content.items():
-                    buffer = io.BytesIO()
-                    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-                    archive.writestr(f"{name}.npy", buffer.getvalue())
-            raw.flush()
-            os.fsync(raw.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # readable as any other file of the user's
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
+            for name, array in content.items():
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+                archive.writestr(f"{name}.npy", buffer.getvalue())
+
+    write_whole(path, write)
 
 
 def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any = None) -> Policy:
