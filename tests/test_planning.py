@@ -12,7 +12,7 @@ import scipy.stats as st
 from typer.testing import CliRunner
 
 import pmbandits as pmb
-from pmbandits import planning
+from pmbandits.theory import planning
 from pmbandits.cli.app import app
 
 theory = pmb.theory

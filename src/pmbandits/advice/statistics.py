@@ -27,10 +27,11 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from pmbandits._check import FloatArray
-from pmbandits._solver import maximise
 from pmbandits.advice.reading import ArmLog
 from pmbandits.advice.summary import thin
-from pmbandits.best import _starts, _values
+from pmbandits.best.concave import maximise_concave
+from pmbandits.best.search import starts_of_search
+from pmbandits.best.values import values_of
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
@@ -393,18 +394,18 @@ def resample(
     else:
         how = "the best of a fixed set of mixtures, found again each time"
         near = [0.9 * weights + 0.1 * row for row in eye]
-        grid = _starts(k) if k <= 3 else np.zeros((0, k))
+        grid = starts_of_search(k) if k <= 3 else np.zeros((0, k))
         rows = np.vstack((eye, weights, *near, grid[:: max(1, grid.shape[0] // 60)]))
     scale = max(float(np.abs(singles).max()), 1e-12 * float(laid.omega.sum()), 1e-300)
     start = 0.98 * weights + 0.02 / k
-    first = float(max(laid.value(metric, weights), singles.max(), _values(metric, laid, rows).max()))
+    first = float(max(laid.value(metric, weights), singles.max(), values_of(metric, laid, rows).max()))
     best, gain = np.empty(times), np.empty(times)
     for b in range(times):
         again = AtomPool([Atoms(law.x, mass[b]) for law, mass in zip(laws, drawn, strict=True)])
-        values = _values(metric, again, rows)
+        values = values_of(metric, again, rows)
         top = float(values.max())
         if metric.shape == "concave" and k > 1:
-            found, _ = maximise(metric, again, start, accuracy=1e-4, scale=scale)
+            found, _ = maximise_concave(metric, again, start, accuracy=1e-4, scale=scale)
             top = max(top, again.value(metric, found))
         best[b] = top - first
         gain[b] = (top - float(values[:k].max())) - (first - float(singles.max()))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits.metrics import GiniDeviation
+from pmbandits.mixtures import grid_size
 from pmbandits.paper import draw
 from pmbandits.paper.fig7 import tracking_starts
 from pmbandits.paper.instances import ANYTIME_ARMS
@@ -16,7 +17,6 @@ from pmbandits.paper.measure import Mean, every, mean, play, positive, rows
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
 from pmbandits.policies.cirt import CIRT
 from pmbandits.policies.fixed_grid import FixedGrid
-from pmbandits.mixtures import grid_size
 from pmbandits.simulation import simulate
 
 TITLE = "The work it takes to reach a regret"

@@ -26,7 +26,7 @@ from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.policies import _state as st
 from pmbandits.mixtures import grid_size
 from pmbandits.supports import Binary, Finite, Real, Support
-from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
+from pmbandits.schedules import epsilon_etc, epsilon_ucb
 
 REGISTRY: dict[str, type[Policy]] = {}
 LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without a grid

@@ -25,7 +25,7 @@ from pmbandits.policies.base import (
 )
 from pmbandits.mixtures import etc_grid
 from pmbandits.supports import Real, Support
-from pmbandits.theory.schedules import exploration
+from pmbandits.schedules import exploration
 
 
 @kernel

@@ -10,12 +10,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb, exploration
+from pmbandits.schedules import epsilon_etc, epsilon_ucb, exploration
 
 if TYPE_CHECKING:
     from pmbandits.arms import wasserstein_constant
     from pmbandits.best import gaps
-    from pmbandits.planning import Plan, PlanColumn, plan
     from pmbandits.theory.bounds import (
         BoundCurve,
         Rate,
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
         gap_exponent,
         known_exponents,
     )
+    from pmbandits.theory.planning import Plan, PlanColumn, plan
     from pmbandits.theory.tables import PaperTable, table
 
 _ROOMS = {
@@ -106,8 +106,7 @@ _ROOMS = {
     ),
     "pmbandits.theory.exponents": ("Exponents", "GapExponent", "Range", "gap_exponent", "known_exponents"),
     "pmbandits.theory.tables": ("PaperTable", "table"),
-    # A plan also simulates, so it lives above the policies; only its name is known here.
-    "pmbandits.planning": ("Plan", "PlanColumn", "plan"),
+    "pmbandits.theory.planning": ("Plan", "PlanColumn", "plan"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

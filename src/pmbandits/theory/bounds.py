@@ -23,6 +23,7 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.schedules import epsilon_etc, epsilon_ucb
 from pmbandits.supports import Binary
 from pmbandits.theory.constants import (
     Condition,
@@ -43,7 +44,6 @@ from pmbandits.theory.constants import (
     retention_probability,
     settling_time,
 )
-from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
 Family = Literal["etc", "ucb", "etc_one_arm"]
 

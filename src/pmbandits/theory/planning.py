@@ -14,9 +14,9 @@ from pmbandits.arms import Bandit, check_metric, utility
 from pmbandits.best import oracle
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
+from pmbandits.mixtures import grid_size
 from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
 from pmbandits.policies import _state as state
-from pmbandits.mixtures import grid_size
 from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.bounds import RegretBound, ce_ucb_bound, cirt_bound, etc_bound, ucb_bound
