@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from math import ceil, isfinite
 from pathlib import Path
@@ -13,11 +14,11 @@ import numpy as np
 from pmbandits import _check, _html
 from pmbandits._check import FloatArray
 from pmbandits.advice import statistics as stats
-from pmbandits.advice.reading import ArmLog, Log, read
 from pmbandits.advice.statistics import HeldOut
 from pmbandits.arms import Bandit
 from pmbandits.best import oracle
 from pmbandits.estimates import ArmEstimate
+from pmbandits.logs import ArmLog, Log, read
 from pmbandits.metrics import metric as named_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Verdict = Literal["real", "could be noise", "single arm"]
 _TIE = 1e-9  # a mixture that gains less than this share is not one
 _SHOWN = 8  # arms in words
+_LARGE = 1 << 25  # bytes of a file from which on a progress bar is shown
 _ENOUGH = 200  # resamples, to say how much of a gain is optimism
 _FURTHEST = 1e7  # times as many rewards, beyond which "more data" is no advice
 
@@ -398,7 +400,7 @@ def advise(
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):
         raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
-    log = read(data, arm=arm, reward=reward, strict=strict, loss=loss, seed=seed, progress=progress)
+    log = read(data, arm=arm, reward=reward, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
     assumed = support is None
     if support is None:
         support = _range(log.arms)
@@ -411,6 +413,22 @@ def advise(
         support = _negated(support)
     out = [_advise(m, log, support, assumed, level, bootstrap, seed, loss) for m in chosen]
     return AdviceTable(out) if several else out[0]
+
+
+def _watch(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
+    """A progress bar for reading a file; without being asked for, only for large files."""
+
+    @contextmanager
+    def watch(name: str, size: int) -> Iterator[Callable[[int], None]]:
+        if progress is False or (progress is None and size < _LARGE):
+            yield lambda done: None
+            return
+        from pmbandits.simulation.progress import Bar
+
+        with Bar(size, shown=progress, label=f"read {name}", unit="bytes") as bar:
+            yield lambda done: bar.advance(done - bar.done)
+
+    return watch
 
 
 def _metric(given: Any) -> Distortion:

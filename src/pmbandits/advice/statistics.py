@@ -27,11 +27,10 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from pmbandits._check import FloatArray
-from pmbandits.advice.reading import ArmLog
-from pmbandits.advice.summary import thin
 from pmbandits.best.concave import maximise_concave
 from pmbandits.best.search import starts_of_search
 from pmbandits.best.values import values_of
+from pmbandits.logs import ArmLog, thin
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
