@@ -30,6 +30,7 @@ from pmbandits._check import FloatArray
 from pmbandits.best.concave import maximise_concave
 from pmbandits.best.search import starts_of_search
 from pmbandits.best.values import values_of
+from pmbandits.confidence import radii as formulas
 from pmbandits.logs import ArmLog, thin
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
@@ -138,8 +139,8 @@ def radii(arms: Sequence[ArmLog], support: Support, level: float) -> FloatArray:
     n = np.array([arm.n for arm in arms], dtype=np.float64)
     error = np.array([arm.error for arm in arms])
     if isinstance(support, Real):
-        return np.asarray(support.sigma * (2.5125 + 2.0 * np.sqrt(np.log(1.0 / each))) / np.sqrt(n))
-    return np.asarray(np.sqrt(np.log(2.0 / each) / (2.0 * n)) + error)
+        return np.asarray(formulas.subgaussian_ball(n, support.sigma, np.log(1.0 / each)))
+    return np.asarray(formulas.band(n, np.log(2.0 / each)) + error)
 
 
 class Bands:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from pmbandits.state.compile import kernel
 from pmbandits.metrics._kernels import h_value
+from pmbandits.state.compile import kernel
 
 CONCAVE, CONVEX, NEITHER = 1, 2, 3
 SHAPES = {"concave": CONCAVE, "linear": CONCAVE, "convex": CONVEX, "neither": NEITHER}

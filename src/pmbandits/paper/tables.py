@@ -12,8 +12,8 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.paper.measure import every, rows, yes
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
 from pmbandits.supports import Interval
-from pmbandits.theory.bounds import Rate, rate
 from pmbandits.theory.exponents import known_exponents
+from pmbandits.theory.rates import Rate, rate
 from pmbandits.theory.tables import PAPER_METRICS, PaperTable
 from pmbandits.theory.tables import table as compute
 

@@ -32,8 +32,8 @@ from pmbandits.metrics.families import (
     WangRightTail,
 )
 from pmbandits.supports import Interval
-from pmbandits.theory.bounds import Rate, rate, written
 from pmbandits.theory.exponents import Range, known_exponents
+from pmbandits.theory.rates import Rate, rate, written
 
 # The nine metrics of the paper's tables; where it leaves a parameter open, an ordinary one.
 PAPER_METRICS: tuple[Distortion, ...] = (
