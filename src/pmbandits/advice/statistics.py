@@ -37,6 +37,7 @@ from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
 from pmbandits.supports import Binary, Interval, Real, Support
 
+TIE = 1e-9  # a mixture that gains less than this share is not one
 _PARTS = 16  # pieces of an arm's band in which the difference to a mixture is bounded
 _SWAY = 2.5  # standard errors that a curve may be off, where h has corners
 _FEWEST = 10  # rewards of an arm in each half, below which nothing is concluded from the halves
@@ -131,7 +132,7 @@ def radii(arms: Sequence[ArmLog], support: Support, level: float) -> FloatArray:
     """The radius of each arm's set (for rewards 0 and 1 its probability of failure); all hold at once at ``level``.
 
     The arms' rewards are independent, so each set may fail with probability 1 − level^(1/K). Where rewards were
-    summarised, the certain error of the summary is added.
+    summarised, the error of the summary is added.
     """
     each = -np.expm1(np.log(level) / len(arms))
     if isinstance(support, Binary):
