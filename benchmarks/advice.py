@@ -77,7 +77,7 @@ def power() -> Table:
 _READ = """
 import sys, time
 from pathlib import Path
-from pmbandits.advice.reading import read
+from pmbandits.logs import read
 import pyarrow.csv, pyarrow.parquet
 
 def peak():  # of this process alone, in kB

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import pmbandits as pmb
 from benchmarks.timing import best_of, fresh_import
-from pmbandits._solver import maximise
+from pmbandits.best.concave import maximise_concave
 from pmbandits.metrics.pool import Pool, pool
 
 
@@ -62,8 +62,8 @@ def best_mixture() -> Table:
         for metric in (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Quadratic(0.5), pmb.CVaR(0.9)):
             laid = pool(metric, list(bandit.laws), np.eye(count))
             start = np.full(count, 1 / count)
-            weights, gap = maximise(metric, laid, start, accuracy=1e-9, scale=1e-300)
-            ours = best_of(lambda m=metric, p=laid, s=start: maximise(m, p, s, accuracy=1e-9, scale=1e-300), 5)
+            weights, gap = maximise_concave(metric, laid, start, accuracy=1e-9, scale=1e-300)
+            ours = best_of(lambda m=metric, p=laid, s=start: maximise_concave(m, p, s, accuracy=1e-9, scale=1e-300), 5)
             theirs = best_of(lambda m=metric, p=laid, s=start: slsqp(m, p, s), 3)
             other = slsqp(metric, laid, start)
             value = laid.value(metric, weights)

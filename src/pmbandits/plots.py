@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pmbandits.advice import Advice
     from pmbandits.simulation.run import Run
 
 
@@ -46,6 +45,9 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
 }
+# Lines and marks that tell curves apart without colour.
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
+MARKS = ("o", "s", "^", "D", "v", "P")
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -114,7 +116,7 @@ def plot_distortion(
     with plt.rc_context(STYLE):
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
-        looks = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+        looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(metrics, looks, strict=False):
             u, h = _distortion_line(metric)
             ax.plot(u, h, color=colour, ls=dash, lw=2.0, label=repr(metric))
@@ -172,7 +174,7 @@ def plot_arms(
     with plt.rc_context(STYLE):
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
-        looks = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+        looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         banded = False
         if isinstance(arms, Bandit):
             x = _places(arms)
@@ -297,81 +299,6 @@ def plot_life(
     return _done(ax, path)
 
 
-def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
-    """See :meth:`Advice.plot`."""
-    import matplotlib.pyplot as plt
-
-    order = sorted(range(len(advice.arms)), key=lambda k: (-advice.arms[k].share, -advice.arms[k].utility))
-    chosen = sorted(order[:6])
-    with plt.rc_context(STYLE):
-        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
-        plot_arms([advice.estimates[k] for k in chosen], left)
-        points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
-        if points.size == 1:
-            points = np.append(points, points[0] + 1.0)
-        with np.errstate(all="ignore"):
-            for k, colour, dash in zip(chosen, cycle(COLOURS), cycle(_DASHES), strict=False):
-                bent = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
-                label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
-                middle.step(points, bent, where="post", color=colour, ls=dash, lw=1.8, label=label)
-            if len(advice.mixture) > 1:
-                above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
-                bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.value:.3g}"
-                middle.step(points, bent, where="post", color="0.25", lw=2.4, label=label, zorder=3)
-        middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
-        middle.set_xlabel("reward x")
-        middle.set_ylabel("h(share of rewards above x)")
-        low, high = middle.get_ylim()
-        middle.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
-        middle.legend(fontsize=8.5, handlelength=3.2, loc="upper right", title="utility: area below", ncols=2,
-                      title_fontsize=8.5)  # fmt: skip
-        middle.set_title(f"what {advice.metric!r} makes of them")
-        named = [advice.arms[k].name for k in chosen]
-        values = [advice.arms[k].utility for k in chosen]
-        spans = [advice.arms[k].interval for k in chosen]
-        colours = list(COLOURS[: len(chosen)])
-        if len(advice.mixture) > 1:
-            named, values, spans = [*named, "mixture"], [*values, advice.value], [*spans, advice.interval]
-            colours.append("0.25")
-        places = np.arange(len(named))
-        away = np.abs(np.array(spans).T - np.array(values))
-        away = np.where(np.isfinite(away), away, 0.0)
-        right.bar(places, values, color=colours, width=0.6)
-        right.errorbar(places, values, yerr=away, fmt="none", ecolor="0.2", capsize=4, lw=1.2)
-        right.set_xticks(places, named, rotation=30 if len(named) > 4 else 0)
-        right.set_ylabel("utility")
-        right.axhline(0.0, color="0.6", lw=0.8)
-        verdict = {"real": "the gain is real", "could be noise": "the gain could be noise", "single arm": "one arm"}
-        right.set_title(f"utility, {100 * advice.level:g} % intervals: {verdict[advice.verdict]}")
-    return _write(figure, path)
-
-
-def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Figure:
-    """See :meth:`AdviceTable.plot`."""
-    import matplotlib.pyplot as plt
-
-    played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
-    with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
-        rows = np.arange(len(advice))
-        start = np.zeros(len(advice))
-        for k, (name, colour) in enumerate(zip(played, cycle(COLOURS), strict=False)):
-            share = np.array([100 * a.mixture.get(name, 0.0) for a in advice])
-            hatch = "" if k < len(COLOURS) else "//"
-            ax.barh(rows, share, left=start, color=colour, hatch=hatch, height=0.62, label=name)
-            start += share
-        ax.set_yticks(rows, [f"{a.metric!r}" for a in advice])
-        ax.invert_yaxis()
-        ax.set_xlabel("recommended share (%)")
-        ax.set_title("what to play, by what you value")
-        ax.legend(fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _write(figure, path)
-
-
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
-_MARKS = ("o", "s", "^", "D", "v", "P")
-
-
 def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
     """Regret of every policy against rounds, on log axes: the mean, with a band of one standard error.
 
@@ -397,7 +324,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     with plt.rc_context(STYLE):
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
-        looks = zip(cycle(COLOURS), cycle(_DASHES), cycle(_MARKS), strict=False)
+        looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         lowest = np.inf
         for label, (colour, dash, mark) in zip(run.policies, looks, strict=False):
             horizons = run.horizons(label)
@@ -438,10 +365,11 @@ def save(ax: Axes, path: str | Path) -> None:
     """Write the figure to a file, in the library's style."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    _write(figure, path)
+    write(figure, path)
 
 
-def _write(figure: Figure, path: str | Path | None) -> Figure:
+def write(figure: Figure, path: str | Path | None) -> Figure:
+    """Write the figure to a file, if there is one to write to."""
     import matplotlib.pyplot as plt
 
     if path is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import re
 from pathlib import Path
@@ -60,34 +59,10 @@ def _number(piece: str, text: str) -> float:
 
 
 def read_samples(path: Path) -> Bandit:
-    """Logged rewards from a CSV file with the columns ``arm`` and ``reward``."""
-    if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}; give a CSV file with the columns arm,reward.")
-    try:
-        return _read_rows(path)
-    except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+    """Arms that draw from logged rewards: a CSV, Parquet or JSON lines file with the columns ``arm`` and ``reward``."""
+    from pmbandits.logs import read_samples as read
 
-
-def _read_rows(path: Path) -> Bandit:
-    rewards: dict[str, list[float]] = {}
-    with path.open(newline="", encoding="utf-8-sig") as handle:
-        reader = csv.DictReader(handle)
-        columns = {name.strip().lower(): name for name in reader.fieldnames or []}
-        if not {"arm", "reward"} <= set(columns):
-            found = ", ".join(columns) or "none"
-            raise ValueError(f"{path.name} needs the columns arm and reward in its first line; found: {found}.")
-        for row in reader:
-            text = row[columns["reward"]]
-            try:
-                reward = float(text)
-            except (TypeError, ValueError):
-                where = f"{path.name}, line {reader.line_num}"
-                raise ValueError(f"{where}: the reward {text!r} is not a number; repair or remove the line.") from None
-            rewards.setdefault(str(row[columns["arm"]]), []).append(reward)
-    if not rewards:
-        raise ValueError(f"{path.name} holds no rewards.")
-    return Bandit.from_samples(rewards)
+    return Bandit.from_samples(read(path))
 
 
 def describe_parameters(cls: type) -> str:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import pmbandits as pmb
 from pmbandits.advice import statistics
-from pmbandits.advice.reading import read
-from pmbandits.advice.summary import Compactor, HalfArm, thin
+from pmbandits.logs import read, thin
+from pmbandits.logs.summary import HalfArm
 
 Rng = np.random.Generator
 METRICS = [
@@ -320,22 +320,48 @@ def test_how_much_more_data_is_needed_does_not_depend_on_the_number_of_resamples
 # ---- summaries ------------------------------------------------------------------------------------------
 
 
-def test_a_summary_keeps_every_rank_within_its_stated_error() -> None:
-    rng = np.random.default_rng(15)
-    values = rng.normal(size=700_000)
-    summary = Compactor()
+def shares_up_to(
+    x: NDArray[np.float64], weights: NDArray[np.float64], places: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The share of the weights at or below each place."""
+    below = np.concatenate(([0.0], np.cumsum(weights)))[np.searchsorted(x, places, side="right")]
+    return np.asarray(below / weights.sum())
+
+
+ORDERS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "as drawn": lambda x: x,
+    "rising": np.sort,
+    "falling": lambda x: np.sort(x)[::-1],
+    "from both ends": lambda x: np.stack((np.sort(x)[: x.size // 2], np.sort(x)[::-1][: x.size // 2])).T.ravel(),
+    "half of them alike": lambda x: np.where(np.arange(x.size) % 2 == 0, 0.25, x),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_summary_keeps_every_rank_within_its_stated_error(order: str) -> None:
+    values = ORDERS[order](np.random.default_rng(15).normal(size=700_000))
+    half = HalfArm()
     for start in range(0, values.size, 30_000):
-        summary.extend(values[start : start + 30_000])
-    x, weights = summary.items()
-    assert weights.sum() == values.size and x.size < 200_000
-    places = np.linspace(-4, 4, 400)
-    exact = np.searchsorted(np.sort(values), places, side="right")
-    kept = np.concatenate(([0.0], np.cumsum(weights)))[np.searchsorted(x, places, side="right")]
-    assert 0.0 < np.abs(kept - exact).max() / values.size <= summary.error < 1e-4
+        half.extend(values[start : start + 30_000])
+    x, weights, error = half.result()
+    assert weights.sum() == pytest.approx(values.size, rel=1e-12) and x.size <= 16_384
+    places = np.unique(np.concatenate((np.linspace(-4, 4, 400), x, np.nextafter(x, -np.inf))))
+    exact = shares_up_to(np.sort(values), np.ones(values.size), places)
+    assert 0.0 < np.abs(shares_up_to(x, weights, places) - exact).max() <= error < 4e-4
     thinned, mass, moved = thin(x, weights, 1000)
     assert thinned.size <= 1000 and mass.sum() == pytest.approx(values.size)
-    rough = np.concatenate(([0.0], np.cumsum(mass)))[np.searchsorted(thinned, places, side="right")]
-    assert np.abs(rough - kept).max() / values.size <= moved <= 2e-3
+    rough = shares_up_to(thinned, mass, places) - shares_up_to(x, weights, places)
+    assert np.abs(rough).max() <= moved <= 2e-3
+
+
+def test_the_same_rewards_give_the_same_summary_to_the_bit() -> None:
+    values = np.random.default_rng(20).normal(size=300_000)
+    halves = [HalfArm(), HalfArm()]
+    for half in halves:
+        for start in range(0, values.size, 50_000):
+            half.extend(values[start : start + 50_000])
+    (x, weights, error), (y, others, other) = (half.result() for half in halves)
+    assert np.array_equal(x, y) and np.array_equal(weights, others) and error == other
 
 
 def test_half_an_arm_is_exact_while_few_rewards_differ_and_knows_its_ends_afterwards() -> None:

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import pmbandits as pmb
-from pmbandits.advice import reading, summary
-from pmbandits.advice.reading import Log, read
+from pmbandits.logs import Log, files, read, read_samples, summary
 
 
 def same(one: Log, two: Log) -> None:
@@ -57,8 +56,8 @@ def write(path: Path, arms: list[Any], rewards: list[Any]) -> Path:
 def test_every_format_in_small_pieces_gives_what_memory_gives(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_BLOCK", 4096)
-    monkeypatch.setattr(reading, "_ROWS", 512)
+    monkeypatch.setattr(files, "_BLOCK", 4096)
+    monkeypatch.setattr(files, "_ROWS", 512)
     monkeypatch.setattr(summary, "_BUFFER", 300)
     arms, rewards = rows()
     data: Any
@@ -74,9 +73,9 @@ def test_every_format_in_small_pieces_gives_what_memory_gives(
 
 
 def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_BUFFER", 256), ("EXACT", 100), ("_KEPT", 200)):
+    for name, value in (("_BUFFER", 256), ("EXACT", 100), ("_SIZE", 64), ("_KEPT", 200)):
         monkeypatch.setattr(summary, name, value)
-    monkeypatch.setattr(reading, "_BLOCK", 4096)
+    monkeypatch.setattr(files, "_BLOCK", 4096)
     arms, rewards = rows()
     log = read(write(tmp_path / "log.csv", arms, rewards))
     assert all(arm.error > 0.0 for arm in log.arms)
@@ -141,7 +140,7 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
 def test_line_numbers_stay_right_across_pieces_and_only_the_first_ten_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_BLOCK", 1000)
+    monkeypatch.setattr(files, "_BLOCK", 1000)
     bad = set(range(50, 3000, 37))
     text = ["arm,reward"]
     text += [
@@ -251,3 +250,35 @@ def test_columns_are_found_by_option_and_in_any_case(tmp_path: Path) -> None:
     log = read(path, arm="gate", reward="delay")
     assert log.arms[0].name == "A" and log.used == 1
     assert "1,5" in str(log.examples[0])
+
+
+# ---- all rewards, for the oracle and for simulations -----------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl", "dict"])
+def test_samples_are_all_rewards_of_each_arm_in_their_order(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_BLOCK", 4096)
+    monkeypatch.setattr(files, "_ROWS", 512)
+    arms, rewards = rows()
+    wanted = by_arm(arms, rewards)
+    found = read_samples(wanted if kind == "dict" else write(tmp_path / f"log.{kind}", arms, rewards))
+    assert list(found) == list(wanted)
+    for name, values in found.items():
+        assert values.tolist() == wanted[name]
+
+
+def test_samples_are_never_summarised(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(size=50_000)
+    file = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"arm": ["a"] * rewards.size, "reward": rewards}), file)
+    assert np.array_equal(read_samples(file)["a"], rewards)
+
+
+def test_a_malformed_row_of_samples_is_an_error_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "messy.csv"
+    path.write_bytes(MESSY)
+    with pytest.raises(ValueError, match=r"messy.csv has malformed rows: .* line 3: .* Repair or remove"):
+        read_samples(path)

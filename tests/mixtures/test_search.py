@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize as opt
+from pmbandits.policies.base import Policy
 
 import pmbandits as pmb
 from pmbandits.policies import _search as search
 from pmbandits.policies import _state as st
-from pmbandits.policies.base import Policy
 from tests.helpers import SUPPORTS, final_regret, taught
 
 GINI = pmb.GiniDeviation()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from pmbandits.paper.produce import Done, Order, produce_all
 from pmbandits.paper.registry import chosen
-from pmbandits.report.produce import Done, Order, produce_all
 
 NAMES = ["fig1", "fig5", "table1", "table3"]
 

@@ -20,9 +20,9 @@ from pmbandits.cli.app import app
 from pmbandits.paper import fig2, instances
 from pmbandits.paper.afterwards import SEED
 from pmbandits.paper.outcome import Context
+from pmbandits.paper.page import render
 from pmbandits.paper.registry import entries
-from pmbandits.report.page import render
-from pmbandits.report.store import open_folder, records
+from pmbandits.paper.store import open_folder, records
 
 VERDICTS = {"holds", "does not hold", "not decidable"}
 # Differ from run to run, and are marked so.

@@ -15,10 +15,10 @@ import numba
 import numpy as np
 import pytest
 import scipy.stats as st
+from pmbandits.policies.base import Policy, Setup
 
 import pmbandits as pmb
 from pmbandits.policies import _state as state
-from pmbandits.policies.base import Policy, Setup
 from pmbandits.simulation import driver
 from pmbandits.simulation.progress import Bar
 from pmbandits.simulation.trial import Player

@@ -10,7 +10,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.theory.constants import deviation_always, deviation_at, deviation_until
+from pmbandits.theory.deviations import deviation_always, deviation_at, deviation_until
 
 theory = pmb.theory
 LAWS = {

@@ -27,15 +27,17 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from pmbandits._check import FloatArray
-from pmbandits._solver import maximise
-from pmbandits.advice.reading import ArmLog
-from pmbandits.advice.summary import thin
-from pmbandits.best import _starts, _values
+from pmbandits.best.concave import maximise_concave
+from pmbandits.best.search import starts_of_search
+from pmbandits.best.values import values_of
+from pmbandits.confidence import radii as formulas
+from pmbandits.logs import ArmLog, thin
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
 from pmbandits.supports import Binary, Interval, Real, Support
 
+TIE = 1e-9  # a mixture that gains less than this share is not one
 _PARTS = 16  # pieces of an arm's band in which the difference to a mixture is bounded
 _SWAY = 2.5  # standard errors that a curve may be off, where h has corners
 _FEWEST = 10  # rewards of an arm in each half, below which nothing is concluded from the halves
@@ -130,7 +132,7 @@ def radii(arms: Sequence[ArmLog], support: Support, level: float) -> FloatArray:
     """The radius of each arm's set (for rewards 0 and 1 its probability of failure); all hold at once at ``level``.
 
     The arms' rewards are independent, so each set may fail with probability 1 − level^(1/K). Where rewards were
-    summarised, the certain error of the summary is added.
+    summarised, the error of the summary is added.
     """
     each = -np.expm1(np.log(level) / len(arms))
     if isinstance(support, Binary):
@@ -138,8 +140,8 @@ def radii(arms: Sequence[ArmLog], support: Support, level: float) -> FloatArray:
     n = np.array([arm.n for arm in arms], dtype=np.float64)
     error = np.array([arm.error for arm in arms])
     if isinstance(support, Real):
-        return np.asarray(support.sigma * (2.5125 + 2.0 * np.sqrt(np.log(1.0 / each))) / np.sqrt(n))
-    return np.asarray(np.sqrt(np.log(2.0 / each) / (2.0 * n)) + error)
+        return np.asarray(formulas.subgaussian_ball(n, support.sigma, np.log(1.0 / each)))
+    return np.asarray(formulas.band(n, np.log(2.0 / each)) + error)
 
 
 class Bands:
@@ -393,18 +395,18 @@ def resample(
     else:
         how = "the best of a fixed set of mixtures, found again each time"
         near = [0.9 * weights + 0.1 * row for row in eye]
-        grid = _starts(k) if k <= 3 else np.zeros((0, k))
+        grid = starts_of_search(k) if k <= 3 else np.zeros((0, k))
         rows = np.vstack((eye, weights, *near, grid[:: max(1, grid.shape[0] // 60)]))
     scale = max(float(np.abs(singles).max()), 1e-12 * float(laid.omega.sum()), 1e-300)
     start = 0.98 * weights + 0.02 / k
-    first = float(max(laid.value(metric, weights), singles.max(), _values(metric, laid, rows).max()))
+    first = float(max(laid.value(metric, weights), singles.max(), values_of(metric, laid, rows).max()))
     best, gain = np.empty(times), np.empty(times)
     for b in range(times):
         again = AtomPool([Atoms(law.x, mass[b]) for law, mass in zip(laws, drawn, strict=True)])
-        values = _values(metric, again, rows)
+        values = values_of(metric, again, rows)
         top = float(values.max())
         if metric.shape == "concave" and k > 1:
-            found, _ = maximise(metric, again, start, accuracy=1e-4, scale=scale)
+            found, _ = maximise_concave(metric, again, start, accuracy=1e-4, scale=scale)
             top = max(top, again.value(metric, found))
         best[b] = top - first
         gain[b] = (top - float(values[:k].max())) - (first - float(singles.max()))

@@ -28,10 +28,10 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Redo the paper's figures and tables, with claims and a page to read. Stopped, it goes on when called again."""
+    from pmbandits.paper.page import put_page
+    from pmbandits.paper.produce import Order, produce_all
     from pmbandits.paper.registry import chosen
-    from pmbandits.report.page import put_page
-    from pmbandits.report.produce import Order, produce_all
-    from pmbandits.report.store import open_folder, put_time
+    from pmbandits.paper.store import open_folder, put_time
 
     wanted = chosen(names)
     if folder is None:

@@ -76,7 +76,7 @@ def plan(
 ) -> None:
     """How long to run for a target regret: by the bound, by the bound with a tight set, and by simulation."""
     from pmbandits.metrics import metric as read
-    from pmbandits.planning import plan as make
+    from pmbandits.theory.planning import plan as make
 
     found = make(read(metric), parse_arms(arms), target_regret=regret, policy=policy, trials=trials)
     if not json_output:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import e, exp, isfinite, log, sqrt
+from math import exp, isfinite, log, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,6 +27,8 @@ from numpy.typing import ArrayLike
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits.confidence import radii
+from pmbandits.schedules import arm_failure
 from pmbandits.supports import Binary, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
@@ -148,14 +150,9 @@ def _dkw(
         raise ValueError("confidence 'dkw' needs a bounded support, because beyond a band lies no bound on values; "
                          "take 'wasserstein' or declare Interval(lo, hi).")  # fmt: skip
     if horizon is not None:
-        return ConfidenceSet("dkw", "band", meaning, lambda n: np.sqrt((depth(n) + log(2.0)) / (2.0 * n)))
+        return ConfidenceSet("dkw", "band", meaning, lambda n: radii.band(n, depth(n) + log(2.0)))
     constant = anytime_constant(each)
-    return ConfidenceSet(
-        "dkw",
-        "band",
-        meaning,
-        lambda n: 0.85 * np.sqrt((np.log1p(np.log(np.maximum(n, 1.0))) + constant) / n),
-    )
+    return ConfidenceSet("dkw", "band", meaning, lambda n: radii.anytime_band(n, constant))
 
 
 def _wasserstein(support: Support, meaning: str, depth: Callable[[Any], Any]) -> ConfidenceSet:
@@ -165,22 +162,21 @@ def _wasserstein(support: Support, meaning: str, depth: Callable[[Any], Any]) ->
             "wasserstein",
             "ball",
             f"{meaning}, if each arm is {sigma:g}-sub-Gaussian",
-            lambda n: sigma * (2.5125 + 2.0 * np.sqrt(depth(n))) / np.sqrt(n),
+            lambda n: radii.subgaussian_ball(n, sigma, depth(n)),
         )
     width = support.width
-    return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * (0.5 + np.sqrt(depth(n) / 2.0)) / np.sqrt(n))
+    return ConfidenceSet("wasserstein", "ball", meaning, lambda n: radii.bounded_ball(n, width, depth(n)))
 
 
 def _paper(n_arms: int, horizon: int | None, delta: float) -> ConfidenceSet:
     """The constants to the letter: ``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``."""
     if horizon is not None:
-        constant = 16.0 * (sqrt(2.0 * e * log(horizon)) + 32.0)
+        depth = 2.0 * log(horizon)  # ln(2/δ) with δ = 2/T²
         meaning = "the paper's horizon-dependent radius, for 1-sub-Gaussian arms"
     else:
-        share = (1.0 + delta) ** (1.0 / n_arms) - 1.0
-        constant = 16.0 * (sqrt(e * log(2.0 / share)) + 32.0)
+        depth = log(2.0 / arm_failure(delta, n_arms))
         meaning = "the paper's CIRT radius, for 1-sub-Gaussian arms; valid for a fixed n only"
-    return ConfidenceSet("paper", "ball", meaning, lambda n: constant / np.sqrt(n))
+    return ConfidenceSet("paper", "ball", meaning, lambda n: radii.paper_ball(n, depth))
 
 
 def _own(given: CustomSet) -> ConfidenceSet:

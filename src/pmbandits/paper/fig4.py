@@ -23,7 +23,7 @@ from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.etc import PMETC
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.simple import Uniform
-from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
+from pmbandits.schedules import epsilon_etc, epsilon_ucb
 
 TITLE = "Regret against the horizon, three Gaussian arms"
 # β as the paper sets it: 2 for the Gini deviation, to be safe, and 1 for the mean

@@ -12,9 +12,9 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.paper.measure import every, rows, yes
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
 from pmbandits.supports import Interval
-from pmbandits.theory.bounds import Rate, rate
 from pmbandits.theory.exponents import known_exponents
-from pmbandits.theory.tables import PAPER_METRICS, PaperTable
+from pmbandits.theory.rates import Rate, rate
+from pmbandits.theory.tables import PAPER_METRICS, PaperTable, cell_text
 from pmbandits.theory.tables import table as compute
 
 # ---- what the paper prints -----------------------------------------------------------------------------------
@@ -184,9 +184,7 @@ def _name(metric: Distortion) -> str:
 
 
 def _outcome(made: PaperTable, claims: list[Claim], title: str) -> Outcome:
-    from pmbandits.theory.tables import _text as cell
-
-    lines = [[cell(value) for value in row] for row in made.rows]
+    lines = [[cell_text(value) for value in row] for row in made.rows]
     records: list[dict[str, Any]] = [dict(zip(made.head, line, strict=True)) for line in lines]
     name = f"table{made.number}"
     return Outcome(

@@ -10,8 +10,8 @@ import numpy as np
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size
+from pmbandits.schedules import epsilon_etc, epsilon_ucb
 from pmbandits.supports import Support
-from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb
 
 LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without a grid
 

@@ -17,11 +17,11 @@ from pmbandits.policies.build import Setup
 from pmbandits.policies.choices import schedule_epsilon, search_numbers
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
+from pmbandits.schedules import exploration
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state
 from pmbandits.supports import Real, Support
-from pmbandits.theory.schedules import exploration
 
 unpack = state(horizon=int, explore=int, committed=int)
 

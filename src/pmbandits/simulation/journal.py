@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+from pmbandits._files import sync_folder
+
 _MAGIC = b"pmbandits journal 1\n"
 _HEAD = struct.Struct("<Q32s")
 
@@ -52,7 +54,7 @@ class Journal:
             self._file.seek(0)
             self._file.write(self._first)
             self._flush()
-            _flush_folder(folder)
+            sync_folder(folder)
         self._start = len(self._first)
 
     def records(self) -> Iterator[bytes]:
@@ -120,13 +122,3 @@ class _lock:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a new file's name durable, too."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 
@@ -350,21 +349,7 @@ class Run:
         """Write the run as Parquet, all or nothing. The same run gives the same bytes; wall times are left out."""
         import pyarrow.parquet as pq
 
-        file = Path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        os.close(handle)
-        try:
-            pq.write_table(self.to_arrow(), temporary, compression="zstd")
-            with open(temporary, "rb+") as written:
-                os.fsync(written.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, file)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(Path(path), lambda file: pq.write_table(self.to_arrow(), file, compression="zstd"))
 
     @classmethod
     def load(cls, path: str | Path) -> Run:

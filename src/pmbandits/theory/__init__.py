@@ -10,104 +10,97 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pmbandits.theory.schedules import epsilon_etc, epsilon_ucb, exploration
+from pmbandits.schedules import (
+    arm_failure,
+    arms_exponent_etc,
+    arms_exponent_ucb,
+    epsilon_etc,
+    epsilon_ucb,
+    exploration,
+    exploration_exponent,
+    refinement_phases,
+    spacing_exponent,
+)
 
 if TYPE_CHECKING:
     from pmbandits.arms import wasserstein_constant
     from pmbandits.best import gaps
-    from pmbandits.planning import Plan, PlanColumn, plan
-    from pmbandits.theory.bounds import (
-        BoundCurve,
-        Rate,
-        RegretBound,
-        ce_ucb_bound,
-        cirt_bound,
-        curve,
-        etc_bound,
-        leading_constant,
-        rate,
-        ucb_bound,
-    )
-    from pmbandits.theory.constants import (
-        Condition,
-        Facts,
+    from pmbandits.theory.bounds import BoundCurve, RegretBound, ce_ucb_bound, cirt_bound, curve, etc_bound, ucb_bound
+    from pmbandits.theory.deviations import Condition, concentration, paper_radius, wasserstein_radius
+    from pmbandits.theory.exponents import Exponents, GapExponent, Range, gap_exponent, known_exponents
+    from pmbandits.theory.instance import Facts, distance_limit, estimation_limit, facts, largest_utility
+    from pmbandits.theory.planning import Plan, PlanColumn, plan
+    from pmbandits.theory.rates import Rate, leading_constant, rate
+    from pmbandits.theory.tables import PaperTable, table
+    from pmbandits.theory.times import (
         anytime_settling_time,
-        arm_failure,
-        arms_exponent_etc,
-        arms_exponent_ucb,
-        concentration,
-        distance_limit,
-        estimation_limit,
-        exploration_exponent,
         exploration_rounds,
         exploration_scale,
         exploration_yields,
-        facts,
-        largest_utility,
         least_pulls,
-        paper_radius,
-        refinement_phases,
         refinement_time,
         retention_probability,
         separation_time,
         settling_time,
-        spacing_exponent,
-        wasserstein_radius,
     )
-    from pmbandits.theory.exponents import (
-        Exponents,
-        GapExponent,
-        Range,
-        gap_exponent,
-        known_exponents,
-    )
-    from pmbandits.theory.tables import PaperTable, table
 
 _ROOMS = {
     "pmbandits.arms": ("wasserstein_constant",),
     "pmbandits.best": ("gaps",),
     "pmbandits.theory.bounds": (
         "BoundCurve",
-        "Rate",
         "RegretBound",
         "ce_ucb_bound",
         "cirt_bound",
         "curve",
         "etc_bound",
-        "leading_constant",
-        "rate",
         "ucb_bound",
     ),
-    "pmbandits.theory.constants": (
+    "pmbandits.theory.deviations": (
         "Condition",
-        "Facts",
-        "anytime_settling_time",
-        "arm_failure",
-        "arms_exponent_etc",
-        "arms_exponent_ucb",
         "concentration",
+        "paper_radius",
+        "wasserstein_radius",
+    ),
+    "pmbandits.theory.exponents": (
+        "Exponents",
+        "GapExponent",
+        "Range",
+        "gap_exponent",
+        "known_exponents",
+    ),
+    "pmbandits.theory.instance": (
+        "Facts",
         "distance_limit",
         "estimation_limit",
-        "exploration_exponent",
+        "facts",
+        "largest_utility",
+    ),
+    "pmbandits.theory.planning": (
+        "Plan",
+        "PlanColumn",
+        "plan",
+    ),
+    "pmbandits.theory.rates": (
+        "Rate",
+        "leading_constant",
+        "rate",
+    ),
+    "pmbandits.theory.tables": (
+        "PaperTable",
+        "table",
+    ),
+    "pmbandits.theory.times": (
+        "anytime_settling_time",
         "exploration_rounds",
         "exploration_scale",
         "exploration_yields",
-        "facts",
-        "largest_utility",
         "least_pulls",
-        "paper_radius",
-        "refinement_phases",
         "refinement_time",
         "retention_probability",
         "separation_time",
         "settling_time",
-        "spacing_exponent",
-        "wasserstein_radius",
     ),
-    "pmbandits.theory.exponents": ("Exponents", "GapExponent", "Range", "gap_exponent", "known_exponents"),
-    "pmbandits.theory.tables": ("PaperTable", "table"),
-    # A plan also simulates, so it lives above the policies; only its name is known here.
-    "pmbandits.planning": ("Plan", "PlanColumn", "plan"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -19,7 +19,7 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.supports import Interval
-from pmbandits.theory.constants import Facts, Gap, Grid, facts
+from pmbandits.theory.instance import Facts, Gap, Grid, facts
 
 _LARGEST_GRID = 30_000  # points of the finest grid that is measured by default
 _STRAIGHT = 0.1  # largest error of the slope with which the points are said to lie on a line

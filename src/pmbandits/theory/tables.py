@@ -32,8 +32,8 @@ from pmbandits.metrics.families import (
     WangRightTail,
 )
 from pmbandits.supports import Interval
-from pmbandits.theory.bounds import Rate, rate, written
 from pmbandits.theory.exponents import Range, known_exponents
+from pmbandits.theory.rates import Rate, rate, written
 
 # The nine metrics of the paper's tables; where it leaves a parameter open, an ordinary one.
 PAPER_METRICS: tuple[Distortion, ...] = (
@@ -85,7 +85,7 @@ class PaperTable:
 
     def text(self) -> str:
         """Aligned columns."""
-        cells = [list(self.head), *([_text(v) for v in row] for row in self.rows)]
+        cells = [list(self.head), *([cell_text(v) for v in row] for row in self.rows)]
         widths = [max(len(line[k]) for line in cells) for k in range(len(self.head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
         lines.insert(1, "  ".join("-" * w for w in widths))
@@ -94,7 +94,7 @@ class PaperTable:
 
     def markdown(self) -> str:
         """A Markdown table."""
-        cells = [[_text(v).replace("|", "\\|") for v in row] for row in self.rows]
+        cells = [[cell_text(v).replace("|", "\\|") for v in row] for row in self.rows]
         lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", ""]
         lines.append("| " + " | ".join(self.head) + " |")
         lines.append("|" + " --- |" * len(self.head))
@@ -229,7 +229,8 @@ def _holder_pairs(metrics: list[Distortion], printed: bool) -> PaperTable:
 
 
 # ---- how values are written ------------------------------------------------------------------------------
-def _text(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """A value of a table as a reader would write it."""
     if value is None:
         return "–"
     if isinstance(value, Distortion):
@@ -246,7 +247,7 @@ def _latex(value: Any) -> str:
     if value is None:
         return "--"
     if isinstance(value, Distortion):
-        return rf"\texttt{{{_plain(_text(value))}}}"
+        return rf"\texttt{{{_plain(cell_text(value))}}}"
     if isinstance(value, Formula):
         return f"${_mathematics(value.text)}$"
     if isinstance(value, Rate):

@@ -16,11 +16,11 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 from pmbandits import __version__
+from pmbandits._files import write_whole
 from pmbandits.paper.afterwards import AFTERWARDS
 from pmbandits.paper.draw import PAGE_STYLE
 from pmbandits.paper.outcome import Outcome
@@ -155,8 +155,5 @@ def _json(value: Any) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """All or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    """Write a file of the folder, whole or not at all."""
+    write_whole(path, lambda file: file.write(content))

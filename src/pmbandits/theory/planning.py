@@ -20,7 +20,8 @@ from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
 from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.theory.bounds import RegretBound, ce_ucb_bound, cirt_bound, etc_bound, ucb_bound
-from pmbandits.theory.constants import Grid, deviation_always, deviation_until, facts
+from pmbandits.theory.deviations import deviation_always, deviation_until
+from pmbandits.theory.instance import Grid, facts
 
 POLICIES = ("pmetc", "pmucb", "ceucb", "cirt")
 _LARGEST_GRID = 20_000  # mixtures of the finest grid that a plan looks at
@@ -84,7 +85,7 @@ class Plan:
 
 
 def plan(
-    metric: Distortion,
+    metric: Distortion | str,
     where: Bandit | Support,
     n_arms: int | None = None,
     target_regret: float = 0.01,
@@ -256,7 +257,7 @@ def _shortest(
 
 def _by_cirt_bound(by: str, metric: Distortion, bandit: Bandit, target: float, confidence: str) -> PlanColumn:
     known = facts(metric, bandit)
-    scale = known.constant * known.distance**known.q * known.n_arms ** (known.q + 1.0)
+    scale = known.anytime_scale
     epsilon = min(0.5, (0.9 * target / scale) ** (1.0 / known.q))  # a tenth of the target is left for tracking
     try:
         bound = cirt_bound(metric, bandit, 10, epsilon, gap="distinct", confidence=confidence)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pmbandits import __version__
-from pmbandits.report import store
+from pmbandits.paper import store
 
 _MARKS = {"holds": ("yes", "✓"), "does not hold": ("no", "✗"), "not decidable": ("open", "?")}
 _STYLE = """

@@ -1,107 +1,29 @@
-"""The best mixture of known arms, with a certificate, and the gaps between mixtures on a grid."""
+"""The oracle: the best mixture of known arms, found in the way that suits the metric and the arms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._solver import maximise
 from pmbandits.arms import Bandit, check_bandit
+from pmbandits.best.concave import maximise_concave
+from pmbandits.best.result import Best
+from pmbandits.best.search import exchange, spread_out, starts_of_search
+from pmbandits.best.values import has_corners, lay_arms, utilities_of_laws, values_of_matrix
 from pmbandits.metrics import as_metric
+from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
-from pmbandits.metrics.pool import AtomPool, Pool, pool
+from pmbandits.metrics.pool import AtomPool, Pool
 from pmbandits.metrics.value import value_of_mixture
-from pmbandits.mixtures import etc_grid, ucb_grid
 
 # Two mixtures whose utilities differ by less than this share are called equally good.
 TIE = 1e-9
 _ACCURACY = 1e-11  # of the solver, relative to the utility
 _MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best mixture of known arms, as :func:`oracle` found it.
-
-    Attributes
-    ----------
-    weights : the mixing weights (the sparsest found, where several mixtures are best).
-    value : their utility.
-    gap : no mixture is better than ``value`` by more than this; 0 when exact, NaN when nothing is certified.
-    certified : whether ``gap`` is a proof. For a metric made from a function without its derivative it is an
-        estimate only.
-    best_arm, best_arm_value : the best single arm and its utility.
-    unique : whether no other mixture is as good; ``None`` when that was not decided.
-    alternative : another mixture that is as good, if there is one.
-    method : how it was found.
-    """
-
-    weights: FloatArray
-    value: float
-    gap: float
-    certified: bool
-    best_arm: int
-    best_arm_value: float
-    unique: bool | None
-    alternative: FloatArray | None
-    method: str
-    names: tuple[str, ...] = field(repr=False)
-
-    @property
-    def gain(self) -> float:
-        """How much the mixture is worth above the best single arm."""
-        return self.value - self.best_arm_value
-
-    @property
-    def is_mixture(self) -> bool:
-        """Whether the best policy plays more than one arm."""
-        return int((self.weights > 0.0).sum()) > 1
-
-    def _repr_html_(self) -> str:
-        from pmbandits import _html
-
-        used = np.flatnonzero(self.weights > 0.0)
-        proof = f"no mixture is better by more than {self.gap:.2g}" if self.certified else "a search, not certified"
-        rows = [
-            ("utility", f"{self.value:.6g}"),
-            ("best single arm", f"{self.names[self.best_arm]}, {self.best_arm_value:.6g}"),
-            ("gain", f"{self.gain:.3g}"),
-            ("certificate", proof),
-        ]
-        shares = _html.bars([self.names[i] for i in used], [float(self.weights[i]) for i in used])
-        title = "The best mixture" if self.is_mixture else "One arm is best"
-        return _html.block(title, _html.beside(shares, _html.table((), rows)))
-
-    def __repr__(self) -> str:
-        used = ", ".join(f"{self.names[i]}: {self.weights[i]:.6g}" for i in np.flatnonzero(self.weights > 0.0)[:8])
-        proof = f"gap={self.gap:.2g}" if self.certified else "gap not certified"
-        others = "" if self.unique is not False else ", others are as good"
-        return (
-            f"Best({{{used}}}, value={self.value:.9g}, {proof}, best arm {self.names[self.best_arm]} "
-            f"{self.best_arm_value:.9g}, gain={self.gain:.3g}{others})"
-        )
-
-
-@dataclass(frozen=True)
-class Gaps:
-    """δ_ij(ε) of a grid (``eq:suboptimality_gaps``): differences between the best mixtures 0, 1, 2, 3.
-
-    0 is the best of the whole simplex; 1, 2, 3 are the best three of the grid.
-    """
-
-    d01: float
-    d02: float
-    d03: float
-    d12: float
-    d13: float
-    best: FloatArray = field(repr=False)
-    size: int = 0
 
 
 def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
@@ -116,7 +38,6 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     any other h           grid, then local polish from many starts                               not certified
     ====================  =====================================================================  ==============
 
-    The metric may be given by name or as text, such as ``"gini"`` or ``"0.7*mean + 0.3*cvar(0.9)"``.
     Continuous arms are integrated to about 1e-13; the gap includes the integration error.
 
     Examples
@@ -144,59 +65,6 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     return _search(context)
 
 
-def gaps(metric: Distortion | str, bandit: Bandit, epsilon: float, kind: Literal["etc", "ucb"] = "etc") -> Gaps:
-    """δ_01, δ_02, δ_03, δ_12 and δ_13 on the ETC or the UCB grid; refuses grids too large to enumerate.
-
-    >>> import pmbandits as pmb
-    >>> g = pmb.gaps("gini", pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
-    >>> round(g.d01, 12), round(g.d12, 6)
-    (0.0, 0.0025)
-    """
-    metric = as_metric(metric)
-    check_bandit(bandit)
-    _check.choice("grid kind", kind, ["etc", "ucb"])
-    grid = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
-    if grid.shape[0] < 3:
-        raise ValueError(f"the grid has {grid.shape[0]} points; the gaps need three: take a smaller epsilon.")
-    values = utilities(metric, bandit, grid)
-    order = np.argsort(-values, kind="stable")[:3]
-    first, second, third = (float(values[k]) for k in order)
-    top = max(oracle(metric, bandit).value, first)
-    return Gaps(top - first, top - second, top - third, first - second, first - third, grid[order[0]], grid.shape[0])
-
-
-def utilities(metric: Distortion, bandit: Bandit, grid: FloatArray) -> FloatArray:
-    """V of many mixtures, one row of weights each."""
-    return _utilities(metric, list(bandit.laws), grid)
-
-
-def scorer(metric: Distortion, bandit: Bandit) -> Callable[[FloatArray], FloatArray]:
-    """V of many mixtures, again and again: what does not depend on the mixtures is worked out once."""
-    laws = list(bandit.laws)
-    if _has_corners(metric, laws):
-        return lambda grid: _utilities(metric, laws, grid)
-    laid = _lay(metric, laws, [])
-    matrix = np.concatenate(laid.rows(list(range(laid.n_arms))), axis=1)
-    return lambda grid: _values_of_matrix(metric, laid, matrix, grid)
-
-
-def _utilities(metric: Distortion, laws: list[Law], grid: FloatArray) -> FloatArray:
-    if not _has_corners(metric, laws):
-        return _values(metric, _lay(metric, laws, []), grid)
-    # Corners of h lie elsewhere for every mixture: the panels are made for each few of them.
-    blocks = [grid[start : start + 128] for start in range(0, grid.shape[0], 128)]
-    return np.concatenate([_values(metric, _lay(metric, laws, list(block)), block) for block in blocks])
-
-
-def _has_corners(metric: Distortion, laws: list[Law]) -> bool:
-    """Whether fixed panels would miss kinks or jumps of h."""
-    smooth = not metric.kinks and not metric.jumps
-    return not smooth and not all(isinstance(law, Atoms) or law.lattice for law in laws)
-
-
-# ---- the cases of the oracle ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Context:
     metric: Distortion
@@ -209,7 +77,7 @@ class _Context:
     @property
     def proven(self) -> bool:
         """Whether slopes and peaks of h are known, not found by probing a user's function."""
-        return all(d._knows_slope for _, d in self.metric.terms)
+        return not any(isinstance(d, Custom) and d._slope is None for _, d in self.metric.terms)
 
     def best(
         self,
@@ -311,13 +179,14 @@ def _best_corner(context: _Context) -> Best:
 
 
 def _concave(context: _Context) -> Best:
+    """Concave h: the solver with its certificate, on panels that are made finer around the solution."""
     metric, laws = context.metric, context.laws
     weights = np.full(len(laws), 1.0 / len(laws))
     mixes: list[FloatArray] = []
     value, gap, off, laid = -np.inf, np.inf, np.inf, None
     for _ in range(_MOST_ROUNDS):
-        laid = _lay(metric, laws, mixes)
-        weights, gap = maximise(metric, laid, weights, accuracy=_ACCURACY, scale=context.scale)
+        laid = lay_arms(metric, laws, mixes)
+        weights, gap = maximise_concave(metric, laid, weights, accuracy=_ACCURACY, scale=context.scale)
         value = laid.value(metric, weights)
         if isinstance(laid, AtomPool):
             off = 0.0
@@ -384,25 +253,25 @@ def _sparsest(context: _Context, laid: Pool, weights: FloatArray, value: float) 
 
 
 def _search(context: _Context) -> Best:
-    """Neither convex nor concave: look everywhere that fits, then climb from the best places."""
+    """Neither convex nor concave: look everywhere that fits, then improve the best places by exchanges."""
     metric, laws = context.metric, context.laws
     count = len(laws)
-    laid = _lay(metric, laws, [])
+    laid = lay_arms(metric, laws, [])
     matrix = np.concatenate(laid.rows(list(range(count))), axis=1)
-    starts = _starts(count)
-    values = _values_of_matrix(metric, laid, matrix, starts)
-    chosen = _spread_out(starts, values, 10)
-    climbed = [
-        _climb(lambda rows: _values_of_matrix(metric, laid, matrix, rows), start, 0.05, 1e-11) for start in chosen
+    starts = starts_of_search(count)
+    values = values_of_matrix(metric, laid, matrix, starts)
+    chosen = spread_out(starts, values, 10)
+    improved = [
+        exchange(lambda rows: values_of_matrix(metric, laid, matrix, rows), start, 0.05, 1e-11) for start in chosen
     ]
-    weights = max(climbed, key=lambda pair: pair[1])[0]
-    if _has_corners(metric, laws):
-        weights, _ = _climb(lambda rows: _utilities(metric, laws, rows), weights, 0.02, 1e-6)
+    weights = max(improved, key=lambda pair: pair[1])[0]
+    if has_corners(metric, laws):
+        weights, _ = exchange(lambda rows: utilities_of_laws(metric, laws, rows), weights, 0.02, 1e-6)
     weights = np.where(weights < 1e-9, 0.0, weights)
     weights /= weights.sum()
     exact = value_of_mixture(metric, laws, weights)
     enough = exact - TIE * context.scale
-    tied = [w for w, v in climbed if v >= exact - 1e-3 * context.scale and np.abs(w - weights).max() > 1e-3]
+    tied = [w for w, v in improved if v >= exact - 1e-3 * context.scale and np.abs(w - weights).max() > 1e-3]
     tied = [w for w in tied if value_of_mixture(metric, laws, w) >= enough]
     return context.best(
         weights,
@@ -413,78 +282,3 @@ def _search(context: _Context) -> Best:
         unique=False if tied else None,
         alternative=tied[0] if tied else None,
     )
-
-
-def _starts(count: int) -> FloatArray:
-    steps = {2: 2000, 3: 80, 4: 28, 5: 16, 6: 11}.get(count, 0)
-    if steps:
-        return etc_grid(count, 1.0 / steps)
-    eye = np.eye(count)
-    i, j = np.triu_indices(count, 1)
-    pairs = [share * eye[i] + (1.0 - share) * eye[j] for share in (0.25, 0.5, 0.75)]
-    rng = np.random.default_rng(0)
-    return np.vstack((eye, *pairs, rng.dirichlet(np.ones(count), 3000), rng.dirichlet(np.full(count, 0.2), 3000)))
-
-
-def _spread_out(points: FloatArray, values: FloatArray, count: int) -> list[FloatArray]:
-    """The best points that are not neighbours of a better one."""
-    chosen: list[FloatArray] = []
-    for k in np.argsort(-values, kind="stable"):
-        if all(np.abs(points[k] - c).sum() > 0.1 for c in chosen):
-            chosen.append(points[k])
-            if len(chosen) == count:
-                break
-    return chosen
-
-
-def _climb(
-    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, step: float, finest: float
-) -> tuple[FloatArray, float]:
-    """Move weight between pairs of arms while that helps, in steps that shrink: needs no derivative."""
-    count = start.size
-    i, j = np.nonzero(~np.eye(count, dtype=bool))
-    moves = np.eye(count)[i] - np.eye(count)[j]
-    best, value = start, float(value_of(start[None])[0])
-    while step > finest:
-        trial = best + np.minimum(step, best[j])[:, None] * moves
-        values = value_of(trial)
-        k = int(np.argmax(values))
-        if values[k] > value + 1e-15 * abs(value):
-            best, value = np.maximum(trial[k], 0.0), float(values[k])
-        else:
-            step *= 0.4
-    return best / best.sum(), value
-
-
-# ---- shared ---------------------------------------------------------------------------------------------
-
-
-def _lay(metric: Distortion, laws: list[Law], mixes: Sequence[FloatArray]) -> Pool:
-    """The arms on common cells, accurate for single arms, some mixtures, and the given ones."""
-    count = len(laws)
-    eye = np.eye(count)
-    some = eye if count <= 24 else eye[np.linspace(0, count - 1, 24).astype(int)]
-    even = np.full((1, count), 1.0 / count)
-    return pool(metric, laws, np.vstack((even, some, *mixes)))
-
-
-def _values(metric: Distortion, laid: Pool, grid: FloatArray) -> FloatArray:
-    return _values_of_matrix(metric, laid, np.concatenate(laid.rows(list(range(laid.n_arms))), axis=1), grid)
-
-
-def _values_of_matrix(metric: Distortion, laid: Pool, matrix: FloatArray, grid: FloatArray) -> FloatArray:
-    """V of many mixtures; ``matrix`` holds the arms' CDFs and, behind them, their survivals."""
-    out = np.empty(grid.shape[0])
-    base, top, cells = laid.anchor * float(metric(1.0)), float(metric(1.0)), laid.omega.size
-    left = np.arange(cells) < laid.split
-    block = max(1, 4_000_000 // max(matrix.shape[1], 1))
-    for start in range(0, grid.shape[0], block):
-        both = np.minimum(grid[start : start + block] @ matrix, 1.0)
-        below, above = both[:, :cells], both[:, cells:]
-        lower = below < above
-        f = np.empty_like(below)
-        with np.errstate(all="ignore"):
-            f[lower] = metric._co(below[lower])
-            f[~lower] = metric._h(above[~lower])
-        out[start : start + block] = base + (f + top * (lower.astype(np.float64) - left)) @ laid.omega
-    return out

@@ -25,10 +25,13 @@ _MOST_STEPS = 60  # for each amount of rounding
 _MOST_CUTS = 400
 
 
-def maximise(
+def maximise_concave(
     metric: Distortion, laid: Pool, start: FloatArray, *, accuracy: float, scale: float
 ) -> tuple[FloatArray, float]:
-    """Weights and certified gap; stops at gap ≤ accuracy · max(|V|, scale)."""
+    """The best mixture for a concave metric: weights and a certified gap.
+
+    For the oracle, which knows the arms, and for resampling in advice. Stops at gap ≤ accuracy · max(|V|, scale).
+    """
     problem = _Problem(metric, laid)
     weights = np.maximum(start, 0.0)
     weights = weights / weights.sum()
@@ -44,7 +47,7 @@ def maximise(
     while True:
         final = rounding <= last
         target = goal if final else max(goal, 0.1 * bends * rounding * span)
-        weights, upper = problem.climb(weights, rounding, target)
+        weights, upper = problem.newton_steps(weights, rounding, target)
         gap = upper - laid.value(metric, weights)
         if not final:  # often the corners do not matter any more, and the last bound holds at once
             gap = min(gap, problem.bound(weights, last) - laid.value(metric, weights))
@@ -115,7 +118,7 @@ class _Problem:
         upper = self.value(curve, mu) + float(gradient.max()) - float(gradient[used] @ weights[used])
         return upper if np.isfinite(upper) else np.inf
 
-    def climb(self, weights: FloatArray, mu: float, goal: float) -> tuple[FloatArray, float]:
+    def newton_steps(self, weights: FloatArray, mu: float, goal: float) -> tuple[FloatArray, float]:
         """Newton steps for one amount of rounding; returns weights and an upper bound on every mixture's value."""
         laid = self.laid
         curve = laid.curve(weights)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pmbandits.paper.outcome import Context
 from pmbandits.paper.registry import Entry
-from pmbandits.report.store import put
+from pmbandits.paper.store import put
 
 
 class Order(NamedTuple):

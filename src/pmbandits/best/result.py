@@ -1,0 +1,72 @@
+"""What the oracle answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best mixture of known arms, as :func:`oracle` found it.
+
+    Attributes
+    ----------
+    weights : the mixing weights (the sparsest found, where several mixtures are best).
+    value : their utility.
+    gap : no mixture is better than ``value`` by more than this; 0 when exact, NaN when nothing is certified.
+    certified : whether ``gap`` is a proof. For a metric made from a function without its derivative it is an
+        estimate only.
+    best_arm, best_arm_value : the best single arm and its utility.
+    unique : whether no other mixture is as good; ``None`` when that was not decided.
+    alternative : another mixture that is as good, if there is one.
+    method : how it was found.
+    """
+
+    weights: FloatArray
+    value: float
+    gap: float
+    certified: bool
+    best_arm: int
+    best_arm_value: float
+    unique: bool | None
+    alternative: FloatArray | None
+    method: str
+    names: tuple[str, ...] = field(repr=False)
+
+    @property
+    def gain(self) -> float:
+        """How much the mixture is worth above the best single arm."""
+        return self.value - self.best_arm_value
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether the best policy plays more than one arm."""
+        return int((self.weights > 0.0).sum()) > 1
+
+    def _repr_html_(self) -> str:
+        from pmbandits import _html
+
+        used = np.flatnonzero(self.weights > 0.0)
+        proof = f"no mixture is better by more than {self.gap:.2g}" if self.certified else "a search, not certified"
+        rows = [
+            ("utility", f"{self.value:.6g}"),
+            ("best single arm", f"{self.names[self.best_arm]}, {self.best_arm_value:.6g}"),
+            ("gain", f"{self.gain:.3g}"),
+            ("certificate", proof),
+        ]
+        shares = _html.bars([self.names[i] for i in used], [float(self.weights[i]) for i in used])
+        title = "The best mixture" if self.is_mixture else "One arm is best"
+        return _html.block(title, _html.beside(shares, _html.table((), rows)))
+
+    def __repr__(self) -> str:
+        used = ", ".join(f"{self.names[i]}: {self.weights[i]:.6g}" for i in np.flatnonzero(self.weights > 0.0)[:8])
+        proof = f"gap={self.gap:.2g}" if self.certified else "gap not certified"
+        others = "" if self.unique is not False else ", others are as good"
+        return (
+            f"Best({{{used}}}, value={self.value:.9g}, {proof}, best arm {self.names[self.best_arm]} "
+            f"{self.best_arm_value:.9g}, gain={self.gain:.3g}{others})"
+        )

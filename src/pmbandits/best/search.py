@@ -1,0 +1,56 @@
+"""A search over all mixtures that needs no slope: for metrics that are neither convex nor concave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.mixtures import etc_grid
+
+
+def starts_of_search(count: int) -> FloatArray:
+    """Mixtures at which a search begins: a grid for few arms; single arms, pairs and random mixtures for many."""
+    steps = {2: 2000, 3: 80, 4: 28, 5: 16, 6: 11}.get(count, 0)
+    if steps:
+        return etc_grid(count, 1.0 / steps)
+    eye = np.eye(count)
+    i, j = np.triu_indices(count, 1)
+    pairs = [share * eye[i] + (1.0 - share) * eye[j] for share in (0.25, 0.5, 0.75)]
+    rng = np.random.default_rng(0)
+    return np.vstack((eye, *pairs, rng.dirichlet(np.ones(count), 3000), rng.dirichlet(np.full(count, 0.2), 3000)))
+
+
+def spread_out(points: FloatArray, values: FloatArray, count: int) -> list[FloatArray]:
+    """The best points that are not neighbours of a better one."""
+    chosen: list[FloatArray] = []
+    for k in np.argsort(-values, kind="stable"):
+        if all(np.abs(points[k] - c).sum() > 0.1 for c in chosen):
+            chosen.append(points[k])
+            if len(chosen) == count:
+                break
+    return chosen
+
+
+def exchange(
+    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, step: float, finest: float
+) -> tuple[FloatArray, float]:
+    """Improve one mixture: move weight from one arm to another while that helps, in steps that shrink.
+
+    For utilities of any shape. It needs values only, no slopes, and proves nothing: it ends at a mixture that no
+    exchange between two arms improves.
+    """
+    count = start.size
+    i, j = np.nonzero(~np.eye(count, dtype=bool))
+    moves = np.eye(count)[i] - np.eye(count)[j]
+    best, value = start, float(value_of(start[None])[0])
+    while step > finest:
+        trial = best + np.minimum(step, best[j])[:, None] * moves
+        values = value_of(trial)
+        k = int(np.argmax(values))
+        if values[k] > value + 1e-15 * abs(value):
+            best, value = np.maximum(trial[k], 0.0), float(values[k])
+        else:
+            step *= 0.4
+    return best / best.sum(), value

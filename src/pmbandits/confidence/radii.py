@@ -1,0 +1,46 @@
+"""The formulas of the radii: how far an arm's law may be from n of its rewards, for a given probability of failure δ.
+
+``depth`` is the logarithm in each formula: ln(1/δ), or ln(2/δ) where both sides can fail. The paper's has ln(2/δ), too.
+"""
+
+from __future__ import annotations
+
+from math import e, sqrt
+from typing import Any
+
+import numpy as np
+
+
+def band(n: Any, depth: Any) -> Any:
+    """Of the CDF, in sup-norm: √(ln(2/δ)/2n) (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant).
+
+    >>> round(float(band(100, np.log(2 / 0.05))), 4)
+    0.1358
+    """
+    return np.sqrt(depth / (2.0 * n))
+
+
+def anytime_band(n: Any, constant: float) -> Any:
+    """Of the CDF, in sup-norm, for all n at once: 0.85·√((ln(1 + ln n) + C)/n) (Howard and Ramdas)."""
+    return 0.85 * np.sqrt((np.log1p(np.log(np.maximum(n, 1.0))) + constant) / n)
+
+
+def bounded_ball(n: Any, width: float, depth: Any) -> Any:
+    """In Wasserstein distance, for rewards in an interval of this width: width·(½ + √(ln(1/δ)/2))/√n."""
+    return width * (0.5 + np.sqrt(depth / 2.0)) / np.sqrt(n)
+
+
+def subgaussian_ball(n: Any, sigma: float, depth: Any) -> Any:
+    """In Wasserstein distance, for σ-sub-Gaussian rewards: σ·(2.5125 + 2√ln(1/δ))/√n."""
+    return sigma * (2.5125 + 2.0 * np.sqrt(depth)) / np.sqrt(n)
+
+
+def paper_ball(n: Any, depth: float) -> Any:
+    """In Wasserstein distance, as the paper has it (``lemma: concentration``): 16(√(e·ln(2/δ)) + 32)/√n.
+
+    For 1-sub-Gaussian rewards and one n.
+
+    >>> round(float(paper_ball(10_000, np.log(10_000**2))), 2)
+    6.25
+    """
+    return 16.0 * (sqrt(e * depth) + 32.0) / np.sqrt(n)

@@ -1,0 +1,136 @@
+"""Rewards on their way from a table to their arms, with an account of every row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray
+
+SHOWN = 10  # malformed rows that are shown
+NO_REWARDS = "no rewards"  # of an arm of a dict
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A row that could not be used: where it is, why, and what stands there."""
+
+    where: str
+    reason: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}{f' ({self.text})' if self.text else ''}"
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the rows of a table.
+
+    Attributes
+    ----------
+    source : what was read.
+    rows, used, empty : rows read, rows used, and rows with nothing in them.
+    malformed : how many rows could not be used, by reason.
+    examples : the first of them.
+    """
+
+    source: str
+    rows: int
+    used: int
+    empty: int
+    malformed: dict[str, int]
+    examples: tuple[Malformed, ...]
+
+    @property
+    def n_malformed(self) -> int:
+        """How many rows could not be used."""
+        return sum(self.malformed.values())
+
+    def account(self) -> str:
+        """One sentence on the rows that were not used; empty if there are none."""
+        rows = {reason: count for reason, count in self.malformed.items() if reason != NO_REWARDS}
+        text = ""
+        if rows:
+            parts = ", ".join(f"{count:,} with {reason}" for reason, count in rows.items())
+            text = f"{sum(rows.values()):,} of {self.rows:,} rows could not be used: {parts}."
+        if NO_REWARDS in self.malformed:
+            arms = self.malformed[NO_REWARDS]
+            text += f"{' ' if text else ''}{arms:,} arm{'s have' if arms > 1 else ' has'} no rewards."
+        if self.empty:
+            text += f"{' ' if text else ''}{self.empty:,} empty rows were skipped."
+        return text
+
+    def check(self, *, strict: bool) -> None:
+        """An error if no row could be used; if ``strict``, also if some could not."""
+        if self.used == 0:
+            why = f"; {self.n_malformed} rows are malformed, the first: {self.examples[0]}" if self.examples else ""
+            raise ValueError(f"{self.source} holds no usable rewards{why}; give rows with an arm and a number.")
+        if strict and self.malformed:
+            shown = "; ".join(map(str, self.examples))
+            raise ValueError(
+                f"{self.source} has malformed rows: {self.account()} The first: {shown}. Repair or remove them."
+            )
+
+
+class Collector(ABC):
+    """Sorts rewards into arms and keeps the account of the rows; what is kept of an arm is said by subclasses."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+        self.rows = self.used = self.empty = 0
+        self.malformed: dict[str, int] = {}
+        self.examples: list[tuple[int, Malformed]] = []
+
+    @abstractmethod
+    def new_arm(self) -> None:
+        """Make room for one more arm."""
+
+    @abstractmethod
+    def keep(self, at: int, values: FloatArray) -> None:
+        """Rewards of one arm, in the order of their rows."""
+
+    def arm(self, name: str, values: FloatArray) -> None:
+        """Rewards of an arm that is given by its name."""
+        if name not in self.places:
+            self.places[name] = len(self.places)
+            self.new_arm()
+        self.keep(self.places[name], values)
+        self.used += values.size
+
+    def codes(self, codes: NDArray[Any], names: list[str], values: FloatArray) -> None:
+        """Rewards of several arms, given by codes into names."""
+        if values.size == 0:
+            return
+        order = np.argsort(codes, kind="stable")
+        codes, values = codes[order], values[order]
+        cuts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+        firsts = np.minimum.reduceat(order, cuts)
+        for k in np.argsort(firsts, kind="stable"):  # arms are numbered in the order of their first row
+            start = cuts[k]
+            stop = cuts[k + 1] if k + 1 < cuts.size else codes.size
+            self.arm(names[int(codes[start])], values[start:stop])
+
+    def bad(self, order: int, where: str, reason: str, text: str, count: int = 1) -> None:
+        """A row that cannot be used. The first few, by ``order``, are kept as examples."""
+        self.malformed[reason] = self.malformed.get(reason, 0) + count
+        if self.wants_examples(order):
+            text = text if len(text) <= 40 else text[:39] + "…"
+            self.examples.append((order, Malformed(where, reason, text)))
+            self.examples.sort(key=lambda pair: pair[0])
+            del self.examples[SHOWN:]
+
+    def wants_examples(self, order: int) -> bool:
+        """Whether a malformed row at this place would be shown."""
+        return len(self.examples) < SHOWN or order < self.examples[-1][0]
+
+    def finish(self, source: str, *, strict: bool) -> Account:
+        """The account of all rows; an error if they are no use."""
+        shown = tuple(example for _, example in self.examples)
+        account = Account(source, self.rows, self.used, self.empty, dict(self.malformed), shown)
+        account.check(strict=strict)
+        return account

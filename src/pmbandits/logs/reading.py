@@ -1,0 +1,125 @@
+"""Logged rewards from a dict, a frame or a file; malformed rows are counted and shown, never silently dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.logs.account import NO_REWARDS, Collector
+from pmbandits.logs.cells import as_numbers, pick, take_rows
+from pmbandits.logs.files import Watch, read_file
+from pmbandits.logs.log import HalvesOfArms, Log
+
+
+def read(
+    data: Any,
+    *,
+    arm: str = "arm",
+    reward: str = "reward",
+    strict: bool = False,
+    loss: bool = False,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> Log:
+    """A summary of the rewards of each arm, from a dict of arms, a frame, or a file.
+
+    Parameters
+    ----------
+    data, arm, reward, strict, loss, seed : as in :func:`pmbandits.advise`.
+    watch : is told the name and the size of a file, and then how many bytes are read: for a progress bar.
+
+    Examples
+    --------
+    >>> log = read({"a": [0, 1, 1], "b": [2, "?", 5]})
+    >>> [(arm.name, arm.n) for arm in log.arms], log.account()
+    ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
+    """
+    into = HalvesOfArms(seed, loss)
+    source = _collect(into, data, arm, reward, watch)
+    return into.log(source, strict=strict)
+
+
+def read_samples(data: Any, *, arm: str = "arm", reward: str = "reward") -> dict[str, FloatArray]:
+    """All rewards of each arm, in the order of their rows; a malformed row is an error that says where it is.
+
+    >>> read_samples({"a": [0, 1, 1], "b": [2, 5]})
+    {'a': array([0., 1., 1.]), 'b': array([2., 5.])}
+    """
+    into = _AllRewards()
+    into.finish(_collect(into, data, arm, reward, None), strict=True)
+    return {name: np.concatenate(into.pieces[at]) for name, at in into.places.items()}
+
+
+class _AllRewards(Collector):
+    """Keeps every reward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[list[FloatArray]] = []
+
+    def new_arm(self) -> None:
+        self.pieces.append([])
+
+    def keep(self, at: int, values: FloatArray) -> None:
+        self.pieces[at].append(values)
+
+
+def _collect(into: Collector, data: Any, arm: str, reward: str, watch: Watch | None) -> str:
+    """Bring all rewards of the data to their arms; returns what the data are called in sentences."""
+    if isinstance(data, (str, Path)):
+        read_file(into, Path(data), arm, reward, watch)
+        return Path(data).name
+    if isinstance(data, Mapping):
+        _mapping(into, data)
+        return "the data"
+    if _columns(data) is not None:
+        _frame(into, data, arm, reward)
+        return "the frame"
+    raise TypeError(
+        "data must be a dict of rewards by arm, a frame with an arm and a reward column, or the path of a file, "
+        f"got {type(data).__name__}."
+    )
+
+
+def _mapping(into: Collector, data: Mapping[Any, Any]) -> None:
+    if not data:
+        raise ValueError("the data hold no arms; give a dict such as {'a': [0, 1, 1], 'b': [2, 0, 5]}.")
+    row = 0
+    for name, rewards in data.items():
+        if isinstance(rewards, (str, bytes)) or np.ndim(rewards) != 1:
+            raise TypeError(
+                f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check._short(rewards)}."
+            )
+        values, reasons = as_numbers(rewards)
+        for at, reason in reasons.items():
+            into.bad(row + at, f"arm {name}, position {at}", reason, str(np.asarray(rewards, dtype=object)[at]))
+        good = np.isfinite(values)
+        into.rows += values.size
+        row += values.size
+        if good.any():
+            into.arm(str(name), values[good])
+        elif not reasons:
+            into.bad(row, f"arm {name}", NO_REWARDS, "")
+
+
+def _columns(data: Any) -> list[Any] | None:
+    """The columns of a frame of pandas, polars or pyarrow; ``None`` if it is no frame."""
+    names = getattr(data, "column_names", None)
+    if names is None:
+        names = getattr(data, "columns", None)
+    if names is None or callable(names) or not hasattr(data, "__getitem__"):
+        return None
+    return list(names)
+
+
+def _frame(into: Collector, data: Any, arm: str, reward: str) -> None:
+    columns = _columns(data) or []
+    known = [str(name) for name in columns]
+    at = (pick(arm, known, "the frame", "arm"), pick(reward, known, "the frame", "reward"))
+    arms, rewards = (np.asarray(data[columns[k]]) for k in at)
+    take_rows(into, arms, rewards, "row", 0)

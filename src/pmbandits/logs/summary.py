@@ -1,0 +1,99 @@
+"""What is kept of an arm's rewards while a log is read: exact counts while few differ, then a sketch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray
+
+if TYPE_CHECKING:
+    from pmbandits.estimates import Sketch
+
+EXACT = 16_384  # distinct rewards of half an arm that are counted exactly
+_BUFFER = 65_536  # rewards that are gathered before they are merged
+_SIZE = 65_536  # k of the sketch that takes over from exact counts
+_UNSURE = 1e-9  # the probability that the stated error of a sketch does not hold
+_KEPT = 16_384  # points of half an arm that statistics are worked out on
+
+
+class HalfArm:
+    """Rewards of half an arm: counted one by one while few differ, else summarised by a sketch.
+
+    The same rewards in the same pieces give the same summary, to the bit.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._x: FloatArray = np.zeros(0)
+        self._counts: FloatArray = np.zeros(0)
+        self._waiting: list[FloatArray] = []
+        self._held = 0
+        self._sketch: Sketch | None = None
+
+    def extend(self, values: FloatArray) -> None:
+        """Take in more rewards."""
+        if values.size == 0:
+            return
+        self.n += values.size
+        if self._sketch is not None:
+            self._sketch.extend(values)
+            return
+        self._waiting.append(values)
+        self._held += values.size
+        if self._held >= _BUFFER:
+            self._merge()
+
+    def _merge(self) -> None:
+        if not self._waiting:
+            return
+        x, counts = np.unique(np.concatenate(self._waiting), return_counts=True)
+        self._waiting, self._held = [], 0
+        self._x, self._counts = distinct(
+            np.concatenate((self._x, x)), np.concatenate((self._counts, counts.astype(np.float64)))
+        )
+        if self._x.size > EXACT:
+            from pmbandits.estimates import Sketch
+
+            self._sketch = Sketch(_SIZE)
+            for start in range(0, self._x.size, EXACT):
+                piece = slice(start, start + EXACT)
+                self._sketch.extend(np.repeat(self._x[piece], self._counts[piece].astype(np.int64)))
+            self._x, self._counts = np.zeros(0), np.zeros(0)
+
+    def result(self) -> tuple[FloatArray, FloatArray, float]:
+        """Distinct rewards, how many each stands for, and the error of any rank as a share.
+
+        The error of a sketch holds with probability 1 − 1e-9 over the coins of the sketch.
+        """
+        self._merge()
+        if self._sketch is None:
+            return self._x, self._counts, 0.0
+        kept, weights = self._sketch.items()
+        x, counts, more = thin(*distinct(kept, weights.astype(np.float64)), _KEPT)
+        x = x.copy()
+        x[0], x[-1] = self._sketch.least, self._sketch.most  # the ends are known
+        return x, counts, self._sketch.rank_error(_UNSURE) + more
+
+
+def distinct(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sorted distinct points with their weights added up."""
+    points, place = np.unique(x, return_inverse=True)
+    return points, np.asarray(np.bincount(place, weights=weights, minlength=points.size), dtype=np.float64)
+
+
+def thin(x: FloatArray, weights: FloatArray, most: int) -> tuple[FloatArray, FloatArray, float]:
+    """At most ``most`` of the sorted points, each standing for its neighbours; and how far that moves a rank."""
+    if x.size <= most:
+        return x, weights, 0.0
+    total = np.cumsum(weights)
+    cell: NDArray[np.intp] = np.minimum(((total - 0.5 * weights) / total[-1] * most).astype(np.intp), most - 1)
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    mass = np.add.reduceat(weights, first)
+    middle = np.add.reduceat(weights * x, first) / mass
+    middle = np.clip(middle, x[first], x[np.append(first[1:], x.size) - 1])
+    single = np.diff(np.append(first, x.size)) == 1  # a heavy point stays itself and moves nothing
+    moved = float(mass[~single].max(initial=0.0)) / float(total[-1])
+    return middle, mass, moved

@@ -1,0 +1,61 @@
+"""Regret of risk-sensitive policies on one setting, and who is ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray
+
+OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
+OURS = (OURS_UCB, OURS_CE, OURS_ETC, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
+TRACK = "Track"  # this library's own: shown where a mixture is best, not judged
+
+
+@dataclass(frozen=True)
+class Series:
+    """Regret of the policies on one setting: rows are trials (or instances), columns checkpoints."""
+
+    title: str
+    t: NDArray[np.int64]
+    regret: Mapping[str, FloatArray]
+    shares: Mapping[str, FloatArray]
+    floor: float | None = None
+
+    def last(self, label: str) -> tuple[float, float]:
+        """Mean and standard error at the end."""
+        return mean_error(self.regret[label][:, -1])
+
+    def ranking(self) -> list[str]:
+        """From the least regret to the most."""
+        return sorted(self.regret, key=lambda label: self.last(label)[0])
+
+    def tied(self) -> list[str]:
+        """The winner, and whoever is within two standard errors of it on the same rewards."""
+        leader = self.ranking()[0]
+        out = []
+        for label in self.ranking():
+            gap, error = mean_error(self.regret[label][:, -1] - self.regret[leader][:, -1])
+            if gap <= 2.0 * error or label == leader:
+                out.append(label)
+        return out
+
+
+def mean_error(values: FloatArray) -> tuple[float, float]:
+    """Mean and standard error of independent values; the error of a single value is 0."""
+    n = values.shape[0]
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+
+
+def best_of(part: Series, ours: bool) -> str:
+    """The best of the paper's policies, or the best of the published ones."""
+    return next(label for label in part.ranking() if label != TRACK and (label in OURS) == ours)
+
+
+def below_floor(part: Series) -> float:
+    """How many times smaller the best regret of the paper's policies is than that of the best single arm."""
+    assert part.floor is not None
+    return part.floor / part.last(best_of(part, True))[0]

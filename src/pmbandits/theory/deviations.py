@@ -1,0 +1,162 @@
+"""How far estimates are off: the radius r(n) of each confidence set, and how surely it holds.
+
+The constants of the paper's analysis are formulas in this radius: how far, in Wasserstein distance, an arm's law may be
+from n of its rewards. The paper's radius is one choice, ``confidence="paper"``; the same code takes every other set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import e, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits.confidence import ConfidenceSet, confidence_set
+from pmbandits.confidence.radii import paper_ball
+from pmbandits.confidence.sets import NAMES
+from pmbandits.supports import Real, Support
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that a bound needs: what, whether it is so, and what to do if not."""
+
+    text: str
+    holds: bool
+    way_out: str = ""
+
+    def __str__(self) -> str:
+        return f"[{'x' if self.holds else ' '}] {self.text}"
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """r(n) in Wasserstein distance, with the probability that an arm is farther from its estimate than that.
+
+    Attributes
+    ----------
+    name : of the confidence set.
+    radius : n → r(n).
+    once, ever : probability that any arm is outside at one time, and at any time up to the horizon.
+    condition : what the rewards must satisfy for that.
+    """
+
+    name: str
+    radius: Callable[[float], float] = field(repr=False)
+    once: float
+    ever: float
+    condition: Condition
+
+
+def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[float], float]:
+    """The W1 radius n → r(n) that a confidence set of any kind implies.
+
+    A ball has it already; a band of height c spans (hi − lo)·c; a Bernoulli interval kl(p̂, p) ≤ c lies in
+    ±√(c/2) (Pinsker).
+
+    >>> import pmbandits as pmb
+    >>> from pmbandits.confidence import confidence_set
+    >>> kl = confidence_set("kl", pmb.Binary(), 2, horizon=1000)
+    >>> round(wasserstein_radius(kl, pmb.Binary())(100), 4)
+    0.2693
+    """
+    if chosen.kind == "interval":
+        return lambda n: sqrt(max(float(chosen.radius(n)), 0.0) / 2.0)
+    if chosen.kind == "band":
+        return lambda n: min(float(chosen.radius(n)), 1.0) * support.width
+    return lambda n: float(chosen.radius(n))
+
+
+def paper_radius(n: float, delta: float) -> float:
+    """r(n) that ``lemma: concentration`` gives for one n: W1(F̂_n, F) ≤ r(n) with probability ≥ 1 − δ.
+
+    r(n) = 16(√(e·log(2/δ)) + 32)/√n, for 1-sub-Gaussian arms. With δ = 2/T² it is the radius of
+    ``eq:UCB_confidence_sets``, with δ_K that of ``eq:any_UCB_confidence_sets``, and N(ε) is where it meets the gap.
+
+    >>> round(paper_radius(10_000, delta=2 / 10_000**2), 2)
+    6.25
+    """
+    delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True)
+    return float(paper_ball(n, log(2.0 / delta)))
+
+
+def concentration(n: float, distance: float) -> float:
+    """``lemma: concentration``: a bound on the probability that W1(F̂_n, F) > distance, at most 1.
+
+    It says something only beyond 512/√n: for rewards in [0, 1] not before n = 262,144.
+
+    >>> concentration(1000, 1.0), concentration(10**6, 1.0) < 1e-70
+    (1.0, True)
+    """
+    n = _check.within("n", n, 0.0, open_lo=True)
+    beyond = _check.within("distance", distance, 0.0) - 512.0 / sqrt(n)
+    return 1.0 if beyond <= 0.0 else min(1.0, 2.0 * float(np.exp(-n / (256.0 * e) * beyond**2)))
+
+
+def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
+    """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
+    if isinstance(confidence, str):
+        _check.choice("confidence", confidence, NAMES)
+    if confidence == "paper":
+        return Deviation(
+            "paper",
+            lambda n: paper_radius(n, delta),
+            min(1.0, n_arms * delta),
+            min(1.0, n_arms * delta),
+            _subgaussian(support),
+        )
+    # A union over a single n is no union: horizon=1.
+    chosen = confidence_set(confidence, support, n_arms, horizon=1, delta=min(delta, 1.0))
+    failing = min(1.0, n_arms * delta)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
+
+
+def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
+    """r(n) that the UCB policies use up to a horizon.
+
+    The paper's fails with probability 2/T² for each arm and time, and it adds these up over times, although the
+    number of rewards at a time is random. The other sets hold for all n ≤ T together with probability 1 − 1/T
+    for each arm. An object is taken at its word, as failing with probability 1/T at most.
+    """
+    if isinstance(confidence, str):
+        _check.choice("confidence", confidence, NAMES)
+    if confidence == "paper":
+        once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
+        chosen = confidence_set("paper", support, n_arms, horizon=horizon)
+        radius = wasserstein_radius(chosen, support)
+        return Deviation("paper", radius, once, min(1.0, horizon * once), _subgaussian(support))
+    chosen = confidence_set(confidence, support, n_arms, horizon=horizon)
+    failing = min(1.0, n_arms / horizon)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
+
+
+def deviation_always(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
+    """r(n) that CIRT uses: all arms together fail with probability ``delta``, at any time.
+
+    The paper's radius is valid for a fixed n only (it takes no union over time), and the condition says so.
+    """
+    chosen = confidence_set(confidence, support, n_arms, delta=delta)
+    condition = _stated(chosen)
+    if confidence == "paper":
+        condition = Condition(
+            "the confidence sets hold at all times (the paper's hold for a fixed n only)",
+            False,
+            "take confidence='auto', which holds at all times",
+        )
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, condition)
+
+
+def _subgaussian(support: Support) -> Condition:
+    sigma = support.sigma if isinstance(support, Real) else 0.5 * support.width  # Hoeffding's lemma
+    return Condition(
+        f"the arms are 1-sub-Gaussian (they are {sigma:g}-sub-Gaussian)",
+        sigma <= 1.0,
+        f"divide the rewards by {sigma:g}, or take another confidence set",
+    )
+
+
+def _stated(chosen: ConfidenceSet) -> Condition:
+    return Condition(f"the confidence set {chosen.name!r} holds for the declared support", True)

@@ -1,0 +1,195 @@
+"""What the bounds need to know about a metric and a bandit: the Hölder pair, W, B_h, the best mixture and the gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import isfinite, pi, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit, check_bandit, wasserstein_constant
+from pmbandits.best import Best, oracle, utilities
+from pmbandits.metrics import as_metric
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures import etc_grid, ucb_grid
+from pmbandits.supports import Support
+
+Grid = Literal["etc", "ucb"]
+Gap = Literal["12", "13", "distinct"]
+GAPS = ("12", "13", "distinct")
+# Utilities that differ by less than this share are equal: they are computed to about 1e-13.
+TIE = 1e-12
+
+
+class TiedMixtures(ValueError):
+    """The gap that a bound is made of is 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the bounds need to know about a metric and a bandit; made by :func:`facts`.
+
+    Attributes
+    ----------
+    n_arms : K.
+    q, constant : the Hölder pair (q, 𝓛) of the metric on the rewards' support.
+    distance : W (``eq:W``), half the largest Wasserstein distance of two arms.
+    largest_utility : B_h, the largest utility of a mixture.
+    largest_loss : what a mixture can lose at most. It is B_h where utilities cannot be negative (as the paper
+        takes for granted), else 𝓛(2W)^q.
+    best : the best mixture.
+    """
+
+    metric: Distortion
+    bandit: Bandit = field(repr=False)
+    support: Support
+    n_arms: int
+    q: float
+    constant: float
+    distance: float
+    largest_utility: float
+    largest_loss: float
+    best: Best = field(repr=False)
+    _known: dict[tuple[float, str], tuple[FloatArray, float, int]] = field(repr=False)
+    _times: dict[tuple[Any, ...], float] = field(repr=False)
+
+    def _top(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
+        """The best three utilities of the grid, the best that differs from the first, and how many points there are."""
+        key = (float(epsilon), grid)
+        if key not in self._known:
+            points = etc_grid(self.n_arms, epsilon) if grid == "etc" else ucb_grid(self.n_arms, epsilon)
+            values = np.sort(utilities(self.metric, self.bandit, points))[::-1]
+            worse = values[values[0] - values > 1e3 * TIE * max(1.0, abs(float(values[0])))]
+            self._known[key] = (values[:3].copy(), float(worse[0]) if worse.size else float(values[0]), values.size)
+        return self._known[key]
+
+    def lost(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
+        """δ_0i(ε), i ≤ 3 (``eq:regret_decomposition1_1``): what the i-th best of the grid loses to the best of all."""
+        values, _, _ = self._top(epsilon, grid)
+        return max(self.best.value, float(values[0])) - float(values[min(rank, values.size) - 1])
+
+    def gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
+        """δ_12(ε), δ_13(ε), or the gap to the next *different* value of the grid; 0 where mixtures tie.
+
+        The proofs need only that whatever is not among the best is worse by the gap, so where two mixtures are
+        equally good ``"distinct"`` serves in place of δ_12.
+        """
+        _check.choice("gap", which, GAPS)
+        values, different, size = self._top(epsilon, grid)
+        if which == "distinct":
+            return float(values[0]) - different
+        place = 1 if which == "12" else 2
+        if size <= place:
+            raise ValueError(
+                f"the grid of {self.n_arms} arms with epsilon = {epsilon:g} has {size} points, too few for "
+                f"delta_{which}; take a smaller epsilon."
+            )
+        difference = float(values[0] - values[place])
+        return difference if difference > TIE * max(1.0, abs(float(values[0]))) else 0.0
+
+    def positive_gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
+        """The gap, or an error with the way out where it is 0."""
+        found = self.gap(epsilon, which, grid)
+        if found > 0.0:
+            return found
+        others = {
+            "12": "take gap='distinct' (the next different value), gap='13', or another epsilon",
+            "13": "take gap='distinct' (the next different value) or another epsilon",
+            "distinct": "every mixture is equally good, so any policy has regret 0",
+        }[which]
+        if grid == "ucb":
+            others = others.replace(" gap='13',", "")  # the paper has it for PM-ETC-M only
+        raise TiedMixtures(
+            f"delta_{which} is 0 at epsilon = {epsilon:g}: the best mixtures of the grid tie, and no number of "
+            f"rewards tells them apart; {others}."
+        )
+
+    def tolerance(self, gap: float) -> float:
+        """(δ/(2K𝓛))^(1/q): how close in W1 all arms must be estimated to tell mixtures apart that differ by δ."""
+        return (gap / (2.0 * self.n_arms * self.constant)) ** (1.0 / self.q)
+
+    @property
+    def anytime_scale(self) -> float:
+        """𝓛W^q·K^(q+1), the factor of CIRT's bound (``theorem:any_regret``)."""
+        return float(self.constant * self.distance**self.q * self.n_arms ** (self.q + 1.0))
+
+
+@lru_cache(maxsize=64)
+def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
+    """The Hölder pair, W, B_h and the best mixture of a metric and a bandit: what every bound is made of.
+
+    >>> import pmbandits as pmb
+    >>> known = facts(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]))
+    >>> known.q, known.constant, round(known.distance, 12), round(known.largest_utility, 12)
+    (1.0, 1.0, 0.25, 0.25)
+    >>> round(known.gap(0.1, "12"), 12)
+    0.0025
+    """
+    metric = as_metric(metric)
+    check_bandit(bandit)
+    if bandit.support is None:
+        raise ValueError(
+            "the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma))."
+        )
+    pair = metric.holder(bandit.support)
+    best = oracle(metric, bandit)
+    distance = wasserstein_constant(bandit)
+    never_negative = bandit.support.lo >= 0.0 and metric.minimum().value >= 0.0
+    if not never_negative and metric.shape in ("concave", "linear"):
+        never_negative = bool((utilities(metric, bandit, np.eye(bandit.n_arms)) >= 0.0).all())  # lowest at a corner
+    loss = best.value if never_negative else pair.constant * (2.0 * distance) ** pair.q
+    return Facts(
+        metric=metric,
+        bandit=bandit,
+        support=bandit.support,
+        n_arms=bandit.n_arms,
+        q=pair.q,
+        constant=pair.constant,
+        distance=distance,
+        largest_utility=best.value,
+        largest_loss=loss,
+        best=best,
+        _known={},
+        _times={},
+    )
+
+
+def largest_utility(metric: Distortion | str, where: Bandit | Support) -> float:
+    """B_h: the largest utility of any mixture of a bandit's arms, or of any law on a bounded support.
+
+    On a support it is lo·h(1) + (hi − lo)·max h, reached by a law on the two ends.
+
+    >>> import pmbandits as pmb
+    >>> largest_utility(pmb.GiniDeviation(), pmb.Interval(0, 2))
+    0.5
+    """
+    metric = as_metric(metric)
+    if isinstance(where, Bandit):
+        return oracle(metric, where).value
+    if not isfinite(where.width):
+        raise ValueError(f"no utility is the largest on {where!r}; give the bandit, or declare Interval(lo, hi).")
+    return where.lo * float(metric(1.0)) + where.width * metric.maximum().value
+
+
+def distance_limit(sigma: float = 1.0) -> float:
+    """√(2π)·σ (``theorem:W``): W of arms that are σ-sub-Gaussian around 0. Arms with far means exceed it.
+
+    >>> round(distance_limit(), 4)
+    2.5066
+    """
+    return sqrt(2.0 * pi) * _check.within("sigma", sigma, 0.0, open_lo=True)
+
+
+def estimation_limit(metric: Distortion, bandit: Bandit, epsilon: float, rank: int = 1) -> float:
+    """𝓛(KWε)^q, a limit on δ_01(ε); twice that for δ_02(ε) (``lemma:Delta_error``).
+
+    >>> import pmbandits as pmb
+    >>> estimation_limit(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
+    0.05
+    """
+    known = facts(metric, bandit)
+    return rank * known.constant * (known.n_arms * known.distance * epsilon) ** known.q

@@ -1,0 +1,104 @@
+"""Rates: the bounds as powers of K, T and log T, in which ε is chosen well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from typing import Literal
+
+from pmbandits import _check
+from pmbandits.schedules import arms_exponent_etc, arms_exponent_ucb, exponents, gamma, kappa
+from pmbandits.theory.bounds import RegretBound
+
+Family = Literal["etc", "ucb", "etc_one_arm"]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """constant · K^arms · T^−horizon · (log T)^log: a bound in which ε is chosen as a function of T.
+
+    ``horizon`` and ``log`` are exact fractions where q and β are simple numbers.
+    """
+
+    family: Family
+    q: float
+    beta: float
+    arms: float
+    horizon: Fraction
+    log: Fraction
+    equation: str
+
+    def at(self, horizon: int, n_arms: int = 1, constant: float = 1.0) -> float:
+        """Its value. The paper proves an order, O(·): the leading constant is yours (default 1).
+
+        >>> round(rate("ucb", q=1.0, beta=1.0).at(10**6, n_arms=2), 4)
+        0.1724
+        """
+        horizon = _check.whole("horizon", horizon, 2)
+        return (
+            constant
+            * float(_check.whole("n_arms", n_arms, 1)) ** self.arms
+            * float(horizon) ** -float(self.horizon)
+            * log(horizon) ** float(self.log)
+        )
+
+    def __str__(self) -> str:
+        slow = "log T" if self.log == 1 else f"(log T)^({written(self.log)})"
+        return f"T^(−{written(self.horizon)})·{slow}"
+
+
+def written(power: Fraction) -> str:
+    """A power as a fraction, or as a decimal number where the fraction would be long."""
+    return str(power) if power.denominator <= 10_000 else f"{float(power):.4g}"
+
+
+def rate(family: Family, q: float, beta: float | None = None) -> Rate:
+    """The ε-independent bounds as powers of K, T and log T.
+
+    Parameters
+    ----------
+    family : ``"etc"``: [K^c_E·log T/T^γ]^(q²/2β), ``theorem:PM-ETC-M``, and with β̄ for β,
+        ``theorem:PM-ETC-M_beta13``; ``"ucb"``: K^c_U·[log T/T]^(qκ), ``corollary:PM-UCB-M``, for PM-UCB-M and
+        CE-UCB-M; ``"etc_one_arm"``: PM-ETC-M with ε = 1 where a single arm is known to be best: [log T/T]^q.
+    q, beta : Hölder exponent and gap exponent.
+
+    Below β = q/2 the paper's UCB rate is no longer the larger of its two terms; then the other is taken.
+
+    >>> print(rate("etc", q=1.0, beta=2.0))
+    T^(−1/5)·(log T)^(1/4)
+    >>> print(rate("ucb", q=1.0, beta=2.0))
+    T^(−1/6)·(log T)^(1/6)
+    """
+    _check.choice("family", family, ["etc", "ucb", "etc_one_arm"])
+    if family == "etc_one_arm":
+        q, beta = exponents(q, 1.0 if beta is None else beta)
+        exact = _simple(q)
+        return Rate(family, q, beta, q + 3.0, exact, exact, "theorem: ETC upper bound with ε = 1")
+    q, beta = exponents(q, beta)
+    p, b = _simple(q), _simple(beta)
+    if family == "etc":
+        power = p * p / (2 * b)
+        arms = arms_exponent_etc(q, beta) * float(power)
+        return Rate(family, q, beta, arms, gamma(p, b) * power, power, "theorem:PM-ETC-M")
+    spacing = kappa(p, b)
+    power = min(p * spacing, (1 - spacing) * p / 2)
+    return Rate(family, q, beta, arms_exponent_ucb(q, beta), power, power, "corollary:PM-UCB-M")
+
+
+def leading_constant(bound: RegretBound, known: Rate, n_arms: int) -> float:
+    """The constant that makes a rate meet a bound: what the order O(·) hides.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9])
+    >>> found = pmb.theory.ucb_bound(gini, bandit, 10**9, beta=2.0, gap="distinct")
+    >>> round(leading_constant(found, rate("ucb", q=1.0, beta=2.0), n_arms=2), 1)
+    42.2
+    """
+    return bound.value / known.at(bound.horizon, n_arms)
+
+
+def _simple(x: float) -> Fraction:
+    """1/3 for 0.333…, and the number itself where no simple fraction is meant."""
+    near = Fraction(x).limit_denominator(1000)
+    return near if abs(float(near) - x) < 1e-12 else Fraction(x)

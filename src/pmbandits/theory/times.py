@@ -1,0 +1,239 @@
+"""Waiting times of the paper's analysis: how long policies explore, and when they have settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, log
+from typing import Any
+
+from pmbandits import _check
+from pmbandits.arms import Bandit
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.schedules import refinement_phases
+from pmbandits.theory.deviations import deviation_always, deviation_at, deviation_until
+from pmbandits.theory.instance import Facts, Gap, facts
+
+_LONGEST = 2**400  # a waiting time beyond this is infinite
+
+
+def exploration_rounds(
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float,
+    *,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+) -> float:
+    """N(ε), or N_13(ε) with ``gap="13"``: the exploration of PM-ETC-M, for any confidence set.
+
+    K times the least n with r(n) ≤ (δ/(2K𝓛))^(1/q), where r fails with probability 1/(K·T²·(ε^−(K−1) + 1)) for
+    each arm. With the paper's radius this is ``eq:number of samples main paper`` to the letter.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
+    >>> [f"{exploration_rounds(gini, bandit, 10**6, 0.5, confidence=c):.3g}" for c in ("paper", "auto")]
+    ['5.39e+08', '1.88e+04']
+    """
+    known = facts(metric, bandit)
+    horizon = _check.whole("horizon", horizon, 2)
+    tolerance = known.tolerance(known.positive_gap(epsilon, gap, "etc"))
+    share = 1.0 / (known.n_arms * float(horizon) ** 2 * (epsilon ** -(known.n_arms - 1) + 1.0))
+    off = deviation_at(confidence, known.support, known.n_arms, share)
+    if off.name == "paper":  # r(n) = r(1)/√n, solved exactly
+        return known.n_arms * (off.radius(1.0) / tolerance) ** 2
+    return known.n_arms * _first(lambda n: off.radius(float(n)) <= tolerance, 1)
+
+
+def exploration_scale(
+    metric: Distortion,
+    bandit: Bandit,
+    horizon: int,
+    epsilon: float,
+    *,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+) -> float:
+    """M(ε) = N(ε)/log T (``eq:M``): it tends to a constant, from above, because most of N(ε) is the 32/√e.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
+    >>> f"{exploration_scale(gini, bandit, 10**4, 0.5):.3g} {exploration_scale(gini, bandit, 10**12, 0.5):.3g}"
+    '5.43e+07 2.3e+07'
+    """
+    return exploration_rounds(metric, bandit, horizon, epsilon, gap=gap, confidence=confidence) / log(horizon)
+
+
+def separation_time(
+    metric: Distortion,
+    bandit: Bandit,
+    epsilon: float,
+    *,
+    rho: float = 0.1,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+) -> float:
+    """T_0(ε) (``eq:T_epsilon``): the least t such that r_s(ρsε/4) ≤ (δ/(2K𝓛))^(1/q) for every horizon s ≥ t.
+
+    The main text's display lost a bracket; this is the appendix's, 2(√(2e·log s) + 32)/√(ρsε) ≤ …/16. Its argument
+    takes an optimistic law to be one radius from the true one, although they can be two apart. The conclusion stands:
+    a mixture that is not best has an optimistic value of at most its own plus K𝓛(2r)^q ≤ δ.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
+    >>> f"{separation_time(gini, bandit, 0.4):.3g} {separation_time(gini, bandit, 0.4, confidence='auto'):.3g}"
+    '1.33e+11 4.23e+06'
+    """
+    known, rho = facts(metric, bandit), _check.within("rho", rho, 0.0, 1.0, open_lo=True)
+    key = ("separation", float(epsilon), rho, gap, confidence) if isinstance(confidence, str) else None
+    if key is None or key not in known._times:  # it does not depend on the horizon, and bounds ask for it at each
+        found = _separation(known, epsilon, rho, gap, confidence)
+        if key is None:
+            return found
+        known._times[key] = found
+    return known._times[key]
+
+
+def _separation(known: Facts, epsilon: float, rho: float, gap: Gap, confidence: Any) -> float:
+    tolerance = known.tolerance(known.positive_gap(epsilon, gap, "ucb"))
+
+    def close(s: int) -> bool:
+        off = deviation_until(confidence, known.support, known.n_arms, s)
+        return off.radius(rho * s * epsilon / 4.0) <= tolerance
+
+    # From s = 3 on the radius at ρsε/4 rewards falls with s, whatever the set.
+    found = _first(close, 3)
+    while 1.0 < found <= 3.0 and close(int(found) - 1):
+        found -= 1.0
+    return found
+
+
+def settling_time(
+    metric: Distortion,
+    bandit: Bandit,
+    epsilon: float,
+    *,
+    rho: float = 0.1,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+) -> float:
+    """T(ε) = (2/ε)(T_0(ε) − 1) (``eq:T_epsilon_actual``): from then on \\|τ_t(i)/t − a(i)\\| < K/t.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
+    >>> f"{settling_time(gini, bandit, 0.4):.3g}"
+    '6.66e+11'
+    """
+    start = separation_time(metric, bandit, epsilon, rho=rho, gap=gap, confidence=confidence)
+    return 2.0 / epsilon * (start - 1.0)
+
+
+def _first(holds: Callable[[int], bool], start: int) -> float:
+    """The least whole number from ``start`` on at which a condition holds that then holds for ever."""
+    if holds(start):
+        return float(start)
+    low, high = start, 2 * start
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > _LONGEST:
+            return inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return float(high)
+
+
+# ---- CIRT ------------------------------------------------------------------------------------------------
+
+
+def retention_probability(epsilon: float, delta: float = 0.05, branching: int = 4) -> float:
+    """1 − Lδ, not below 0 (``lemma:alpha_star_in``): how surely CIRT's boxes keep a best mixture.
+
+    >>> round(retention_probability(0.06, delta=0.01), 12)
+    0.95
+    """
+    delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+    return max(0.0, 1.0 - refinement_phases(epsilon, branching) * delta)
+
+
+def least_pulls(t: float, n_arms: int, exploration: float = 1.0) -> float:
+    """(t/K)^(1/(1+ξ)) − 1 (``lemma:any_explicit_exploration``): CIRT has pulled every arm at least so often.
+
+    >>> least_pulls(800, 2)
+    19.0
+    """
+    return max(0.0, (t / n_arms) ** (1.0 / (1.0 + exploration)) - 1.0)
+
+
+def refinement_time(
+    metric: Distortion,
+    bandit: Bandit,
+    epsilon: float,
+    *,
+    delta: float = 0.05,
+    branching: int = 4,
+    exploration: float = 1.0,
+    gap: Gap = "12",
+    confidence: Any = "paper",
+) -> float:
+    """A time by which all phases of CIRT have ended while its confidence sets hold (``lemma:finite_stopping_time``).
+
+    The proof's argument with numbers: a phase is over once 4·𝓛·Σ r(n)^q, at the least n that exploration
+    guarantees, is below the gap of its grid. The gap of the whole simplex at the last phase's spacing stands for that
+    of every phase. Infinite where mixtures tie. The proof has a 2 where bounds on both sides of two mixtures need 4.
+
+    >>> import pmbandits as pmb
+    >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.2, 0.7])
+    >>> f"{refinement_time(gini, bandit, 0.25, confidence='auto'):.2g}"
+    '3.4e+16'
+    """
+    known = facts(metric, bandit)
+    phases = refinement_phases(epsilon, branching)
+    off = deviation_always(confidence, known.support, known.n_arms, delta)
+    gaps = [known.gap(2.0 ** (k - 1) / branching**k, gap, "etc") for k in range(1, phases + 1)]
+    smallest = min(gaps)
+    if smallest <= 0.0:
+        return inf
+
+    def over(t: int) -> bool:
+        pulls = least_pulls(float(t), known.n_arms, exploration)
+        if pulls < 1.0:
+            return False
+        return 4.0 * known.constant * known.n_arms * off.radius(pulls) ** known.q < smallest
+
+    return _first(over, known.n_arms)
+
+
+def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, exploration: float = 1.0) -> float:
+    """T_ξ: from then on CIRT explores an arm only if tracking would pull it too (``sec:proof_any_regret``).
+
+    >>> exploration_yields(0.25, 2) > 100
+    True
+    """
+    least_share = _least_share(epsilon, branching)
+    xi = _check.within("exploration", exploration, 0.0, open_lo=True)
+
+    def yields(s: int) -> bool:
+        return s ** (-xi / (1.0 + xi)) * n_arms ** (-1.0 / (1.0 + xi)) + 1.0 / s <= least_share
+
+    return _first(yields, 1) - 1.0
+
+
+def anytime_settling_time(
+    refined_after: float, epsilon: float, n_arms: int, *, branching: int = 4, exploration: float = 1.0
+) -> float:
+    """τ^ε (``eq:any_T_epsilon_actual``): CIRT, refined after a given time, tracks within K/t from then on.
+
+    (A^(L+1)/2^(L−1))·(max{τ^(L), T_ξ} − 1), because every tracked weight is at least 2^(L−1)/A^(L+1).
+
+    >>> anytime_settling_time(10_000, 0.25, 2) > 10_000
+    True
+    """
+    yields = exploration_yields(epsilon, n_arms, branching=branching, exploration=exploration)
+    return (max(refined_after, yields) - 1.0) / _least_share(epsilon, branching)
+
+
+def _least_share(epsilon: float, branching: int) -> float:
+    """2^(L−1)/A^(L+1): the least weight that CIRT tracks."""
+    phases = refinement_phases(epsilon, branching)
+    return float(2.0 ** (phases - 1) / branching ** (phases + 1))
