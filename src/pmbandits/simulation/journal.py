@@ -9,6 +9,10 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MAGIC = b"pmbandits journal 1\n"
 _HEAD = struct.Struct("<Q32s")
@@ -130,3 +134,44 @@ def _flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("entry", pa.int64()),
+            ("trial", pa.int64()),
+            ("pulls", pa.list_(pa.int64())),
+            ("mixture", pa.list_(pa.float64())),
+            ("ends", pa.list_(pa.int64())),
+            ("seconds", pa.float64()),
+        ]
+    )
+
+
+def encode(rows: list[dict[str, Any]]) -> bytes:
+    """Finished trials as a record."""
+    import pyarrow as pa
+
+    schema = _schema()
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def decode(payload: bytes) -> list[dict[str, Any]]:
+    """The finished trials of a record."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(payload) as reader:
+        table = reader.read_all()
+    columns = [table[name].combine_chunks() for name in table.column_names]
+    rows = []
+    for j in range(table.num_rows):
+        values = [c[j].values.to_numpy() if hasattr(c[j], "values") else c[j].as_py() for c in columns]
+        rows.append(dict(zip(table.column_names, values, strict=True)))
+    return rows

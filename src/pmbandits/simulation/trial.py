@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from pmbandits.policies import _state as st
 from pmbandits.policies.base import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.rewards import Stream, policy_seed
+from pmbandits.state.timing import Stopwatch
 
 # Large, and either constant or of no meaning before the first reward.
 _KEPT = {"size", "h", "points", "radii", "table", "envelope", "x", "owner", "mass", "items", "curve", "width"}
@@ -46,7 +46,7 @@ class Player:
 
     def play(self, trial: int) -> Outcome:
         """The trial of this number."""
-        start = time.perf_counter()
+        watch = Stopwatch()
         policy, stream = self.policy, self.stream
         fields = st.views(policy._ints, policy._floats)
         for name, content in self.first.items():
@@ -77,4 +77,4 @@ class Player:
                     f"{policy.names[arm]} paid a reward outside the support {policy.support!r}; declare a wider one."
                 )
         ends = policy._view("ends")
-        return Outcome(pulls, mixture, ends[ends > 0].copy(), time.perf_counter() - start)
+        return Outcome(pulls, mixture, ends[ends > 0].copy(), watch.seconds)
