@@ -271,12 +271,12 @@ def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
 
 def _must_travel(tasks: Sequence[Task]) -> None:
     """Say in a sentence which plain Python policy cannot be sent to another process."""
-    from joblib.externals import cloudpickle
+    from joblib.externals.loky.backend.reduction import dumps
 
     for policy in {task.number: task.entry.policy for task in tasks}.values():
         if isinstance(policy, PlainPolicy):
             try:
-                cloudpickle.dumps(policy.factory)
+                dumps(policy.factory)
             except Exception as error:
                 raise ValueError(
                     f"{policy.label} cannot be sent to another process ({type(error).__name__}: {error}); define it at "
