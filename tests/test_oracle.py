@@ -198,6 +198,12 @@ def test_a_function_without_its_derivative_is_solved_but_its_gap_is_not_called_a
     assert "not certified" in repr(best)
 
 
+def test_answers_for_a_probed_function_are_never_called_certified() -> None:
+    spike = pmb.Distortion.from_function(lambda u: u * (1 - u) + 0.4 * np.exp(-(((u - 0.6283) / 1e-7) ** 2)))
+    best = pmb.oracle(spike, pmb.Bandit.bernoulli([0.4, 0.9]))
+    assert not best.certified
+
+
 # ---- continuous arms ------------------------------------------------------------------------------------
 
 
@@ -482,6 +488,12 @@ def test_two_identical_gaussian_arms_return_one_of_them() -> None:
     assert_alternative_is_as_good(pmb.GiniDeviation(), bandit, best)
 
 
+def test_of_equal_arms_the_one_with_the_weight_is_named_best() -> None:
+    best = pmb.oracle(pmb.GiniDeviation(), pmb.Bandit([st.norm(), st.norm()]))
+    if not best.is_mixture:
+        assert best.weights[best.best_arm] == 1.0
+
+
 def test_an_arm_that_is_a_mixture_of_others_is_an_alternative_optimum() -> None:
     arms = [[0.0, 0.0], [6.0, 6.0], [0.0, 6.0], [3.0, 3.5]]
     best = pmb.oracle(pmb.GiniDeviation(), pmb.Bandit(arms))
@@ -634,3 +646,14 @@ def test_names_of_the_arms_appear_in_the_repr_with_value_and_gap() -> None:
     text = repr(best)
     assert "slow: 0.8" in text and "fast: 0.2" in text
     assert "value=0.25" in text and "gap=0" in text
+
+
+def test_what_is_no_metric_or_no_bandit_gets_a_sentence() -> None:
+    bandit = pmb.Bandit.bernoulli([0.4, 0.9])
+    for call in (pmb.oracle, lambda m, b: pmb.utility(m, b, [0.5, 0.5]), lambda m, b: pmb.gaps(m, b, 0.1)):
+        with pytest.raises(TypeError, match="metric must be a preference metric"):
+            call("gini", bandit)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="bandit must be a Bandit"):
+            call(pmb.GiniDeviation(), [0.4, 0.9])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="freeze it"):
+        pmb.Bandit([st.norm])

@@ -1,4 +1,4 @@
-"""The package as a whole: light to import, complete, typed, its README true, its kernels never stale."""
+"""The package as a whole: light to import, complete, typed, and its README true."""
 
 from __future__ import annotations
 
@@ -8,32 +8,17 @@ import pkgutil
 import re
 import subprocess
 import sys
-import textwrap
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import pmbandits as pmb
-from pmbandits.state import compile as _compile
+from tests.helpers import python
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 HEAVY = ("scipy.stats", "scipy.optimize", "matplotlib", "typer", "rich", "pyarrow", "numba", "pandas")
-
-
-def python(code: str, **env: str) -> str:
-    """What a fresh interpreter prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **env},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 # ---- importing ------------------------------------------------------------------------------------------
@@ -132,124 +117,3 @@ def test_the_python_blocks_of_the_readme_run_one_after_the_other(tmp_path: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-# ---- compiled kernels -----------------------------------------------------------------------------------
-
-CALLER = """
-from pmbandits.state.compile import kernel
-from {package}.helper import b
-
-@kernel
-def a(x):
-    return b(x) + 1.0
-"""
-HELPER = """
-from pmbandits.state.compile import kernel
-
-@kernel
-def b(x):
-    return {factor} * x
-"""
-MAIN = """
-import pathlib, sys
-from pmbandits.state import compile as _compile
-sys.path.insert(0, {root!r})
-_compile.PACKAGE = pathlib.Path({root!r}) / {package!r}
-from {package}.caller import a
-print(a(10.0))
-"""
-
-
-class KernelPackage:
-    """A small package with two kernels in two files, run in fresh interpreters with its own cache folder."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.name = root, "stalecheck"
-        self.folder, self.cache = root / self.name, root / "cache"
-        self.folder.mkdir()
-        (self.folder / "__init__.py").write_text("")
-        (self.folder / "caller.py").write_text(CALLER.format(package=self.name))
-        self.write_helper("2.0")
-
-    def write_helper(self, factor: str) -> None:
-        (self.folder / "helper.py").write_text(HELPER.format(factor=factor))
-
-    def run(self) -> float:
-        code = MAIN.format(root=str(self.root), package=self.name)
-        return float(python(code, PMBANDITS_CACHE_DIR=str(self.cache), PYTHONDONTWRITEBYTECODE="1"))
-
-    def files(self) -> dict[str, int]:
-        return {str(p.relative_to(self.cache)): p.stat().st_mtime_ns for p in self.cache.rglob("*") if p.is_file()}
-
-
-@pytest.fixture
-def kernels(tmp_path: Path) -> KernelPackage:
-    return KernelPackage(tmp_path)
-
-
-def test_a_changed_helper_in_another_file_changes_the_answer_of_its_caller(kernels: KernelPackage) -> None:
-    assert kernels.run() == 21.0
-    before = kernels.files()
-    assert any(name.endswith(".nbc") for name in before)  # compiled code was kept
-    kernels.write_helper("3.0")
-    assert kernels.run() == 31.0
-    assert set(before) < set(kernels.files())  # a folder of its own, the old one untouched
-    kernels.write_helper("2.0")
-    assert kernels.run() == 21.0
-
-
-def test_an_unchanged_package_uses_the_cache_and_writes_nothing(kernels: KernelPackage) -> None:
-    assert kernels.run() == 21.0
-    before = kernels.files()
-    assert before
-    assert kernels.run() == 21.0
-    assert kernels.files() == before
-
-
-def test_the_fingerprint_follows_every_source_file(tmp_path: Path) -> None:
-    # constants of a file without kernels are frozen into the kernels that use them
-    kernel_file, plain = tmp_path / "k.py", tmp_path / "p.py"
-    kernel_file.write_text("@kernel\ndef f(x):\n    return x\n")
-    plain.write_text("x = 1\n")
-    first = _compile.fingerprint([kernel_file, plain])
-    assert _compile.fingerprint([plain, kernel_file]) == first  # the order of the file system does not matter
-    plain.write_text("x = 2\n")
-    second = _compile.fingerprint([kernel_file, plain])
-    kernel_file.write_text("@kernel\ndef f(x):\n    return x + 1\n")
-    assert len({first, second, _compile.fingerprint([kernel_file, plain])}) == 3
-
-
-def test_the_fingerprint_tells_files_of_one_name_in_two_folders_apart(tmp_path: Path) -> None:
-    one, two = tmp_path / "a" / "k.py", tmp_path / "b" / "k.py"
-    for path, text in ((one, "@kernel\nx = 1\n"), (two, "@kernel\nx = 2\n")):
-        path.parent.mkdir()
-        path.write_text(text)
-    before = _compile.fingerprint([one, two])
-    one.write_text("@kernel\nx = 2\n")
-    two.write_text("@kernel\nx = 1\n")
-    assert _compile.fingerprint([one, two]) != before
-
-
-DIVIDE = """
-from pmbandits.state.compile import kernel
-
-@kernel
-def divide(x, y):
-    return x / y
-"""
-
-
-def test_a_kernel_divides_like_numpy_and_leaves_numbas_settings_alone(tmp_path: Path) -> None:
-    (tmp_path / "division.py").write_text(DIVIDE)
-    code = f"""
-        import math, sys, numba
-        before = numba.config.CACHE_DIR
-        sys.path.insert(0, {str(tmp_path)!r})
-        from division import divide
-        from pmbandits.state.compile import cache_folder
-        assert numba.config.CACHE_DIR == before
-        assert math.isinf(divide(1.0, 0.0))
-        print(any(cache_folder().rglob("*.nbc")))
-    """
-    assert python(code, PMBANDITS_CACHE_DIR=str(tmp_path / "cache")) == "True"

@@ -85,6 +85,13 @@ def test_losses_are_negated_with_their_support_and_it_is_said() -> None:
     assert "losses" in str(advice)
 
 
+def test_losses_are_reported_as_they_were_given() -> None:
+    with pytest.raises(
+        ValueError, match=r"losses from 1 to 40 do not lie within the declared Interval\(lo=0.0, hi=30.0\)"
+    ):
+        pmb.advise({"a": [1.0, 40.0], "b": [2.0, 3.0]}, "mean", loss=True, support=pmb.Interval(0, 30))
+
+
 def test_several_metrics_give_a_table_that_reads_the_data_once() -> None:
     table = pmb.advise(apart(np.random.default_rng(4)), ["gini", "mean", pmb.CVaR(0.9)], bootstrap=0)
     assert isinstance(table, pmb.AdviceTable) and len(table) == 3
@@ -239,6 +246,14 @@ def test_two_valued_rewards_are_resampled_in_closed_form() -> None:
     assert drawn.best == pytest.approx(np.array(wanted))
 
 
+# ---- found by someone who used it for the first time -----------------------------------------------------
+def test_a_resampling_interval_stays_where_the_metric_can_be() -> None:
+    advice = pmb.advise({"a": [1.0, 0.0, 1.0]}, "gini")
+    assert advice.bootstrap_interval[1] <= 0.25
+    low, high = pmb.advise({"a": [5.0, 7.0, 7.0], "b": [6.0, 5.0, 5.0]}, "mean").bootstrap_interval
+    assert 5.0 <= low <= high <= 7.0
+
+
 # ---- the held-out half ----------------------------------------------------------------------------------
 
 
@@ -293,6 +308,13 @@ def test_more_data_is_estimated_such_that_it_settles_the_question() -> None:
     assert 50 < needed < 100_000
     later = [pmb.advise(draw(150 + 2 * needed), "gini", bootstrap=0, seed=s).verdict for s in range(5)]
     assert later.count("real") >= 3
+
+
+def test_what_more_data_would_settle_does_not_hang_on_how_often_was_resampled() -> None:
+    rng = np.random.default_rng(3)
+    data = {"a": rng.random(60).round(2), "b": (rng.random(60) ** 2).round(2)}
+    few, none = (pmb.advise(data, "gini", bootstrap=n).more for n in (20, 0))
+    assert few == none
 
 
 # ---- summaries ------------------------------------------------------------------------------------------

@@ -204,6 +204,11 @@ def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp
     assert log.malformed == {"no reward": 2, "no rewards": 1}
 
 
+def test_an_arm_without_rewards_is_no_malformed_row() -> None:
+    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini", bootstrap=0).log.account()
+    assert said == "1 arm has no rewards."
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
+import pmbandits as pmb
 from pmbandits.metrics import (
     PHT,
     CVaR,
@@ -448,6 +449,12 @@ def test_a_bad_holder_pair_of_a_function_is_refused(pair):
         Distortion.from_function(lambda u: u, holder=pair)
 
 
+def test_a_pair_that_does_not_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"holder=\(1, 1\) does not hold for 's'"):
+        pmb.Distortion.from_function(np.sqrt, name="s", holder=(1, 1))
+    assert pmb.Distortion.from_function(np.sqrt, name="s", holder=(0.5, 1)).holder(pmb.Binary()).q == 0.5
+
+
 def test_a_function_without_a_holder_pair_says_how_to_give_one():
     with pytest.raises(ValueError, match=r"pass holder=\(q, C\)"):
         Distortion.from_function(lambda u: u**0.7 - u, name="mine").holder(Interval(0, 1))
@@ -528,6 +535,19 @@ def test_an_unknown_name_lists_what_there_is():
 def test_text_that_is_no_metric_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         metric(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cvar(0.9", "not closed"),
+        ("cvar:d=0.9", "no parameter 'd'; its parameters are: c"),
+        ("cvar", "missing a required"),
+    ],
+)
+def test_what_is_wrong_with_a_metric_is_said(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        pmb.metric(text)
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,16 @@ def test_more_rewards_than_room_at_once() -> None:
     assert policy.ask() in (0, 1)
 
 
+def test_rewards_as_text_are_refused_and_numpy_rewards_are_taken() -> None:
+    policy = pmb.UCB1(n_arms=2, support=pmb.Binary())
+    for bad in ("1", None):
+        with pytest.raises(TypeError, match="must be numbers"):
+            policy.tell(0, bad)
+    for arm, reward in ((0, 1), (np.int64(0), np.float64(1)), (0, True), (0, np.float32(0)), (np.int32(0), np.int8(1))):
+        policy.tell(arm, reward)
+    assert policy.estimates[0].n == 5
+
+
 # ---- late, out of order, never, unsolicited --------------------------------------------------------------
 @pytest.mark.parametrize("name", ALL)
 def test_pending_counts_asks_without_a_reward(name: str) -> None:
@@ -231,6 +241,16 @@ def test_no_reward_at_all_does_not_stop_a_policy(name: str) -> None:
     if name != "SolitaryArm":
         assert (np.bincount(arms, minlength=2) > 0).all()
     assert policy.mixture.sum() == pytest.approx(1.0)
+
+
+def test_etc_waits_for_late_rewards_before_it_commits() -> None:
+    policy = pmb.PMETC(GINI, n_arms=2, support=pmb.Binary(), horizon=1000, epsilon=0.1)
+    assert policy.mixture.tolist() == [0.5, 0.5]
+    arms = policy.ask(300)
+    rng = np.random.default_rng(0)
+    policy.tell(arms, (rng.random(300) < np.array([0.4, 0.9])[arms]).astype(float))
+    policy.ask(700)
+    assert policy.pulls[0] / 1000 == pytest.approx(0.8, abs=0.11)
 
 
 def test_history_informs_without_being_pulls() -> None:
@@ -302,6 +322,12 @@ def test_a_recipe_can_be_bound_to_different_problems() -> None:
     recipe = pmb.PMUCB(horizon=500)
     assert recipe.bind(GINI, 2, pmb.Binary()).n_arms == 2
     assert recipe.bind(pmb.CVaR(0.9), 4, pmb.Real()).n_arms == 4
+
+
+def test_a_recipe_keeps_its_names_when_it_is_bound() -> None:
+    recipe = pmb.SolitaryArm(names=["a", "b"], arm="b")
+    assert recipe.bind(GINI, 2, pmb.Binary()).names == ("a", "b")
+    assert recipe.bind(GINI, 2, pmb.Binary()).ask() == 1
 
 
 # ---- reading ---------------------------------------------------------------------------------------------
@@ -495,6 +521,13 @@ def test_repr_shows_the_kind_the_options_and_where_it_stands(name: str) -> None:
     recipe = getattr(pmb, name)(**ALL[name])
     assert repr(recipe).startswith(f"{name}(")
     assert "; t=" not in repr(recipe)
+
+
+def test_repr_without_options_and_a_reason_for_no_bounds() -> None:
+    assert "(), ;" not in repr(pmb.Uniform(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary()))
+    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0))
+    with pytest.raises(ValueError, match=r"no bound holds for PHT\(s=0.5\) on Real"):
+        policy.certainty()
 
 
 # ---- ties and determinism --------------------------------------------------------------------------------

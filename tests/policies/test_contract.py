@@ -1,433 +1,144 @@
-"""Every policy keeps the contract of :mod:`pmbandits.testing`, and the battery fails those that do not."""
+"""Every policy keeps the contract of :mod:`pmbandits.testing`. One table says which policies, and what each claims."""
 
 from __future__ import annotations
 
-import itertools
-import json
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies import _state as st
 from pmbandits.testing import PolicyContract
 
 NAN, INF = float("nan"), float("inf")
-GINI = pmb.GiniDeviation()
+GINI, TAIL = pmb.GiniDeviation(), pmb.LowerCVaR(0.3)
 ATOMS = (-1.0, 0.0, 0.5, 2.0)
 
 
-# ---- rewards of each support -----------------------------------------------------------------------------
-class BinaryRewards(PolicyContract):
-    support: ClassVar[Any] = pmb.Binary()
+@dataclass(frozen=True)
+class Rewards:
+    """Rewards of one support: how an arm draws one, and numbers that are no rewards of it."""
+
+    support: Any
+    draw: Callable[[int, np.random.Generator], float]
+    bad: tuple[float, ...]
 
 
-class FiniteRewards(PolicyContract):
-    support: ClassVar[Any] = pmb.Finite(ATOMS)
-    bad_rewards = (NAN, INF, -INF, 1.0, 0.5000001)
+REWARDS = {
+    "binary": Rewards(pmb.Binary(), lambda arm, rng: rng.random() < 0.25 + 0.5 * (arm % 2), (NAN, INF, 2.5)),
+    "binary, far apart": Rewards(pmb.Binary(), lambda arm, rng: rng.random() < (0.02, 0.98)[arm], (NAN, INF, 2.5)),
+    "finite": Rewards(
+        pmb.Finite(ATOMS),
+        lambda arm, rng: rng.choice(ATOMS, p=[0.1, 0.4, 0.4, 0.1] if arm % 2 else [0.4, 0.1, 0.1, 0.4]),
+        (NAN, INF, -INF, 1.0, 0.5000001),
+    ),
+    "interval": Rewards(
+        pmb.Interval(-1.0, 2.0),
+        lambda arm, rng: 3.0 * rng.beta(1 + 2 * (arm % 2), 2) - 1.0,
+        (NAN, INF, -INF, 2.5, -1.0000001),
+    ),
+    "real": Rewards(pmb.Real(1.0), lambda arm, rng: rng.normal(2.0 * (arm % 2), 1.0), (NAN, INF, -INF)),
+}
+EVERY = ("binary", "finite", "interval", "real")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A recipe, the rewards that it is tried on, and what it claims.
+
+    ``tracks`` is how far the shares of pulls may be from the mixture in the end; ``None`` claims nothing. Where
+    ``any_order`` is false, the order in which late rewards arrive may matter.
+    """
+
+    recipe: pmb.Policy
+    rewards: tuple[str, ...]
+    tracks: float | None = 0.05
+    metric: pmb.Distortion = GINI
+    n_arms: int = 2
+    rounds: int = 300
+    any_order: bool = True
+
+    def __str__(self) -> str:
+        kept = self.recipe.options.get("estimates", "exact")
+        return type(self.recipe).__name__ + (f" {kept}" if kept != "exact" else "")
+
+
+TABLE = [
+    # The proportions are met at the horizon: the 300 rounds and the 1000 unanswered asks of the battery.
+    Row(pmb.PMETC(horizon=1300, epsilon=0.1), EVERY),
+    # The mixture may step by ε shortly before the end.
+    Row(pmb.PMUCB(horizon=2000, epsilon=1 / 8), EVERY, tracks=0.07),
+    Row(pmb.CEUCB(horizon=2000, epsilon=1 / 8), EVERY, tracks=0.07),
+    Row(pmb.CIRT(epsilon=0.25), EVERY, tracks=0.07),
+    Row(pmb.FixedGrid(epsilon=0.5), EVERY, tracks=0.07),
+    Row(pmb.Track(), ("binary", "interval"), tracks=0.07),
+    # Through all phases: means of 0.02 and 0.98 are told apart within these rounds.
+    Row(pmb.CIRT(epsilon=0.5), ("binary, far apart",), rounds=900),
+    Row(pmb.Uniform(), ("binary",), n_arms=3),
+    Row(pmb.SolitaryArm(arm=1), ("binary",), n_arms=3),
+    # From here on the mixture is often the best arm so far, while the others are still tried: no claim to track.
+    Row(pmb.UCB1(), ("binary",), tracks=None),
+    Row(pmb.Thompson(), ("binary", "interval", "real"), tracks=None, metric=TAIL),
+    Row(pmb.CVaRUCB(horizon=2000), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.BrownUCB(horizon=2000), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.MCVTS(), ("binary", "finite"), tracks=None, metric=TAIL),
+    Row(pmb.BCVTS(), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.UUCB(), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.WUCB(), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.RhoNPTS(), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.MVLCB(horizon=2000, rho=0.7), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.SolitaryUCB(horizon=2000), ("binary", "finite", "real"), tracks=None, metric=TAIL),
+    # Policies that keep bins or sketches in place of all rewards.
+    Row(pmb.FixedGrid(epsilon=0.5, estimates="binned:64"), ("interval",), tracks=0.07),
+    Row(pmb.PMUCB(horizon=2000, epsilon=1 / 4, estimates="sketch:64"), ("interval",), tracks=0.07),
+    Row(pmb.PMETC(horizon=1300, epsilon=0.1, estimates="sketch:64"), ("real",)),
+    # So small a sketch drops rewards at every step, and which ones depends on their order, within the stated error.
+    Row(pmb.PMETC(horizon=1300, epsilon=0.1, estimates="sketch:8"), ("real",), any_order=False),
+]
+
+
+class Battery(PolicyContract):
+    """The battery for one row of the table and one kind of rewards."""
+
+    def __init__(self, row: Row, rewards: str) -> None:
+        self.row, self.rewards = row, REWARDS[rewards]
+        self.rounds, self.tracks, self.bad_rewards = row.rounds, row.tracks, self.rewards.bad
+
+    def make(self, seed: int = 0) -> Any:
+        return self.row.recipe.bind(self.row.metric, self.row.n_arms, self.rewards.support, seed=seed)
 
     def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(rng.choice(ATOMS, p=[0.1, 0.4, 0.4, 0.1] if arm % 2 else [0.4, 0.1, 0.1, 0.4]))
+        return float(self.rewards.draw(arm, rng))
 
 
-class IntervalRewards(PolicyContract):
-    support: ClassVar[Any] = pmb.Interval(-1.0, 2.0)
-    bad_rewards = (NAN, INF, -INF, 2.5, -1.0000001)
+ORDER = "test_the_order_in_which_late_rewards_arrive_does_not_matter"
+PROMISES = [name for name in vars(PolicyContract) if name.startswith("test_")]
+CASES = [
+    pytest.param(row, rewards, promise, id=f"{row}-{rewards}-{promise.removeprefix('test_')}")
+    for row in TABLE
+    for rewards in row.rewards
+    for promise in PROMISES
+    if row.any_order or promise != ORDER
+]
 
-    def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(3.0 * rng.beta(1 + 2 * (arm % 2), 2) - 1.0)
 
+@pytest.mark.parametrize(("row", "rewards", "promise"), CASES)
+def test_a_policy_keeps_its_contract(row: Row, rewards: str, promise: str) -> None:
+    getattr(Battery(row, rewards), promise)()
 
-class RealRewards(PolicyContract):
-    support: ClassVar[Any] = pmb.Real(1.0)
-    bad_rewards = (NAN, INF, -INF)
 
-    def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(rng.normal(2.0 * (arm % 2), 1.0))
+def test_every_policy_is_in_the_table_and_every_promise_is_tried() -> None:
+    public = {thing for name in pmb.__all__ if isinstance(thing := getattr(pmb, name), type)}
+    assert {type(row.recipe) for row in TABLE} == {cls for cls in public if issubclass(cls, pmb.Policy)} - {pmb.Policy}
+    assert ORDER in PROMISES and len(PROMISES) >= 12
 
 
-# ---- the policies ----------------------------------------------------------------------------------------
-class MakesETC(PolicyContract):
-    """The proportions are met at the horizon: the 300 rounds and 1000 unanswered asks of the battery."""
-
-    support: ClassVar[Any]
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.PMETC(GINI, n_arms=2, support=self.support, horizon=1300, epsilon=0.1, seed=seed)
-
-
-class MakesUCB(PolicyContract):
-    support: ClassVar[Any]
-    tracks = 0.07  # the mixture may step by ε shortly before the end
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.PMUCB(GINI, n_arms=2, support=self.support, horizon=2000, epsilon=1 / 8, seed=seed)
-
-
-class MakesCEUCB(PolicyContract):
-    support: ClassVar[Any]
-    tracks = 0.07
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.CEUCB(GINI, n_arms=2, support=self.support, horizon=2000, epsilon=1 / 8, seed=seed)
-
-
-class MakesCIRT(PolicyContract):
-    support: ClassVar[Any]
-    tracks = 0.07
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.CIRT(GINI, n_arms=2, support=self.support, epsilon=0.25, seed=seed)
-
-
-class MakesFixedGrid(PolicyContract):
-    support: ClassVar[Any]
-    tracks = 0.07
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.FixedGrid(GINI, n_arms=2, support=self.support, epsilon=0.5, seed=seed)
-
-
-class TestETCOnBinary(BinaryRewards, MakesETC):
-    pass
-
-
-class TestETCOnFinite(FiniteRewards, MakesETC):
-    pass
-
-
-class TestETCOnInterval(IntervalRewards, MakesETC):
-    pass
-
-
-class TestETCOnReal(RealRewards, MakesETC):
-    pass
-
-
-class TestUCBOnBinary(BinaryRewards, MakesUCB):
-    pass
-
-
-class TestUCBOnFinite(FiniteRewards, MakesUCB):
-    pass
-
-
-class TestUCBOnInterval(IntervalRewards, MakesUCB):
-    pass
-
-
-class TestUCBOnReal(RealRewards, MakesUCB):
-    pass
-
-
-class TestCEUCBOnBinary(BinaryRewards, MakesCEUCB):
-    pass
-
-
-class TestCEUCBOnFinite(FiniteRewards, MakesCEUCB):
-    pass
-
-
-class TestCEUCBOnInterval(IntervalRewards, MakesCEUCB):
-    pass
-
-
-class TestCEUCBOnReal(RealRewards, MakesCEUCB):
-    pass
-
-
-class TestCIRTOnBinary(BinaryRewards, MakesCIRT):
-    pass
-
-
-class TestCIRTOnFinite(FiniteRewards, MakesCIRT):
-    pass
-
-
-class TestCIRTOnInterval(IntervalRewards, MakesCIRT):
-    pass
-
-
-class TestCIRTOnReal(RealRewards, MakesCIRT):
-    pass
-
-
-class TestFixedGridOnBinary(BinaryRewards, MakesFixedGrid):
-    pass
-
-
-class TestFixedGridOnFinite(FiniteRewards, MakesFixedGrid):
-    pass
-
-
-class TestFixedGridOnInterval(IntervalRewards, MakesFixedGrid):
-    pass
-
-
-class TestFixedGridOnReal(RealRewards, MakesFixedGrid):
-    pass
-
-
-class MakesTrack(PolicyContract):
-    support: ClassVar[Any]
-    tracks = 0.07
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.Track(GINI, n_arms=2, support=self.support, seed=seed)
-
-
-class TestTrackOnBinary(BinaryRewards, MakesTrack):
-    pass
-
-
-class TestTrackOnInterval(IntervalRewards, MakesTrack):
-    pass
-
-
-class TestCIRTThatTracks(BinaryRewards):
-    """Through all phases: means 0.02 and 0.98 are told apart within the battery's rounds."""
-
-    rounds = 900
-    tracks = 0.05
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.CIRT(GINI, n_arms=2, support=self.support, epsilon=0.5, seed=seed)
-
-    def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(rng.random() < (0.02, 0.98)[arm])
-
-    def test_it_does_track(self) -> None:
-        policy = self.make()
-        self.play(policy, self.rounds, np.random.default_rng(2))
-        assert policy.ask() in (0, 1)
-        assert policy.phase == "track"
-
-
-class TestUniform(BinaryRewards):
-    def make(self, seed: int = 0) -> Any:
-        return pmb.Uniform(GINI, n_arms=3, support=self.support, seed=seed)
-
-
-class TestSolitaryArm(BinaryRewards):
-    def make(self, seed: int = 0) -> Any:
-        return pmb.SolitaryArm(GINI, n_arms=3, support=self.support, arm=1, seed=seed)
-
-
-class TestUCB1(BinaryRewards):
-    tracks = None  # its mixture is the best arm so far, and it goes on trying the others
-
-    def make(self, seed: int = 0) -> Any:
-        return pmb.UCB1(GINI, n_arms=2, support=self.support, seed=seed)
-
-
-# ---- a policy of one's own, and what is found wrong with broken ones --------------------------------------
-class OwnPolicy:
-    """Follows fixed proportions; knows nothing of the package. Each defect breaks one promise."""
-
-    n_arms = 2
-    names = ("a", "b")
-    _unseeded = itertools.count()
-
-    def __init__(self, seed: int = 0, defect: str = "") -> None:
-        self.defect = defect
-        self.rewards: list[list[float]] = [[], []]
-        self._pulls, self._pending = [0, 0], [0, 0]
-        self.extra = 0
-
-    def share(self) -> float:
-        return 0.75
-
-    @property
-    def t(self) -> int:
-        return sum(self._pulls)
-
-    @property
-    def pulls(self) -> np.ndarray:
-        return np.array(self._pulls)
-
-    @property
-    def pending(self) -> np.ndarray:
-        return np.array(self._pending)
-
-    @property
-    def mixture(self) -> np.ndarray:
-        if self.defect == "reads and writes":
-            self._pulls[0] += 1
-        scale = 1.1 if self.defect == "weights do not add up" else 1.0
-        first = self.share()
-        if self.defect == "last reward counts most" and self.rewards[0]:
-            first = 0.5 + 0.2 * self.rewards[0][-1]
-        return scale * np.array([first, 1.0 - first])
-
-    @property
-    def estimates(self) -> list[Any]:
-        return [SimpleNamespace(n=len(r)) for r in self.rewards]
-
-    def explain(self) -> str:
-        return "the proportions are fixed"
-
-    def ask(self, n: int | None = None) -> Any:
-        if n is not None:
-            return np.array([self.ask() for _ in range(n)])
-        self.extra += 1
-        arm = int(self.t * self.share() <= self._pulls[0])
-        if self.defect == "forgets a counter" and self.extra % 7 == 0:
-            arm = 1 - arm
-        if self.defect == "draws without its seed":
-            arm = (next(self._unseeded) // 7) % 2
-        if self.defect == "waits for rewards" and sum(self._pending) > 20:
-            arm = 1
-        self._pulls[arm] += self.defect != "does not count" or self.t % 50 != 49
-        self._pending[arm] += 1
-        return arm
-
-    def tell(self, arm: Any, reward: Any) -> None:
-        one = np.ndim(reward) == 0
-        arms = [arm] if one else list(arm)
-        rewards = [reward] if one else list(reward)
-        if self.defect == "takes half of a bad batch" and not one:
-            self._pending[arms[0]] = max(self._pending[arms[0]] - 1, 0)
-            self.rewards[arms[0]].append(float(rewards[0]))
-            arms, rewards = arms[1:], rewards[1:]
-            if not arms:
-                return
-            self._pulls[0] += float(rewards[0]) not in (0.0, 1.0)
-        places = []
-        for place in arms:
-            if not isinstance(place, (int, np.integer, str)) or isinstance(place, bool):
-                raise TypeError(f"{place!r} is no arm")
-            if isinstance(place, str):
-                place = self.names.index(place) if place in self.names else -1
-            if not 0 <= place < 2:
-                raise IndexError(f"{place!r} is no arm")
-            places.append(int(place))
-        if len(places) != len(rewards):
-            raise ValueError("one reward for each arm")
-        values = [float(r) for r in rewards]
-        if any(v not in (0.0, 1.0) for v in values) and self.defect != "takes any reward":
-            raise ValueError("a reward is 0 or 1")
-        for place, value in zip(places, values, strict=True):
-            self.rewards[place].append(value)
-            if self._pending[place] > 0:
-                self._pending[place] -= 1
-            elif self.defect == "takes gifts for pulls":
-                self._pulls[place] += 1
-        if self.defect == "a batch is one" and len(places) > 1:
-            self._pending[places[0]] += 1
-
-    def save(self, path: Path) -> None:
-        state = [self.rewards, self._pulls, self._pending, 0 if self.defect == "forgets a counter" else self.extra]
-        text = json.dumps(state)
-        path.write_text(text if self.defect == "reads damaged files" else f"{text} {sum(text.encode())}")
-
-    @classmethod
-    def load(cls, path: Path, defect: str) -> OwnPolicy:
-        policy = cls(defect=defect)
-        try:
-            text = path.read_text()
-            if defect == "reads damaged files":
-                state = (
-                    json.loads(text) if text.startswith("[[") and text.endswith("]") else [[[], []], [0, 0], [0, 0], 0]
-                )
-            else:
-                text, check = text.rsplit(" ", 1)
-                if sum(text.encode()) != int(check):
-                    raise ValueError
-                state = json.loads(text)
-        except ValueError:
-            raise ValueError("the file is damaged") from None
-        policy.rewards, policy._pulls, policy._pending, policy.extra = state
-        return policy
-
-
-class OwnContract(PolicyContract):
-    __test__ = False
-    defect = ""
-
-    def make(self, seed: int = 0) -> Any:
-        return OwnPolicy(seed, self.defect)
-
-    def load(self, path: Path) -> Any:
-        return OwnPolicy.load(path, self.defect)
-
-
-class TestOwnPolicy(OwnContract):
-    """A sound policy that shares nothing with this package passes the whole battery."""
-
-    __test__ = True
-
-
-@pytest.mark.parametrize(
-    ("defect", "test"),
-    [
-        ("draws without its seed", "test_same_seed_and_rewards_give_the_same_pulls"),
-        ("does not count", "test_asks_are_arms_and_counted_as_pulls"),
-        ("weights do not add up", "test_the_mixture_is_a_mixture"),
-        ("forgets a counter", "test_saved_and_loaded_at_every_step_it_goes_on_as_if_never_stopped"),
-        ("a batch is one", "test_rewards_in_one_batch_or_one_by_one_are_the_same"),
-        ("last reward counts most", "test_the_order_in_which_late_rewards_arrive_does_not_matter"),
-        ("waits for rewards", "test_asks_that_are_never_answered_do_not_stop_it"),
-        ("takes gifts for pulls", "test_rewards_that_were_not_asked_for_inform_but_are_no_pulls"),
-        ("takes any reward", "test_bad_input_is_refused_and_changes_nothing"),
-        ("takes half of a bad batch", "test_bad_input_is_refused_and_changes_nothing"),
-        ("reads and writes", "test_reading_changes_nothing"),
-        ("weights do not add up", "test_pulls_come_to_the_mixture"),
-        ("reads damaged files", "test_a_damaged_file_is_refused_or_harmless"),
-    ],
-)
-def test_the_battery_finds_the_defect(defect: str, test: str) -> None:
-    class Broken(OwnContract):
-        pass
-
-    Broken.defect = defect
-    with pytest.raises(AssertionError):
-        getattr(Broken(), test)()
-
-
-class Careless(pmb.Uniform):
-    """Built on the package: a counter beside the state is not saved with it."""
-
-    name = "careless_test_policy"
-    asked = 0
-
-    def ask(self, n: int | None = None) -> Any:
-        if n is not None:
-            return np.array([self.ask() for _ in range(n)])
-        self.asked += 1
-        if self.asked % 5 == 0:
-            self._view("knobs")[st.SEED] += self.asked
-        return super().ask()
-
-
-def test_the_battery_finds_an_unsaved_counter_in_a_subclass() -> None:
-    class Contract(PolicyContract):
-        def make(self, seed: int = 0) -> Any:
-            return Careless(GINI, n_arms=3, support=pmb.Binary(), seed=seed)
-
-    with pytest.raises(AssertionError):
-        Contract().test_saved_and_loaded_at_every_step_it_goes_on_as_if_never_stopped()
-    Contract().test_same_seed_and_rewards_give_the_same_pulls()
-
-
-class Trusting(pmb.Uniform):
-    """Built on the package: counts before it looks."""
-
-    name = "trusting_test_policy"
-
-    def tell(self, arm: Any, reward: Any) -> None:
-        self._view("pending")[0] += 1
-        super().tell(arm, reward)
-        self._view("pending")[0] -= 1
-
-
-def test_the_battery_finds_state_changed_by_bad_input_in_a_subclass() -> None:
-    class Contract(PolicyContract):
-        def make(self, seed: int = 0) -> Any:
-            return Trusting(GINI, n_arms=2, support=pmb.Binary(), seed=seed)
-
-    with pytest.raises(AssertionError):
-        Contract().test_bad_input_is_refused_and_changes_nothing()
-    Contract().test_same_seed_and_rewards_give_the_same_pulls()
+def test_cirt_reaches_its_last_phase_within_the_rounds_of_the_table() -> None:
+    row = next(row for row in TABLE if "binary, far apart" in row.rewards)
+    battery = Battery(row, "binary, far apart")
+    policy = battery.make()
+    battery.play(policy, row.rounds, np.random.default_rng(2))
+    assert policy.ask() in (0, 1)
+    assert policy.phase == "track"

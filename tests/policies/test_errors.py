@@ -59,6 +59,12 @@ def test_etc_refuses_them_on_the_line_too() -> None:
     assert "Interval" in text
 
 
+@pytest.mark.parametrize("make", [pmb.PMETC, pmb.PMUCB, pmb.CEUCB])
+def test_metrics_that_need_a_bounded_support_are_refused_on_real_rewards(make: type) -> None:
+    with pytest.raises(ValueError, match="Interval"):
+        make(pmb.PHT(0.5), n_arms=2, support=pmb.Real(), horizon=1000, epsilon=0.25)
+
+
 def test_a_gap_without_a_holder_pair_is_refused() -> None:
     text = refusal(ValueError, lambda: etc(pmb.VaR(0.9), delta_12=0.1))
     assert "Hölder" in text
@@ -235,6 +241,22 @@ def test_a_confidence_set_of_ones_own_must_suit_the_support() -> None:
     assert "bounded" in refusal(ValueError, lambda: ucb(support=pmb.Real(), confidence=Band()))
 
 
+class Radius:
+    kind = "band"
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def radius(self, n: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(n), self.value)
+
+
+@pytest.mark.parametrize("given", [Radius(float("nan")), Radius(-0.1), Radius])
+def test_a_confidence_set_of_ones_own_is_tried_before_it_is_used(given: object) -> None:
+    with pytest.raises((ValueError, TypeError), match="radius"):
+        pmb.CIRT(GINI, n_arms=2, support=pmb.Interval(0, 1), confidence=given)
+
+
 # ---- metric, arms, support, seed -------------------------------------------------------------------------
 @pytest.mark.parametrize("metric", ["gini", 3, pmb.GiniDeviation, lambda u: u])
 @pytest.mark.parametrize("make", [ucb, etc, cirt], ids=["ucb", "etc", "cirt"])
@@ -270,3 +292,19 @@ def test_an_unknown_solitary_arm_is_refused() -> None:
         pmb.SolitaryArm(GINI, n_arms=3, support=pmb.Binary(), arm=3)
     with pytest.raises(ValueError, match="left"):
         pmb.SolitaryArm(GINI, names=["right", "wrong"], support=pmb.Binary(), arm="left")
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: pmb.CIRT(delta=2), "delta must lie in"),
+        (lambda: pmb.CIRT(confidence="kll"), "Did you mean 'kl'"),
+        (lambda: pmb.PMUCB(horizon=100, epsilon="x"), "epsilon must be a number"),
+        (lambda: pmb.PMUCB(horizon=100, epsilon_constant=-1), "epsilon_constant must lie in"),
+        (lambda: pmb.SolitaryArm(arm=None), "arm must be a whole number"),
+        (lambda: pmb.PMETC(horizon=100, delta_12=0.0), "delta_12 must lie in"),
+    ],
+)
+def test_a_recipe_refuses_nonsense_at_once(make: object, sentence: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        make()  # type: ignore[operator]

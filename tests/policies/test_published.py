@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +13,11 @@ from pmbandits._random import philox
 from pmbandits.policies import _state as st
 from pmbandits.policies.published import _kernels as kernels
 from pmbandits.simulation import Rewards
-from pmbandits.testing import PolicyContract
 from tests.reference import published as slow
 
 TAIL = pmb.LowerCVaR(0.3)
 ATOMS = (-1.0, 0.0, 0.5, 2.0)
 UNIT = pmb.Interval(0.0, 1.0)
-NAN, INF = float("nan"), float("inf")
 OPTIONS: dict[str, dict[str, Any]] = {
     "CVaRUCB": {"horizon": 2000},
     "BrownUCB": {"horizon": 2000},
@@ -33,51 +31,6 @@ ALL = ("Thompson", *TAILED, "UUCB", "WUCB", "RhoNPTS", "MVLCB", "SolitaryUCB")
 def make(policy: str, support: Any, metric: Any = TAIL, n_arms: int = 2, seed: int = 0, **options: Any) -> Any:
     given = {**OPTIONS.get(policy, {}), **options}
     return getattr(pmb, policy)(metric, n_arms=n_arms, support=support, seed=seed, **given)
-
-
-# ---- the contract ----------------------------------------------------------------------------------------
-class OnBinary(PolicyContract):
-    tracks = None  # the mixture is the best arm so far, and the others are still tried
-    support: ClassVar[Any] = pmb.Binary()
-    policy: ClassVar[str]
-
-    def make(self, seed: int = 0) -> Any:
-        return make(self.policy, self.support, seed=seed)
-
-
-class OnFinite(OnBinary):
-    support: ClassVar[Any] = pmb.Finite(ATOMS)
-    bad_rewards = (NAN, INF, -INF, 1.0, 0.5000001)
-
-    def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(rng.choice(ATOMS, p=[0.1, 0.4, 0.4, 0.1] if arm % 2 else [0.4, 0.1, 0.1, 0.4]))
-
-
-class OnInterval(OnBinary):
-    support: ClassVar[Any] = pmb.Interval(-1.0, 2.0)
-    bad_rewards = (NAN, INF, -INF, 2.5, -1.0000001)
-
-    def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(3.0 * rng.beta(1 + 2 * (arm % 2), 2) - 1.0)
-
-
-class OnReal(OnBinary):
-    support: ClassVar[Any] = pmb.Real(1.0)
-    bad_rewards = (NAN, INF, -INF)
-
-    def reward(self, arm: int, rng: np.random.Generator) -> float:
-        return float(rng.normal(2.0 * (arm % 2), 1.0))
-
-
-BATTERIES = {
-    "Thompson": (OnBinary, OnInterval, OnReal),
-    "MCVTS": (OnBinary, OnFinite),
-    "SolitaryUCB": (OnBinary, OnFinite, OnReal),
-}
-for _name in ALL:
-    for _rewards in BATTERIES.get(_name, (OnFinite, OnInterval)):
-        _title = f"Test{_name}{_rewards.__name__}"
-        globals()[_title] = type(_title, (_rewards,), {"policy": _name})
 
 
 # ---- as published ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.policies import store
+from tests.helpers import play_rewards
 
 GINI = pmb.GiniDeviation()
 
@@ -128,6 +130,24 @@ def test_every_option_is_kept(path: Path) -> None:
     given |= {"stopping": "literal", "tolerance": 0.01, "search": "grid", "estimates": "binned"}
     policy = pmb.CIRT(GINI, n_arms=3, support=pmb.Binary(), **given)
     assert again(policy, path).options == policy.options == given
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pmb.SolitaryArm(n_arms=2, support=pmb.Binary(), arm=np.int64(1)),
+        pmb.PMUCB(GINI, n_arms=2, support=pmb.Binary(), horizon=np.int64(100), epsilon=np.float32(0.125)),
+        pmb.CIRT(GINI, n_arms=2, support=pmb.Binary(), delta=np.float32(0.1)),
+        pmb.PMETC(GINI, n_arms=2, support=pmb.Binary(), horizon=100, epsilon=0.25, delta_12=np.float32(0.1)),
+    ],
+    ids=lambda policy: policy.name,
+)
+def test_options_given_as_numpy_numbers_can_be_saved(policy: pmb.Policy, tmp_path: Path) -> None:
+    policy.save(tmp_path / "policy.pmb")
+    assert pmb.load(tmp_path / "policy.pmb").ask() == policy.ask()
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "policy.pmb").stat().st_mode) == 0o666 & ~mask
 
 
 def test_a_combined_metric_is_stored_as_data(path: Path) -> None:
@@ -265,6 +285,28 @@ def test_a_newer_file_is_refused_with_a_sentence(path: Path) -> None:
     assert text.endswith(".")
 
 
+def test_a_file_of_the_first_format_still_loads(tmp_path: Path) -> None:
+    policy = pmb.PMUCB(GINI, n_arms=2, support=pmb.Interval(0, 1), horizon=500, epsilon=0.25)
+    rewards = np.random.default_rng(0).random((2, 200))
+    play_rewards(policy, rewards, 100)
+    path = tmp_path / "policy.pmb"
+    policy.save(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for name in ("mass", "book", "items", "marks"):  # what the first format did not have
+        parts.pop(f"{name}.npy", None)
+    arrays = {name[:-4]: np.load(io.BytesIO(part)) for name, part in parts.items() if name.endswith(".npy")}
+    description = json.loads(parts["policy.json"])
+    assert description["version"] == 2
+    description |= {"version": 1, "sha256": store._digest(arrays)}
+    parts["policy.json"] = json.dumps(description).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    again = pmb.load(path)
+    assert play_rewards(again, rewards[:, 100:], 60) == play_rewards(policy, rewards[:, 100:], 60)
+
+
 def test_an_unknown_policy_is_refused_with_its_name(path: Path) -> None:
     small().save(path)
     rewrite(path, policy="theirs")
@@ -385,6 +427,14 @@ def test_a_stored_metric_cannot_be_exchanged(path: Path) -> None:
     small().save(path)
     with pytest.raises(ValueError, match="stores its metric"):
         pmb.load(path, metric=pmb.Mean())
+
+
+def test_another_metric_than_the_saved_one_is_called_that(tmp_path: Path) -> None:
+    mine, other = (pmb.Distortion.from_function(f, name=n) for f, n in ((lambda u: u * u, "mine"), (np.sqrt, "other")))
+    pmb.Track(mine, n_arms=2, support=pmb.Binary()).save(tmp_path / "m.pmb")
+    with pytest.raises(ValueError, match=r"was saved with the metric .*mine.*, but .*other.* was given"):
+        pmb.load(tmp_path / "m.pmb", metric=other)
+    assert pmb.load(tmp_path / "m.pmb", metric=mine).n_arms == 2
 
 
 def test_a_stored_confidence_set_cannot_be_exchanged(path: Path) -> None:

@@ -23,6 +23,7 @@ from matplotlib.axes import Axes
 import pmbandits as pmb
 from pmbandits.simulation import Difference, Summary
 from pmbandits.simulation import run as room
+from tests.helpers import one_sentence
 
 GINI = pmb.GiniDeviation()
 BANDIT = pmb.Bandit.bernoulli([0.4, 0.9], names=["slow", "fast"])
@@ -52,13 +53,6 @@ def rows_of(run: pmb.Run, policy: str, t: int, horizon: int | None = None) -> li
     """Rows of the table, found the slow way."""
     rows = run.to_arrow().to_pylist()
     return [r for r in rows if r["policy"] == policy and r["t"] == t and horizon in (None, r["horizon"])]
-
-
-def one_sentence(error: BaseException) -> str:
-    text = str(error)
-    assert "\n" not in text
-    assert text.endswith(".")
-    return text
 
 
 # ---- the table -------------------------------------------------------------------------------------------
@@ -586,65 +580,3 @@ def test_drawing_leaves_the_style_alone(run: pmb.Run) -> None:
     before = dict(mpl.rcParams)
     run.plot()
     assert dict(mpl.rcParams) == before
-
-
-# ---- bandits as data -------------------------------------------------------------------------------------
-BANDITS = {
-    "bernoulli": pmb.Bandit.bernoulli([0.0, 1.0, 0.3, 1 / 3], names=["a", "b", "c", "d"]),
-    "samples": pmb.Bandit.from_samples({"a": [0.1, 0.2, 0.7, 0.7], "b": [-3, 4.5]}),
-    "one point": pmb.Bandit([[1.0, 1.0], [0.0]]),
-    "loc and scale": pmb.Bandit([st.norm(1, 2), st.norm(loc=3, scale=0.5), st.norm(1, scale=0.1)]),
-    "shapes": pmb.Bandit([st.beta(2, 3, loc=-1, scale=2), st.uniform(-1, 2), st.truncnorm(-1, 1, loc=0.5)]),
-    "shapes by name": pmb.Bandit([st.beta(b=2, a=3), st.beta(3, b=2)]),
-    "declared support": pmb.Bandit([st.beta(2, 3), [0.1, 0.4]], support=pmb.Interval(-1, 2)),
-    "real": pmb.Bandit([st.expon(scale=2), st.expon(1, 3)], support=pmb.Real(3.0)),
-    "lattice": pmb.Bandit([st.poisson(3), st.poisson(mu=3, loc=2)], support=pmb.Real(3.0)),
-    "finite discrete": pmb.Bandit([st.binom(5, 0.3), st.randint(0, 4), st.bernoulli(0.25, loc=1)]),
-    "values": pmb.Bandit([st.rv_discrete(values=([0, 2, 5], [0.2, 0.3, 0.5])), [0, 1, 1]]),
-    "unknown support": pmb.Bandit([st.gamma(2), st.gamma(2, scale=3)]),
-}
-
-
-@pytest.mark.parametrize("bandit", BANDITS.values(), ids=BANDITS)
-def test_a_bandit_comes_back_from_its_description(bandit: pmb.Bandit) -> None:
-    data = bandit.to_dict()
-    again = pmb.Bandit.from_dict(json.loads(json.dumps(data)))
-    assert again.to_dict() == data
-    assert again.names == bandit.names
-    assert again.support == bandit.support
-    for old, new in zip(bandit.laws, again.laws, strict=True):
-        assert type(new) is type(old)
-        assert (new.lo, new.hi) == (old.lo, old.hi)
-        x = np.linspace(max(old.lo, -5.0) - 0.1, min(old.hi, 9.0) + 0.1, 57)
-        assert new.cdf(x) == pytest.approx(old.cdf(x), abs=1e-15)
-        assert new.sample(50, np.random.default_rng(0)).tolist() == old.sample(50, np.random.default_rng(0)).tolist()
-
-
-@pytest.mark.parametrize("name", ["samples", "loc and scale", "shapes", "finite discrete", "values"])
-def test_a_bandit_that_came_back_pays_the_same(name: str) -> None:
-    bandit = BANDITS[name]
-    again = pmb.Bandit.from_dict(bandit.to_dict())
-    one, two = (pmb.simulation.Rewards(b, seed=5, trial=2) for b in (bandit, again))
-    for arm in range(bandit.n_arms):
-        assert one.next(arm, 40).tolist() == two.next(arm, 40).tolist()
-
-
-def test_a_distribution_that_scipy_does_not_have_is_refused() -> None:
-    data = {"arms": [{"scipy": "nonesuch", "parameters": []}], "names": ["a"], "support": None}
-    with pytest.raises(ValueError, match="'nonesuch'") as caught:
-        pmb.Bandit.from_dict(data)
-    one_sentence(caught.value)
-    with pytest.raises(ValueError, match="'system'"):
-        pmb.Bandit.from_dict({**data, "arms": [{"scipy": "system", "parameters": ["ls"]}]})
-
-
-def test_two_histograms_are_two_bandits() -> None:
-    one, two = (
-        pmb.Bandit([st.rv_histogram(np.histogram(x, bins=4, range=(0, 1)), density=True)()])
-        for x in ([0.1, 0.2, 0.9], [0.7, 0.8, 0.9])
-    )
-    try:
-        descriptions = one.to_dict(), two.to_dict()
-    except (TypeError, ValueError):  # refused: just as good
-        return
-    assert descriptions[0] != descriptions[1]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats as st
-from typer.testing import CliRunner
 
 import pmbandits as pmb
 from pmbandits import planning
-from pmbandits.cli.app import app
 
 theory = pmb.theory
 GINI = pmb.GiniDeviation()
@@ -146,13 +143,3 @@ def test_bad_requests_are_explained() -> None:
         theory.plan(GINI, pmb.Bandit([st.expon(), st.norm()]))
     with pytest.raises(TypeError, match="metric"):
         theory.plan("gini", TWO)  # type: ignore[arg-type]
-
-
-def test_the_command_prints_the_plan() -> None:
-    given = ["theory", "plan", "-m", "gini", "-a", "bernoulli:0.4,0.9", "-r", "0.05", "--trials", "2"]
-    done = CliRunner().invoke(app, [*given, "--json"])
-    assert done.exit_code == 0
-    answer = json.loads(done.output)
-    assert answer["tight_set"]["horizon"] < answer["bound"]["horizon"]
-    assert answer["simulation"]["regret"] <= 0.05
-    assert "the bound, tight set" in CliRunner().invoke(app, given).output
