@@ -25,9 +25,11 @@ def code_hash(*things: Any) -> str:
     modules of your own that are used by name (``helpers.f``) with their whole file. Comments, line numbers and the
     docstrings of functions do not count. Another version of Python compiles to other bytecode, and so is other code.
 
-    >>> make = lambda share: lambda n_arms, seed: share
-    >>> code_hash(make(0.1)) == code_hash(make(0.1)), code_hash(make(0.1)) == code_hash(make(0.2))
-    (True, False)
+    >>> from functools import partial
+    >>> code_hash(partial(print, 0.1)) == code_hash(partial(print, 0.1))
+    True
+    >>> code_hash(partial(print, 0.1)) == code_hash(partial(print, 0.2))
+    False
     """
     walk = _Walk()
     for thing in things:
@@ -145,7 +147,9 @@ class _Walk:
         """Whether a module is of the library, of Python or of an installed package; notes the version of it."""
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names:
-            return top != "__main__"
+            return True
+        if top == "__main__":  # its file may be that of a tool, such as pytest, that runs your code
+            return False
         module = sys.modules.get(name)
         file = getattr(module, "__file__", None)
         if top != "pmbandits" and (file is None or not any(Path(file).is_relative_to(folder) for folder in _INSTALLED)):
