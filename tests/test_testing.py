@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -220,3 +221,101 @@ def test_the_battery_finds_state_changed_by_bad_input_in_a_subclass() -> None:
     with pytest.raises(AssertionError):
         Contract().test_bad_input_is_refused_and_changes_nothing()
     Contract().test_same_seed_and_rewards_give_the_same_pulls()
+
+
+# ---- objects in plain Python with ask, tell and mixture only ---------------------------------------------
+class Plain:
+    """Plays the arms in fixed shares and in random order; offers nothing but the three names."""
+
+    def __init__(self, seed: int, defect: str) -> None:
+        self._rng = np.random.default_rng(None if defect == "draws without its seed" else seed)
+        self._defect, self._waits, self._last = defect, 0, 0.0
+
+    def ask(self) -> int:
+        self._waits += 1
+        if self._defect == "waits for rewards" and self._waits > 20:
+            raise RuntimeError("still waiting")
+        if self._defect == "no such arm" and self._waits > 15:
+            return 2
+        return int(self._rng.random() < 0.25)
+
+    def tell(self, arm: int, reward: float) -> None:
+        self._waits -= self._defect == "waits for rewards"
+        self._last = reward
+        if self._defect == "counts only what it asked for" and self._waits == 0:
+            raise KeyError(arm)
+
+    @property
+    def mixture(self) -> list[float]:
+        if self._defect == "reads and writes":
+            self._rng.random()
+        first = 0.7 + 0.1 * self._last if self._defect == "last reward counts most" else 0.75
+        return [first, 0.35 if self._defect == "weights do not add up" else 1.0 - first]
+
+
+class PlainContract(PolicyContract):
+    __test__ = False
+    defect = ""
+
+    def make(self, seed: int = 0) -> Any:
+        return Plain(seed, self.defect)
+
+
+class TestPlain(PlainContract):
+    """What is promised of a plain object is tried, the rest is skipped; see the next test."""
+
+    __test__ = True
+
+
+NOT_TRIED = {
+    "test_saved_and_loaded_at_every_step_it_goes_on_as_if_never_stopped": "Plain has no save",
+    "test_rewards_in_one_batch_or_one_by_one_are_the_same": "ask takes no number of arms",
+    "test_bad_input_is_refused_and_changes_nothing": "Plain has no pulls, pending, t",
+    "test_a_damaged_file_is_refused_or_harmless": "Plain has no save",
+}
+
+
+@pytest.mark.parametrize("test", [name for name in vars(PolicyContract) if name.startswith("test_")])
+def test_only_what_a_plain_object_does_not_offer_is_skipped(test: str) -> None:
+    if test in NOT_TRIED:
+        with pytest.raises(SkipTest, match=NOT_TRIED[test]):
+            getattr(PlainContract(), test)()
+    else:
+        getattr(PlainContract(), test)()
+
+
+@pytest.mark.parametrize(
+    ("defect", "test"),
+    [
+        ("draws without its seed", "test_same_seed_and_rewards_give_the_same_pulls"),
+        ("draws without its seed", "test_a_simulation_makes_the_same_pulls_as_asking_and_telling_by_hand"),
+        ("no such arm", "test_asks_are_arms_and_counted_as_pulls"),
+        ("no such arm", "test_asks_that_are_never_answered_do_not_stop_it"),
+        ("weights do not add up", "test_the_mixture_is_a_mixture"),
+        ("last reward counts most", "test_the_order_in_which_late_rewards_arrive_does_not_matter"),
+        ("waits for rewards", "test_asks_that_are_never_answered_do_not_stop_it"),
+        ("counts only what it asked for", "test_rewards_that_were_not_asked_for_inform_but_are_no_pulls"),
+        ("reads and writes", "test_reading_changes_nothing"),
+        ("weights do not add up", "test_pulls_come_to_the_mixture"),
+    ],
+)
+def test_the_battery_finds_the_defect_of_a_plain_object(defect: str, test: str) -> None:
+    class Broken(PlainContract):
+        pass
+
+    Broken.defect = defect
+    with pytest.raises((AssertionError, RuntimeError, KeyError)):
+        getattr(Broken(), test)()
+
+
+def test_a_policy_of_the_library_is_never_let_off() -> None:
+    class Contract(PolicyContract):
+        def make(self, seed: int = 0) -> Any:
+            return Bare(GINI, n_arms=2, support=pmb.Binary(), seed=seed)
+
+    class Bare(pmb.Uniform):
+        name = "bare_test_policy"
+        save = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match="not callable"):
+        Contract().test_a_damaged_file_is_refused_or_harmless()

@@ -7,18 +7,31 @@ Subclass :class:`PolicyContract` in a test file, give ``make``, and pytest runs 
     class TestMine(PolicyContract):
         def make(self, seed=0):
             return MyPolicy(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), seed=seed)
+
+The policy may be an object in plain Python with no more than ``ask()``, ``tell(arm, reward)`` and ``mixture``. What
+such an object does not offer (saving, counts of pulls, batches) is not tried: these tests are skipped, and say why.
 """
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmbandits.policies import load
+from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
+from pmbandits.metrics import Mean
+from pmbandits.policies import Policy, load
+from pmbandits.simulation import Rewards, policy_seed, simulate
+
+_READABLE = ("mixture", "pulls", "pending", "t", "estimates")
+_LONGEST = 20_000  # rounds that the comparison with a simulation takes at most
 
 
 class PolicyContract(ABC):
@@ -57,7 +70,29 @@ class PolicyContract(ABC):
     @staticmethod
     def look(policy: Any) -> tuple[Any, ...]:
         """All that can be read of a policy."""
-        return (policy.mixture.tolist(), policy.pulls.tolist(), policy.pending.tolist(), policy.t)
+        seen = (getattr(policy, name) for name in ("mixture", "pulls", "pending", "t") if offers(policy, name))
+        return tuple(np.asarray(part).tolist() for part in seen)
+
+    @staticmethod
+    def n_arms(policy: Any) -> int:
+        """How many arms a policy has."""
+        return int(policy.n_arms) if offers(policy, "n_arms") else len(policy.mixture)
+
+    @staticmethod
+    def ask_many(policy: Any, n: int) -> NDArray[np.int64]:
+        """The next arms, asked for together if the policy can do so."""
+        if _takes_batches(policy):
+            return np.asarray(policy.ask(n))
+        return np.array([policy.ask() for _ in range(n)], dtype=np.int64)
+
+    @staticmethod
+    def tell_many(policy: Any, arms: NDArray[np.int64], rewards: FloatArray) -> None:
+        """Rewards of several arms, told together if the policy can take them so."""
+        if _takes_batches(policy):
+            policy.tell(arms, rewards)
+            return
+        for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
+            policy.tell(arm, reward)
 
     # ---- the battery -----------------------------------------------------------------------------------
     def test_same_seed_and_rewards_give_the_same_pulls(self) -> None:
@@ -68,22 +103,26 @@ class PolicyContract(ABC):
     def test_asks_are_arms_and_counted_as_pulls(self) -> None:
         policy = self.make()
         arms = self.play(policy, self.rounds, np.random.default_rng(2))
-        assert set(arms) <= set(range(policy.n_arms))
-        assert policy.pulls.tolist() == np.bincount(arms, minlength=policy.n_arms).tolist()
-        assert policy.t == self.rounds
-        assert policy.pending.sum() == 0
+        assert set(arms) <= set(range(self.n_arms(policy)))
+        if offers(policy, "pulls"):
+            assert np.asarray(policy.pulls).tolist() == np.bincount(arms, minlength=self.n_arms(policy)).tolist()
+        if offers(policy, "t"):
+            assert policy.t == self.rounds
+        if offers(policy, "pending"):
+            assert np.sum(policy.pending) == 0
 
     def test_the_mixture_is_a_mixture(self) -> None:
         policy = self.make()
         for size in (0, 1, 5, self.rounds):
             self.play(policy, size, np.random.default_rng(3))
-            mixture = policy.mixture
-            assert mixture.shape == (policy.n_arms,)
+            mixture = np.asarray(policy.mixture)
+            assert mixture.shape == (self.n_arms(policy),)
             assert (mixture >= 0.0).all()
             assert abs(mixture.sum() - 1.0) < 1e-9
 
     def test_saved_and_loaded_at_every_step_it_goes_on_as_if_never_stopped(self) -> None:
         steady, broken = self.make(), self.make()
+        needs(steady, "save")
         rng = np.random.default_rng(4)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.pmb"
@@ -103,6 +142,8 @@ class PolicyContract(ABC):
 
     def test_rewards_in_one_batch_or_one_by_one_are_the_same(self) -> None:
         single, batched = self.make(), self.make()
+        if not _takes_batches(single):
+            raise SkipTest(f"{type(single).__name__}.ask takes no number of arms, so there are no batches.")
         rng = np.random.default_rng(6)
         for _ in range(12):
             arms = single.ask(7)
@@ -117,38 +158,44 @@ class PolicyContract(ABC):
         early, late = self.make(), self.make()
         rng = np.random.default_rng(7)
         for _ in range(8):
-            arms = early.ask(9)
-            late.ask(9)
+            arms = self.ask_many(early, 9)
+            self.ask_many(late, 9)
             rewards = np.array([self.reward(int(arm), rng) for arm in arms])
             order = rng.permutation(9)
-            early.tell(arms, rewards)
-            late.tell(arms[order], rewards[order])
+            self.tell_many(early, arms, rewards)
+            self.tell_many(late, arms[order], rewards[order])
             assert np.allclose(early.mixture, late.mixture, atol=1e-9)
             assert early.ask() == late.ask()
 
     def test_asks_that_are_never_answered_do_not_stop_it(self) -> None:
         policy = self.make()
-        self.play(policy, self.rounds, np.random.default_rng(8))
-        before = policy.mixture
-        arms = policy.ask(1000)
-        assert policy.pending.sum() == 1000
-        assert policy.pulls.sum() == self.rounds + 1000
+        played = self.play(policy, self.rounds, np.random.default_rng(8))
+        before = np.asarray(policy.mixture)
+        arms = self.ask_many(policy, 1000)
+        assert set(arms.tolist()) <= set(range(before.size))
+        if offers(policy, "pending"):
+            assert np.sum(policy.pending) == 1000
+        if offers(policy, "pulls"):
+            assert np.sum(policy.pulls) == self.rounds + 1000
         if self.tracks is not None:
-            shares = policy.pulls / policy.pulls.sum()
-            assert np.abs(shares - before).max() <= self.tracks + policy.n_arms / len(arms)
+            shares = np.bincount([*played, *arms], minlength=before.size) / (self.rounds + 1000)
+            assert np.abs(shares - before).max() <= self.tracks + before.size / len(arms)
 
     def test_rewards_that_were_not_asked_for_inform_but_are_no_pulls(self) -> None:
         policy = self.make()
         rng = np.random.default_rng(9)
-        for arm in range(policy.n_arms):
+        for arm in range(self.n_arms(policy)):
             for _ in range(20):
                 policy.tell(arm, self.reward(arm, rng))
-        assert policy.pulls.sum() == 0
-        assert [e.n for e in policy.estimates] == [20] * policy.n_arms
+        if offers(policy, "pulls"):
+            assert np.sum(policy.pulls) == 0
+        if offers(policy, "estimates"):
+            assert [e.n for e in policy.estimates] == [20] * self.n_arms(policy)
         self.play(policy, 50, rng)
 
     def test_bad_input_is_refused_and_changes_nothing(self) -> None:
         policy = self.make()
+        needs(policy, "pulls", "pending", "t")
         self.play(policy, 40, np.random.default_rng(10))
         before = self.look(policy)
         good = self.reward(0, np.random.default_rng(0))
@@ -175,20 +222,49 @@ class PolicyContract(ABC):
             assert arm == other
             read.tell(arm, self.reward(arm, rng))
             left.tell(other, self.reward(other, again))
-            _ = (read.mixture, read.pulls, read.pending, read.estimates, read.explain(), repr(read))
+            _ = [getattr(read, name) for name in _READABLE if offers(read, name)], repr(read)
+            if offers(read, "explain"):
+                read.explain()
         assert self.look(read) == self.look(left)
 
     def test_pulls_come_to_the_mixture(self) -> None:
         if self.tracks is None:
             return
         policy = self.make()
-        self.play(policy, max(self.rounds, 2000), np.random.default_rng(12))
-        shares = policy.pulls / policy.pulls.sum()
-        assert np.abs(shares - policy.mixture).max() <= self.tracks
+        rounds = max(self.rounds, 2000)
+        played = self.play(policy, rounds, np.random.default_rng(12))
+        shares = np.bincount(played, minlength=self.n_arms(policy)) / rounds
+        assert np.abs(shares - np.asarray(policy.mixture)).max() <= self.tracks
+
+    def test_a_simulation_makes_the_same_pulls_as_asking_and_telling_by_hand(self) -> None:
+        """And names the same mixtures: at two checkpoints of two trials."""
+        given, rng = self.make(), np.random.default_rng(14)
+        own = isinstance(given, Policy)
+        rounds = int(given.options.get("horizon", self.rounds)) if own else self.rounds
+        if rounds > _LONGEST:
+            raise SkipTest(f"a horizon of {rounds:,} rounds is too long to be played by hand here.")
+        checkpoints = [rounds // 3, rounds]
+        bandit = Bandit([[self.reward(arm, rng) for _ in range(64)] for arm in range(self.n_arms(given))])
+        metric = given.metric if own else Mean()
+        recipe = given if own else lambda seed: self.make(seed=seed)
+        run = simulate(bandit, metric, {"it": recipe}, rounds, trials=2, seed=5, checkpoints=checkpoints, n_jobs=1)
+        (_, pulls), (_, mixtures) = run.column("pulls", "it"), run.column("mixture", "it")
+        for trial in range(2):
+            seed = policy_seed(5, trial, given.seed if own else 0)
+            policy = given.bind(metric, given.n_arms, given.support, seed=seed) if own else self.make(seed=seed)
+            arms: list[int] = []
+            rewards = Rewards(bandit, seed=5, trial=trial)
+            for c, until in enumerate(checkpoints):
+                while len(arms) < until:
+                    arms.append(int(policy.ask()))
+                    policy.tell(arms[-1], float(rewards.next(arms[-1])[0]))
+                assert pulls[trial, c].tolist() == np.bincount(arms, minlength=bandit.n_arms).tolist()
+                assert mixtures[trial, c].tolist() == np.asarray(policy.mixture).tolist()
 
     def test_a_damaged_file_is_refused_or_harmless(self) -> None:
         """Cut off, empty or foreign: refused. A flipped byte: refused, or where nothing is stored without effect."""
         policy = self.make()
+        needs(policy, "save")
         self.play(policy, 30, np.random.default_rng(13))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.pmb"
@@ -215,3 +291,19 @@ class PolicyContract(ABC):
             assert "damaged" in str(error)
             return False
         return True
+
+
+def offers(policy: Any, name: str) -> bool:
+    """Whether a policy has this part; policies of the library must have all."""
+    return isinstance(policy, Policy) or inspect.getattr_static(policy, name, None) is not None
+
+
+def needs(policy: Any, *names: str) -> None:
+    """Skip the test if the policy does not have these parts, and say why."""
+    missing = [name for name in names if not offers(policy, name)]
+    if missing:
+        raise SkipTest(f"{type(policy).__name__} has no {', '.join(missing)}: this cannot be tried.")
+
+
+def _takes_batches(policy: Any) -> bool:
+    return isinstance(policy, Policy) or len(inspect.signature(policy.ask).parameters) > 0

@@ -19,7 +19,8 @@ from pmbandits.policies.base import Policy, Setup
 
 import pmbandits as pmb
 from pmbandits.policies import _state as state
-from pmbandits.simulation import driver
+from pmbandits.policies.base import Policy, Setup
+from pmbandits.simulation import execute
 from pmbandits.simulation.progress import Bar
 from pmbandits.simulation.trial import Player
 
@@ -64,7 +65,7 @@ def test_results_do_not_depend_on_what_was_played_before(alone: pmb.Run) -> None
     play("threads", 2, seed=5)
     play("threads", 1, trials=[8, 2])
     assert play("threads", 2).equals(alone)
-    assert driver._IDLE == {}
+    assert execute._IDLE == {}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

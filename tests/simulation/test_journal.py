@@ -21,7 +21,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits.simulation import JournalWarning, driver
+from pmbandits.simulation import JournalWarning, execute, prepare
 from pmbandits.simulation.journal import Journal
 
 GINI = pmb.GiniDeviation()
@@ -65,14 +65,14 @@ def files(folder: Path) -> dict[str, bytes]:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     """The trials that are really played, as (policy, trial)."""
     played: list[tuple[int, int]] = []
-    real = driver.perform
+    real = execute.perform
 
-    def perform(task: driver.Task) -> bytes:
+    def perform(task: execute.Task) -> bytes:
         played.extend((task.number, trial) for trial in task.trials)
         return real(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "perform", perform)
+        patch.setattr(execute, "perform", perform)
         yield played
 
 
@@ -327,16 +327,16 @@ def test_another_number_of_workers_may_go_on(tmp_path: Path, whole: Path) -> Non
 def test_an_error_in_the_middle_keeps_what_was_finished(
     tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = driver.perform, []
+    real, calls = execute.perform, []
 
-    def perform(task: driver.Task) -> bytes:
+    def perform(task: execute.Task) -> bytes:
         calls.append(task)
         if len(calls) == 3:
             raise RuntimeError("the third breaks")
         return real(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "perform", perform)
+        patch.setattr(execute, "perform", perform)
         with pytest.raises(RuntimeError, match="third"):
             small(tmp_path / "run")
     assert not (tmp_path / "run" / "run.parquet").exists()
@@ -396,7 +396,7 @@ def identity(**changes: Any) -> str:
         "seed": 1,
         "checkpoints": 4,
     }
-    return driver.prepare(**{**given, **changes}).identity
+    return prepare.prepare(**{**given, **changes}).identity
 
 
 def hump(u: Any) -> Any:
@@ -444,7 +444,7 @@ def test_what_is_played_has_one_identity_and_everything_else_another() -> None:
 
 def test_the_library_version_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identity()
-    monkeypatch.setattr(driver, "__version__", "99.0")
+    monkeypatch.setattr(prepare, "__version__", "99.0")
     assert identity() != before
 
 

@@ -21,13 +21,14 @@ def write_example(out: Console, path: Path) -> None:
 
 def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
     """What the file would cost, from short trials; nothing is written."""
-    from pmbandits.simulation.driver import _jobs, estimate, prepare
+    from pmbandits.simulation.execute import estimate, workers
+    from pmbandits.simulation.prepare import prepare
     from pmbandits.simulation.spec import read_spec
 
     experiment = prepare(**read_spec(path))
-    workers = _jobs(jobs)
-    rows = estimate(experiment, workers)
-    table = Table(title=f"{escape(path.name)}: what it would cost on {workers} workers")
+    count = workers(jobs)
+    rows = estimate(experiment, count)
+    table = Table(title=f"{escape(path.name)}: what it would cost on {count} workers")
     for head in ("policy", "horizon", "trials", "rounds", "rows", "about"):
         table.add_column(head, justify="left" if head == "policy" else "right")
     for row in rows:

@@ -9,6 +9,10 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 from pmbandits._files import sync_folder
 
@@ -122,3 +126,44 @@ class _lock:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("entry", pa.int64()),
+            ("trial", pa.int64()),
+            ("pulls", pa.list_(pa.int64())),
+            ("mixture", pa.list_(pa.float64())),
+            ("ends", pa.list_(pa.int64())),
+            ("seconds", pa.float64()),
+        ]
+    )
+
+
+def encode(rows: list[dict[str, Any]]) -> bytes:
+    """Finished trials as a record."""
+    import pyarrow as pa
+
+    schema = _schema()
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def decode(payload: bytes) -> list[dict[str, Any]]:
+    """The finished trials of a record."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(payload) as reader:
+        table = reader.read_all()
+    columns = [table[name].combine_chunks() for name in table.column_names]
+    rows = []
+    for j in range(table.num_rows):
+        values = [c[j].values.to_numpy() if hasattr(c[j], "values") else c[j].as_py() for c in columns]
+        rows.append(dict(zip(table.column_names, values, strict=True)))
+    return rows

@@ -43,7 +43,7 @@ class Bar:
         self.done += rounds
         if self._bar is not None:
             per_second = (self.done - self._first) / max(time.monotonic() - self._start, 1e-9)
-            self._bar.update(self._task, completed=self.done, rate=f"{_people(per_second)} {self.unit}/s")
+            self._bar.update(self._task, completed=self.done, rate=f"{people(per_second)} {self.unit}/s")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -52,7 +52,8 @@ class Bar:
             self._bar.stop()
 
 
-def _people(number: float) -> str:
+def people(number: float) -> str:
+    """A number as people write it: 12 k, 3.4 M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.1f} {letter}"

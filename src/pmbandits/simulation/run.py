@@ -18,6 +18,7 @@ from pmbandits._check import FloatArray
 from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.simulation.progress import people
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ class Difference:
 
 
 class Summary:
-    """Means, standard errors and quantiles of the regret, shares of pulls and time; prints as a table.
+    """Means, standard errors and quantiles of the regret, shares of pulls, time and speed; prints as a table.
 
     ``rows`` and ``differences`` hold the same as plain data.
     """
@@ -63,7 +64,7 @@ class Summary:
         from rich.table import Table
 
         main = Table(title=self.title)
-        left_out = {"trials", "5 %", "95 %", "mixture (%)", "s/trial"} if narrow else set()
+        left_out = {"trials", "5 %", "95 %", "mixture (%)", "s/trial", "rounds/s"} if narrow else set()
         heads = (
             "policy",
             "t",
@@ -76,6 +77,7 @@ class Summary:
             "pulls (%)",
             "mixture (%)",
             "s/trial",
+            "rounds/s",
         )
         for head in heads:
             if head not in left_out:
@@ -92,6 +94,7 @@ class Summary:
                 _shares(row["pulls"]),
                 _shares(row["mixture"]),
                 "–" if np.isnan(seconds) else f"{seconds:.3g}",
+                _speed(row["rounds_per_second"]),
             )
             main.add_row(*(cell for head, cell in zip(heads, cells, strict=True) if head not in left_out))
         if not self.differences:
@@ -118,10 +121,10 @@ class Summary:
     def _repr_html_(self) -> str:
         from pmbandits import _html
 
-        head = ("policy", "t", "regret", "± s.e.", "median", "95 %", "pulls (%)", "mixture (%)")
+        head = ("policy", "t", "regret", "± s.e.", "median", "95 %", "pulls (%)", "mixture (%)", "rounds/s")
         rows = [
             (r["policy"], f"{r['t']:,}", f"{r['regret']:.2e}", f"{r['standard_error']:.0e}", f"{r['q50']:.1e}",
-             f"{r['q95']:.1e}", _shares(r["pulls"]), _shares(r["mixture"]))
+             f"{r['q95']:.1e}", _shares(r["pulls"]), _shares(r["mixture"]), _speed(r["rounds_per_second"]))
             for r in self.rows
         ]  # fmt: skip
         return _html.block(self.title, _html.table(head, rows))
@@ -130,6 +133,10 @@ class Summary:
 def _shares(shares: Sequence[float]) -> str:
     text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
     return text + (" …" if len(shares) > 6 else "")
+
+
+def _speed(rounds_per_second: float) -> str:
+    return "–" if np.isnan(rounds_per_second) else people(rounds_per_second)
 
 
 class Run:
@@ -247,7 +254,8 @@ class Run:
         return self.column("regret", policy, horizon)
 
     def seconds(self, policy: str, horizon: int | None = None) -> FloatArray:
-        """Wall time of each trial; NaN where it was not kept (files do not keep it: they are the same every time)."""
+        """Wall time of each trial, without compiling; NaN where it was not kept (files do not
+        keep it: they are the same every time)."""
         known = [(label, h) for label, horizons in self._entries().items() for h in horizons]
         place = known.index((policy, self._horizon(policy, horizon)))
         count = len(self.trials)
@@ -289,6 +297,7 @@ class Run:
                 c = -1 if t is None else int(np.flatnonzero(times == t)[0])
                 at = int(times[c])
                 quantiles = np.quantile(regret[:, c], QUANTILES)
+                seconds = float(np.mean(self.seconds(label, horizon)))
                 rows.append(
                     {
                         "policy": label,
@@ -300,7 +309,8 @@ class Run:
                         **{f"q{round(100 * q):02d}": float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
                         "pulls": (self.column("pulls", label, horizon)[1][:, c] / at).mean(axis=0).tolist(),
                         "mixture": self.column("mixture", label, horizon)[1][:, c].mean(axis=0).tolist(),
-                        "seconds": float(np.mean(self.seconds(label, horizon))),
+                        "seconds": seconds,
+                        "rounds_per_second": horizon / max(seconds, 1e-9),  # NaN if the time was not kept
                     }
                 )
         if not rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -14,6 +13,7 @@ from pmbandits import _check
 from pmbandits.arms import Bandit
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.simulation.recipes import by_name, labels
 from pmbandits.supports import Support
 from pmbandits.text import distribution, read_samples
 
@@ -124,9 +124,7 @@ def read_spec(path: Path) -> dict[str, Any]:
 
 
 def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
-    from pmbandits.simulation.driver import _labels
-
-    recipes, labels = [], []
+    recipes, given_labels = [], []
     for k, given in enumerate(spec.policies):
         where = f"policies[{k}]"
         options = dict(given)
@@ -135,8 +133,8 @@ def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
         label = options.pop("label", None)
         recipe = _at(path, text, where, lambda o=options: _recipe(o, max(spec.horizon)))
         recipes.append(recipe)
-        labels.append(None if label is None else str(label))
-    named = [given or made for given, made in zip(labels, _labels(recipes), strict=True)]
+        given_labels.append(None if label is None else str(label))
+    named = [given or made for given, made in zip(given_labels, labels(recipes), strict=True)]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{path.name}: two policies are labelled {twice!r}; give each its own label.")
@@ -144,15 +142,10 @@ def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
 
 
 def _recipe(options: dict[str, Any], horizon: int) -> Policy:
-    cls = REGISTRY[_check.choice("policy", options.pop("policy"), sorted(REGISTRY))]
-    known = [name for name in inspect.signature(cls).parameters if name not in ("n_arms", "support", "names")]
-    for name in options:
-        _check.choice("option", name, known, kind=f"option of {cls.name}")
+    name = options.pop("policy")
     if "metric" in options:
         options["metric"] = find_metric(options["metric"])
-    if "horizon" in known:
-        options.setdefault("horizon", horizon)
-    return cls(**options)
+    return by_name(name, horizon, options)
 
 
 def _at(path: Path, text: str, key: str, make: Any) -> Any:

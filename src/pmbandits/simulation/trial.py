@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.rewards import Stream, policy_seed
 from pmbandits.state.layout import PHASE_ENDS
 from pmbandits.state.shared import address
+from pmbandits.state.timing import Stopwatch
 
 
 class Outcome(NamedTuple):
@@ -52,7 +52,7 @@ class Player:
 
     def play(self, trial: int) -> Outcome:
         """The trial of this number."""
-        start = time.perf_counter()
+        watch = Stopwatch()
         policy, stream = self.policy, self.stream
         policy._memory.words[: self.start.size] = self.start
         policy._memory.seed = policy_seed(self.seed, trial, policy.seed)
@@ -79,4 +79,4 @@ class Player:
                 raise ValueError(
                     f"{policy.names[arm]} paid a reward outside the support {policy.support!r}; declare a wider one."
                 )
-        return Outcome(pulls, mixture, ends[ends > 0].copy(), time.perf_counter() - start)
+        return Outcome(pulls, mixture, ends[ends > 0].copy(), watch.seconds)

@@ -1,0 +1,401 @@
+"""Many trials of several policies: played in parallel, journalled, put together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import __version__, _check
+from pmbandits.arms import Bandit
+from pmbandits.best import scorer
+from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.simulation.journal import Journal, decode, encode
+from pmbandits.simulation.plain import PlainPlayer, PlainPolicy
+from pmbandits.simulation.prepare import Entry, Experiment, prepare
+from pmbandits.simulation.progress import Bar
+from pmbandits.simulation.recipes import Recipe
+from pmbandits.simulation.rewards import GENERATOR
+from pmbandits.simulation.run import FORMAT, SCHEMA, Run, schema
+from pmbandits.simulation.trial import Player
+
+BACKENDS = ("threads", "processes", "dask")
+Results = dict[tuple[int, int], dict[str, Any]]  # by entry and trial
+
+
+def simulate(
+    bandit: Bandit,
+    metric: Distortion | str,
+    policies: Recipe | Sequence[Recipe] | Mapping[str, Recipe],
+    horizon: int | Sequence[int],
+    trials: int | Sequence[int] = 100,
+    seed: int = 0,
+    *,
+    checkpoints: int | ArrayLike | None = None,
+    n_jobs: int | None = None,
+    backend: str = "threads",
+    progress: bool | None = None,
+    out: str | Path | None = None,
+) -> Run:
+    """Play policies against known arms and measure their regret V(α*) − V(τ_t/t).
+
+    The n-th reward of an arm in a trial depends on (seed, trial, arm, n) alone. So all policies of a trial are paid
+    the same rewards (compare them in pairs), results do not depend on workers or backend, and a trial can be run alone.
+
+    Parameters
+    ----------
+    bandit : the true arms; independent rewards, all of an arm alike.
+    metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``. A policy that was made
+        with a metric of its own plays for that one, and is scored by this.
+    policies : one or several, or a mapping that names them. Each is a recipe such as ``PMUCB(horizon=20_000)`` (metric,
+        arms and support need not be repeated), a name such as ``"pmucb"`` (a policy that needs its horizon gets this
+        one), or a function or class that makes a policy in plain Python; see below.
+    horizon : how many rounds; or several. Of several, a policy that needs its horizon plays each as a run of its own
+        (its ``horizon`` is replaced), and an anytime policy plays one run to the longest.
+    trials : how many, or which ones (numbers from 0 on).
+    seed : of all rewards and of the policies' own random choices.
+    checkpoints : rounds at which to measure, or how many of them, log-spaced; default 40. Memory is trials ×
+        checkpoints.
+    n_jobs : workers; default all cores.
+    backend : ``"threads"`` (the compiled loop runs free of the interpreter lock), ``"processes"``, or ``"dask"`` for
+        an existing cluster (a ``dask.distributed.Client`` must be open; extra ``distributed``). Plain Python policies
+        share one interpreter in threads, so they gain from processes only.
+    progress : a progress bar; default on a terminal only.
+    out : a folder. Finished trials are journalled there, and the same call goes on where it was stopped, however it
+        was stopped; more trials may be asked for later. The run is saved there as ``run.parquet``.
+
+    Notes
+    -----
+    A policy in plain Python is any object with ``ask()`` (the position of an arm), ``tell(arm, reward)`` and
+    ``mixture`` (the shares that it takes for the best). Give the class, or a function that makes one: every trial gets
+    a new object. What it asks for by name is given to it: ``n_arms``, ``seed`` (the policy's own, another one in every
+    trial), ``metric``, ``names``, ``support``, ``horizon``. Its rewards, checkpoints, journal and table are those of
+    all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of millions; the
+    summary says how many.
+
+    A journal knows such a policy by where it is defined and by a hash of its code and of the code of yours that it
+    uses; installed packages count with their version. With other code a folder is refused.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> bandit = pmb.Bandit.bernoulli([0.4, 0.9])
+    >>> run = pmb.simulate(bandit, "gini", [pmb.CIRT(), "uniform"], horizon=2000, trials=20, seed=1)
+    >>> run
+    Run(CIRT, Uniform; 20 trials, up to 2,000 rounds, seed 1)
+    >>> run.difference("CIRT", "Uniform").mean < 0
+    True
+
+    A policy of one's own, in plain Python:
+
+    >>> class InTurn:
+    ...     def __init__(self, n_arms):
+    ...         self.t, self.mixture = 0, [1 / n_arms] * n_arms
+    ...     def ask(self):
+    ...         self.t += 1
+    ...         return self.t % len(self.mixture)
+    ...     def tell(self, arm, reward):
+    ...         pass
+    >>> pmb.simulate(bandit, "gini", {"mine": InTurn, "cirt": "cirt"}, horizon=1000, trials=5)
+    Run(mine, cirt; 5 trials, up to 1,000 rounds, seed 0)
+    """
+    _check.choice("backend", backend, BACKENDS)
+    jobs = workers(n_jobs)
+    experiment = prepare(bandit, metric, policies, horizon, trials, seed, checkpoints)
+    if out is None:
+        return assemble(experiment, _play(experiment, {}, jobs, backend, progress, None))
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out={str(out)!r} is a file; give a folder.")
+    with Journal(folder, experiment.identity) as journal:
+        _write_spec(folder, experiment)
+        known = _read(journal, experiment)
+        run = assemble(experiment, _play(experiment, known, jobs, backend, progress, journal))
+        run.save(folder / "run.parquet")
+    return run
+
+
+# ---- playing it -----------------------------------------------------------------------------------------
+
+
+def workers(n_jobs: int | None) -> int:
+    """How many workers are meant; all cores by default."""
+    if n_jobs is None or n_jobs == -1:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _check.whole("n_jobs", n_jobs, 1)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some trials of one entry; small enough to send anywhere."""
+
+    token: str
+    number: int
+    entry: Entry = field(repr=False)
+    bandit: Bandit = field(repr=False)
+    seed: int
+    trials: tuple[int, ...]
+
+
+_IDLE: dict[str, list[Player | PlainPlayer]] = {}  # players between two tasks: their tables of radii are worth keeping
+_MOST_IDLE = 1  # runs whose players are kept: a table of radii is as long as the run
+
+
+class Unfinished(Exception):
+    """A trial of a task failed: the record of those before it, and the error."""
+
+    def __init__(self, payload: bytes, error: Exception) -> None:
+        super().__init__(payload, error)
+        self.payload, self.error = payload, error
+
+
+def player(entry: Entry, bandit: Bandit, seed: int, checkpoints: NDArray[np.int64]) -> Player | PlainPlayer:
+    """What plays trials of this policy."""
+    if isinstance(entry.policy, PlainPolicy):
+        return PlainPlayer(entry.policy, bandit, seed, checkpoints)
+    return Player(entry.policy, bandit, seed, checkpoints)
+
+
+def perform(task: Task) -> bytes:
+    """Play the trials of a task: what a worker does. The answer is what the journal keeps."""
+    waiting = _IDLE.get(task.token, [])
+    plays = waiting.pop() if waiting else player(task.entry, task.bandit, task.seed, task.entry.checkpoints)
+    rows: list[dict[str, Any]] = []
+    for trial in task.trials:
+        try:
+            found = plays.play(trial)
+        except Exception as error:
+            if rows:
+                raise Unfinished(encode(rows), error) from None
+            raise
+        rows.append(
+            {
+                "entry": task.number,
+                "trial": trial,
+                "pulls": found.pulls.ravel(),
+                "mixture": found.mixture.ravel(),
+                "ends": found.ends,
+                "seconds": found.seconds,
+            }
+        )
+    while len(_IDLE) >= _MOST_IDLE and task.token not in _IDLE:
+        _IDLE.pop(next(iter(_IDLE)), None)
+    _IDLE.setdefault(task.token, []).append(plays)
+    return encode(rows)
+
+
+def _tasks(experiment: Experiment, known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
+    """What is missing, in pieces of some tenths of a second, the longest runs first."""
+    tasks = []
+    for e, entry in enumerate(experiment.entries):
+        missing = [trial for trial in experiment.trials if (e, trial) not in known]
+        cost = entry.horizon * _cost(entry)
+        size = int(min(max(1, 5_000_000 / cost), max(1, len(missing) // (2 * jobs))))
+        token = f"{experiment.identity}/{e}"
+        for at in range(0, len(missing), size):
+            part = tuple(missing[at : at + size])
+            tasks.append(Task(token, e, entry, experiment.bandit, experiment.seed, part))
+    return sorted(tasks, key=lambda task: -task.entry.horizon)
+
+
+def _cost(entry: Entry) -> float:
+    """About how many times longer a round takes than that of a compiled policy that only counts rewards."""
+    if isinstance(entry.policy, PlainPolicy):
+        return 50.0
+    return 1.0 if entry.policy._memory.mode != SAMPLES else max(1.0, entry.horizon / 50.0)
+
+
+def _play(
+    experiment: Experiment,
+    known: Results,
+    jobs: int,
+    backend: str,
+    progress: bool | None,
+    journal: Journal | None,
+) -> Results:
+    tasks = _tasks(experiment, known, jobs)
+    done = sum(experiment.entries[e].horizon for e, _ in known)
+    plain = any(isinstance(entry.policy, PlainPolicy) for entry in experiment.entries)
+
+    def keep(payload: bytes) -> None:
+        if journal is not None:
+            journal.append(payload)
+        for row in decode(payload):
+            known[row["entry"], row["trial"]] = row
+            bar.advance(experiment.entries[row["entry"]].horizon)
+
+    with Bar(experiment.rounds, done, shown=progress, label=f"simulate{' (plain Python)' if plain else ''}") as bar:
+        try:
+            for payload in _stream(tasks, jobs, backend):
+                keep(payload)
+        except Unfinished as stopped:
+            keep(stopped.payload)
+            raise stopped.error from stopped.error.__cause__ or stopped.__cause__
+        finally:
+            for e in range(len(experiment.entries)):
+                _IDLE.pop(f"{experiment.identity}/{e}", None)
+    return known
+
+
+def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
+    """The tasks' answers as they come."""
+    if not tasks:
+        return
+    if backend != "dask" and (jobs == 1 or len(tasks) == 1):
+        yield from map(perform, tasks)
+        return
+    import joblib
+
+    if backend != "threads":
+        _must_travel(tasks)
+    if backend == "dask":
+        _need_cluster()
+        with joblib.parallel_config(backend="dask"):
+            pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
+    else:
+        kind = "threading" if backend == "threads" else "loky"
+        pool = joblib.Parallel(n_jobs=jobs, backend=kind, return_as="generator_unordered", batch_size=1)
+    results = pool(joblib.delayed(perform)(task) for task in tasks)
+    try:
+        yield from results
+    finally:
+        results.close()
+
+
+def _must_travel(tasks: Sequence[Task]) -> None:
+    """Say in a sentence which plain Python policy cannot be sent to another process."""
+    from joblib.externals.loky.backend.reduction import dumps
+
+    for policy in {task.number: task.entry.policy for task in tasks}.values():
+        if isinstance(policy, PlainPolicy):
+            try:
+                dumps(policy.factory)
+            except Exception as error:
+                raise ValueError(
+                    f"{policy.label} cannot be sent to another process ({type(error).__name__}: {error}); define it at "
+                    "the top of a module, without open files, locks or threads in it, or take backend='threads'."
+                ) from None
+
+
+def _need_cluster() -> None:
+    try:
+        from distributed import get_client
+    except ImportError:
+        raise ImportError("backend='dask' needs the extra: pip install 'pmbandits[distributed]'.") from None
+    try:
+        get_client()
+    except ValueError:
+        raise ValueError(
+            "backend='dask' plays on an existing cluster: open a dask.distributed.Client first, "
+            "for example Client('tcp://scheduler:8786') or Client() for this machine."
+        ) from None
+
+
+def _read(journal: Journal, experiment: Experiment) -> Results:
+    wanted = {(e, trial) for e in range(len(experiment.entries)) for trial in experiment.trials}
+    known: Results = {}
+    for payload in journal.records():
+        for row in decode(payload):
+            if (row["entry"], row["trial"]) in wanted:
+                known[row["entry"], row["trial"]] = row
+    return known
+
+
+def _write_spec(folder: Path, experiment: Experiment) -> None:
+    """What this folder holds, for people; the journal's first line decides."""
+    text = json.dumps({"library": __version__, "identity": experiment.identity, **experiment.spec}, indent=1)
+    (folder / "spec.json").write_text(text + "\n", encoding="utf-8")
+
+
+# ---- putting it together --------------------------------------------------------------------------------
+
+
+def assemble(experiment: Experiment, results: Results) -> Run:
+    """The table of all results, in the order of policies, horizons, trials and checkpoints.
+
+    Regret is worked out here, trial by trial, from the pulls: the same numbers wherever the pulls came from.
+    """
+    import pyarrow as pa
+
+    score, k = scorer(experiment.metric, experiment.bandit), experiment.bandit.n_arms
+    parts: dict[str, list[Any]] = {name: [] for name in ("t", "regret", "utility", "pulls", "mixture")}
+    ends: list[list[int]] = []
+    seconds = []
+    for e, entry in enumerate(experiment.entries):
+        t = entry.checkpoints
+        for trial in experiment.trials:
+            found = results[e, trial]
+            pulls = np.asarray(found["pulls"], dtype=np.int64).reshape(t.size, k)
+            utility = score(pulls / t[:, None])
+            parts["t"].append(t)
+            parts["utility"].append(utility)
+            parts["regret"].append(experiment.best.value - utility)
+            parts["pulls"].append(pulls.ravel())
+            parts["mixture"].append(np.asarray(found["mixture"], dtype=np.float64))
+            ends += [[int(x) for x in found["ends"] if x <= now] for now in t]
+            seconds.append(found["seconds"])
+    flat = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    rows = [(e.label, e.horizon, trial, e.checkpoints.size) for e in experiment.entries for trial in experiment.trials]
+    counts = [size for *_, size in rows]
+    table = pa.table(
+        {
+            "policy": pa.array(np.repeat([label for label, *_ in rows], counts), pa.string()),
+            "horizon": pa.array(np.repeat([horizon for _, horizon, *_ in rows], counts), pa.int64()),
+            "trial": pa.array(np.repeat([trial for *_, trial, _ in rows], counts), pa.int64()),
+            "t": pa.array(flat["t"], pa.int64()),
+            "regret": pa.array(flat["regret"], pa.float64()),
+            "utility": pa.array(flat["utility"], pa.float64()),
+            "pulls": pa.FixedSizeListArray.from_arrays(pa.array(flat["pulls"], pa.int64()), k),
+            "mixture": pa.FixedSizeListArray.from_arrays(pa.array(flat["mixture"], pa.float64()), k),
+            "phase_ends": pa.array(ends, pa.list_(pa.int64())),
+        },
+        schema=schema(k),
+    )
+    provenance = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "library": __version__,
+        "generator": GENERATOR,
+        "spec": experiment.spec,
+        "best": {
+            "value": experiment.best.value,
+            "weights": experiment.best.weights.tolist(),
+            "gap": experiment.best.gap if experiment.best.certified else None,
+        },
+    }
+    return Run(table, provenance, np.array(seconds))
+
+
+def estimate(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
+    """What each run would cost: rounds, rows, and seconds on so many workers, from two short trials of each."""
+    rows = []
+    for entry in experiment.entries:
+        short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
+        seconds = []
+        for n in short:
+            plays = player(entry, experiment.bandit, experiment.seed, np.array([n], dtype=np.int64))
+            plays.play(0)  # the first warms up
+            seconds.append(min(plays.play(trial).seconds for trial in (1, 2)))
+        growth = 1.0
+        if len(short) > 1:
+            growth = float(np.clip(np.log(seconds[1] / seconds[0]) / np.log(short[1] / short[0]), 0.5, 2.2))
+        one = seconds[-1] * (entry.horizon / short[-1]) ** growth
+        count = len(experiment.trials)
+        rows.append(
+            {
+                "policy": entry.label,
+                "horizon": entry.horizon,
+                "trials": count,
+                "rounds": entry.horizon * count,
+                "rows": entry.checkpoints.size * count,
+                "seconds": one * count / min(jobs, count),
+            }
+        )
+    return rows

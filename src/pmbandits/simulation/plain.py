@@ -1,0 +1,184 @@
+"""Policies in plain Python: any object with ``ask()``, ``tell(arm, reward)`` and ``mixture``, played round by round.
+
+They are paid the same rewards as the compiled policies, in a loop of the interpreter instead of a compiled one.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.simulation.rewards import Rewards, policy_seed
+from pmbandits.simulation.trial import Outcome
+from pmbandits.state.timing import Stopwatch
+
+OFFERED = ("n_arms", "seed", "metric", "names", "support", "horizon")  # what a function that makes a policy may ask for
+_AT_ONCE = 256  # rewards of an arm that are drawn together
+
+
+class PolicyError(RuntimeError):
+    """A policy in plain Python did what no policy may do; says which one, in which trial and round."""
+
+
+@dataclass(frozen=True)
+class PlainPolicy:
+    """What makes a plain Python policy, and what it is given for it."""
+
+    label: str
+    factory: Callable[..., Any] = field(repr=False)
+    wanted: frozenset[str] = field(repr=False)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, factory: Callable[..., Any], label: str | None = None) -> PlainPolicy:
+        """The recipe, if all that the function or class asks for is offered."""
+        label = label or _name(factory)
+        try:
+            parameters = inspect.signature(factory).parameters.values()
+        except (TypeError, ValueError):
+            raise TypeError(f"{label} does not say what it takes; write lambda n_arms, seed: {label}(...).") from None
+        bound = factory.keywords if isinstance(factory, functools.partial) else {}
+        wanted = set()
+        for parameter in parameters:
+            by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                wanted |= set(OFFERED) - set(bound)
+            elif by_name and parameter.name in OFFERED:
+                if parameter.name not in bound:  # what the user has fixed stays fixed
+                    wanted.add(parameter.name)
+            elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+                raise TypeError(
+                    f"{label} asks for {parameter.name!r}, which simulate does not have; it gives any of "
+                    f"{', '.join(OFFERED)} by name. Give {parameter.name!r} a default, or use functools.partial."
+                )
+        return cls(label, factory, frozenset(wanted))
+
+    @property
+    def home(self) -> str:
+        """Where the function or class is defined."""
+        inner: Any = self.factory
+        while isinstance(inner, functools.partial):
+            inner = inner.func
+        inner = inner if hasattr(inner, "__qualname__") else type(inner)
+        return f"{inner.__module__}.{inner.__qualname__}"
+
+    def labelled(self, label: str) -> PlainPolicy:
+        """The same by another name."""
+        return replace(self, label=label)
+
+    def bind(self, metric: Distortion, bandit: Bandit, horizon: int) -> PlainPolicy:
+        """Ready for a simulation. One object is made at once, so that mistakes are found before anything is played."""
+        if "support" in self.wanted and bandit.support is None:
+            raise ValueError(
+                f"{self.label} asks for the support, but that of {bandit!r} is not known; "
+                "say Bandit(..., support=Interval(lo, hi)), or Real(sigma)."
+            )
+        offered = {
+            "n_arms": bandit.n_arms,
+            "metric": metric,
+            "names": bandit.names,
+            "support": bandit.support,
+            "horizon": horizon,
+        }
+        ready = replace(self, given={name: offered[name] for name in sorted(self.wanted - {"seed"})})
+        ready.make(0)
+        return ready
+
+    def make(self, seed: int) -> Any:
+        """A new policy."""
+        try:
+            made = self.factory(**self.given, **({"seed": seed} if "seed" in self.wanted else {}))
+        except Exception as error:
+            raise PolicyError(f"{self.label} could not be made: {_text(error)}") from error
+        for method in ("ask", "tell"):
+            if not callable(getattr(made, method, None)):
+                raise PolicyError(f"{self.label} made {_check._short(made)}, which has no method {method}.")
+        if not hasattr(type(made), "__getattr__") and inspect.getattr_static(made, "mixture", self) is self:
+            raise PolicyError(
+                f"{self.label} made {_check._short(made)}, which keeps no mixture; give it an attribute or a property "
+                "mixture: the shares of the arms that it takes for the best, one for each arm."
+            )
+        return made
+
+
+class PlainPlayer:
+    """Plays trials of one plain Python policy, one after the other, each with a new object."""
+
+    def __init__(self, policy: PlainPolicy, bandit: Bandit, seed: int, checkpoints: NDArray[np.int64]) -> None:
+        self.policy, self.bandit, self.seed, self.checkpoints = policy, bandit, seed, checkpoints
+
+    def play(self, trial: int) -> Outcome:
+        """The trial of this number."""
+        watch = Stopwatch()
+        policy = self.policy.make(policy_seed(self.seed, trial))
+        rewards = Rewards(self.bandit, seed=self.seed, trial=trial)
+        k, ask, tell = self.bandit.n_arms, policy.ask, policy.tell
+        waiting: list[list[float]] = [[] for _ in range(k)]  # drawn rewards of each arm, the next one last
+        pulled = [0] * k
+        pulls, mixture = np.zeros((self.checkpoints.size, k), dtype=np.int64), np.zeros((self.checkpoints.size, k))
+        done = 0
+        for row, until in enumerate(self.checkpoints.tolist()):
+            for now in range(done + 1, until + 1):
+                step = "ask()"
+                try:
+                    given = ask()
+                    step = ""
+                    arm = given if type(given) is int else _whole(given)
+                    if not 0 <= arm < k:
+                        self._fail(trial, now, f"ask() returned {_check._short(given)}; the arms are 0 to {k - 1}")
+                    if not waiting[arm]:
+                        waiting[arm] = rewards.next(arm, _AT_ONCE)[::-1].tolist()
+                    pulled[arm] += 1
+                    reward = waiting[arm].pop()
+                    step = "tell()"
+                    tell(arm, reward)
+                except Exception as error:
+                    if not step:
+                        raise
+                    self._fail(trial, now, f"{step} raised {_text(error)}", error)
+            done = until
+            pulls[row], mixture[row] = pulled, self._mixture(policy, trial, until)
+        return Outcome(pulls, mixture, np.zeros(0, dtype=np.int64), watch.seconds)
+
+    def _mixture(self, policy: Any, trial: int, now: int) -> FloatArray:
+        try:
+            given = policy.mixture
+        except Exception as error:
+            self._fail(trial, now, f"mixture raised {_text(error)}", error)
+        if callable(given):
+            self._fail(trial, now, "mixture is a method; make it a property")
+        try:
+            _check.weights(given, self.bandit.n_arms, name="mixture")
+        except (TypeError, ValueError) as error:
+            self._fail(trial, now, str(error))
+        return np.array(given, dtype=np.float64)
+
+    def _fail(self, trial: int, now: int, what: str, cause: Exception | None = None) -> NoReturn:
+        end = "" if what.endswith(".") else "."
+        raise PolicyError(f"{self.policy.label} failed in trial {trial}, round {now:,}: {what}{end}") from cause
+
+
+def _whole(given: Any) -> int:
+    """An arm that is no plain ``int`` as one; -1 stands for what is no whole number."""
+    return int(given) if isinstance(given, np.integer) else -1
+
+
+def _name(factory: Any) -> str:
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return str(getattr(factory, "__name__", type(factory).__name__)).strip("<>")
+
+
+def _text(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if words else ''}{words}"

@@ -1,0 +1,134 @@
+"""The policies that a simulation is given: by object, by name, or as plain Python; their labels and descriptions."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.packed import pack
+from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.simulation.identity import code_hash
+from pmbandits.simulation.plain import PlainPolicy
+
+Recipe = Policy | str | Callable[..., Any]
+"""A policy as ``simulate`` takes it: an object of the library, its name, or what makes a plain Python policy."""
+
+
+def recipes(policies: Any, horizon: int) -> dict[str, Policy | PlainPolicy]:
+    """The policies by label, checked. Those given by name that need a horizon get this one."""
+    if isinstance(policies, (Policy, type, str)) or not hasattr(policies, "__iter__"):
+        policies = [policies]
+    if isinstance(policies, Mapping):
+        named = {str(label): _recipe(given, horizon, str(label)) for label, given in policies.items()}
+        if len(named) < len(policies):
+            raise ValueError(f"policies need different names, got {', '.join(map(repr, policies))}.")
+    else:
+        made = [_recipe(given, horizon) for given in policies]
+        named = {}
+        for label, recipe in zip(labels(made), made, strict=True):
+            named[label] = recipe.labelled(label) if isinstance(recipe, PlainPolicy) else recipe
+    if not named:
+        raise ValueError("there is no policy to play; give at least one, such as CIRT().")
+    return named
+
+
+def _recipe(given: Any, horizon: int, label: str | None = None) -> Policy | PlainPolicy:
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, str):
+        return by_name(given, horizon)
+    if isinstance(given, type) and issubclass(given, Policy):
+        raise TypeError(f"{given.__name__} is a class; write {given.__name__}(...).")
+    if callable(given):
+        return PlainPolicy.of(given, label)
+    if hasattr(given, "ask") and hasattr(given, "tell"):
+        raise TypeError(
+            f"every trial needs a new {type(given).__name__}: give the class, or a function that makes one, "
+            f"such as lambda n_arms, seed: {type(given).__name__}(...)."
+        )
+    raise TypeError(
+        "a policy is an object such as CIRT() or PMUCB(horizon=10_000), a name such as 'cirt', or a function or class "
+        f"that makes an object with ask, tell and mixture; got {given!r}."
+    )
+
+
+def by_name(name: str, horizon: int, options: Mapping[str, Any] | None = None) -> Policy:
+    """A policy of the library by its name; it gets the horizon if it takes one and none is among the options."""
+    same = {cls.__name__.lower(): known for known, cls in REGISTRY.items()}
+    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
+    key = same.get(key, key)
+    cls = REGISTRY[_check.choice("policy", key if key in REGISTRY else name, sorted(REGISTRY))]
+    given = dict(options or {})
+    known = [option for option in inspect.signature(cls).parameters if option not in ("n_arms", "support", "names")]
+    for option in given:
+        _check.choice("option", option, known, kind=f"option of {cls.name}")
+    if "horizon" in known:
+        given.setdefault("horizon", horizon)
+    return cls(**given)
+
+
+def labels(made: Sequence[Policy | PlainPolicy]) -> list[str]:
+    """The class names; policies of one class are told apart by the options that differ."""
+    found: list[str] = []
+    for recipe in made:
+        label = recipe.label if isinstance(recipe, PlainPolicy) else _label(recipe, made)
+        same = sum(known == label or known.startswith(f"{label} #") for known in found)
+        found.append(f"{label} #{same + 1}" if same else label)
+    return found
+
+
+def _label(recipe: Policy, made: Sequence[Policy | PlainPolicy]) -> str:
+    name = type(recipe).__name__
+    alike = [other for other in made if isinstance(other, Policy) and type(other) is type(recipe)]
+    differ = [o for o in recipe.options if len({repr(other.options.get(o)) for other in alike}) > 1]
+    shown = [f"{o}={_short(recipe.options[o])}" for o in differ]
+    if len({other.seed for other in alike}) > 1:
+        shown.append(f"seed={recipe.seed}")
+    if len({repr(other.metric) for other in alike}) > 1:
+        shown.insert(0, repr(recipe.metric))
+    return f"{name}({', '.join(shown)})" if shown else name
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value) if isinstance(value, (int, str, type(None))) else type(value).__name__
+
+
+def describe(recipe: Policy | PlainPolicy, metric: Distortion) -> dict[str, Any]:
+    """What a policy is, as JSON: part of what a run says of itself, and of a journal's identity."""
+    if isinstance(recipe, PlainPolicy):
+        return {"policy": "plain Python", "class": recipe.home, "code": code_hash(recipe.factory)}
+    options = {name: _option(value) for name, value in recipe.options.items()}
+    own = None if recipe.metric is None or recipe.metric is metric else metric_to_dict(recipe.metric)
+    support = None if recipe.support is None else recipe.support.to_dict()
+    described = {"policy": recipe.name, "options": options, "seed": recipe.seed, "metric": own, "support": support}
+    cls = type(recipe)
+    if not cls.__module__.startswith("pmbandits."):  # of your own: the code is part of what it is
+        described["class"] = f"{cls.__module__}.{cls.__qualname__}"
+        described["code"] = code_hash(cls._choose, cls._update)
+    return described
+
+
+def _option(value: Any) -> Any:
+    """An option as JSON; a confidence set of one's own is known by its radii."""
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return value
+    if callable(getattr(value, "radius", None)):
+        radii = np.asarray(value.radius(np.arange(1.0, 1001.0)), dtype=np.float64)
+        return {"custom": type(value).__qualname__, "values": hashlib.sha256(radii.tobytes()).hexdigest()}
+    return repr(value)
+
+
+def metric_to_dict(metric: Distortion) -> dict[str, Any]:
+    """A metric as JSON; one that was made from a function is known by its values."""
+    try:
+        return metric.to_dict()
+    except ValueError:
+        return {"custom": repr(metric), "values": hashlib.sha256(pack(metric).tobytes()).hexdigest()}

@@ -1,0 +1,58 @@
+"""A stopwatch that does not count compiling."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from numba.core import event
+
+clock = time.perf_counter
+_LOCK = (
+    "numba:compiler_lock"  # numba compiles one function at a time: this says when a thread wants to, and when it has
+)
+
+
+class _OfThread(threading.local):
+    depth = 0
+    since = 0.0
+    seconds = 0.0
+
+
+class _Compiling(event.Listener):
+    """Adds up, for each thread, the seconds in which it compiled, or waited for another thread that compiled."""
+
+    def __init__(self) -> None:
+        self.mine = _OfThread()
+
+    def on_start(self, event: Any) -> None:
+        if self.mine.depth == 0:
+            self.mine.since = clock()
+        self.mine.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.mine.depth -= 1
+        if self.mine.depth == 0:
+            self.mine.seconds += clock() - self.mine.since
+
+
+_compiling = _Compiling()
+event.register(_LOCK, _compiling)  # type: ignore[no-untyped-call]
+
+
+class Stopwatch:
+    """Runs from when it is made, in the thread that made it, and stands still while that thread compiles.
+
+    A kernel is compiled, or loaded from the disk, when it is first reached: at any time of a trial. So compiling cannot
+    be done before the watch starts; it is taken off.
+    """
+
+    def __init__(self) -> None:
+        _compiling.mine.depth = 0  # an interrupted compilation may have left it open
+        self._start, self._compiled = clock(), _compiling.mine.seconds
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return clock() - self._start - (_compiling.mine.seconds - self._compiled)
