@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import threading
 import traceback
@@ -15,6 +16,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.simulation import PolicyError, Rewards, execute, policy_seed
+from pmbandits.simulation.journal import Journal, decode
 
 BANDIT = pmb.Bandit.bernoulli([0.3, 0.5, 0.6])
 FULL = (1 << 64) - 1
@@ -310,6 +312,18 @@ def test_an_arm_that_pays_no_number_is_not_blamed_on_the_policy(monkeypatch: pyt
         play(InTurn, n_jobs=1)
 
 
+def test_a_policy_that_cannot_be_made_for_a_later_trial_is_said_with_the_trial() -> None:
+    def picky(n_arms: int, seed: int) -> InTurn:
+        if seed == policy_seed(0, 2):
+            raise ValueError("this seed brings bad luck.")
+        return InTurn(n_arms)
+
+    with pytest.raises(
+        PolicyError, match=r"^picky could not be made in trial 2: ValueError: this seed brings bad luck\.$"
+    ):
+        play(picky, n_jobs=1)
+
+
 def test_ctrl_c_is_no_mistake_of_the_policy() -> None:
     class Stopped(InTurn):
         def ask(self) -> int:
@@ -382,6 +396,26 @@ def test_stopped_by_ctrl_c_in_a_trial_it_goes_on_to_the_same_bytes(
     play(**given, n_jobs=2, out=tmp_path / "stopped")
     whole, stopped = (tmp_path / name / "run.parquet" for name in ("whole", "stopped"))
     assert whole.read_bytes() == stopped.read_bytes()
+
+
+class FailsInTrial3(InTurn):
+    def tell(self, arm: int, reward: float) -> None:
+        if self.seed == policy_seed(0, 3):
+            raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_the_trials_before_a_failure_in_the_same_task_are_kept(tmp_path: Path, backend: str) -> None:
+    with pytest.raises(
+        PolicyError, match=r"FailsInTrial3 failed in trial 3, round 1: tell\(\) raised OSError"
+    ) as caught:
+        play(FailsInTrial3, trials=40, backend=backend, n_jobs=2, out=tmp_path)
+    assert 'raise OSError("the disk is full")' in "".join(traceback.format_exception(caught.value))
+    identity = json.loads((tmp_path / "spec.json").read_text())["identity"]
+    with Journal(tmp_path, identity) as journal:
+        kept = {row["trial"] for record in journal.records() for row in decode(record)}
+    assert {0, 1, 2} <= kept
+    assert 3 not in kept
 
 
 def make_stepping(step: int) -> Any:

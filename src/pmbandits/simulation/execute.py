@@ -173,7 +173,7 @@ def perform(task: Task) -> bytes:
             found = plays.play(trial)
         except Exception as error:
             if rows:
-                raise Unfinished(encode(rows), error) from None
+                raise Unfinished(encode(rows), error) from error
             raise
         rows.append(
             {
@@ -237,7 +237,8 @@ def _play(
                 keep(payload)
         except Unfinished as stopped:
             keep(stopped.payload)
-            raise stopped.error from stopped.error.__cause__ or stopped.__cause__
+            cause = stopped.error.__cause__ or stopped.__cause__  # from another process: its traceback
+            raise stopped.error from (None if cause is stopped.error else cause)
         finally:
             for e in range(len(experiment.entries)):
                 _IDLE.pop(f"{experiment.identity}/{e}", None)

@@ -94,19 +94,20 @@ class PlainPolicy:
         ready.make(0)
         return ready
 
-    def make(self, seed: int) -> Any:
-        """A new policy."""
+    def make(self, seed: int, trial: int | None = None) -> Any:
+        """A new policy, for a trial."""
+        where = "" if trial is None else f" in trial {trial}"
         try:
             made = self.factory(**self.given, **({"seed": seed} if "seed" in self.wanted else {}))
         except Exception as error:
-            raise PolicyError(f"{self.label} could not be made: {_text(error)}") from error
+            raise PolicyError(f"{self.label} could not be made{where}: {_text(error)}.") from error
         for method in ("ask", "tell"):
             if not callable(getattr(made, method, None)):
-                raise PolicyError(f"{self.label} made {_check._short(made)}, which has no method {method}.")
+                raise PolicyError(f"{self.label} made {_check._short(made)}{where}, which has no method {method}.")
         if not hasattr(type(made), "__getattr__") and inspect.getattr_static(made, "mixture", self) is self:
             raise PolicyError(
-                f"{self.label} made {_check._short(made)}, which keeps no mixture; give it an attribute or a property "
-                "mixture: the shares of the arms that it takes for the best, one for each arm."
+                f"{self.label} made {_check._short(made)}{where}, which keeps no mixture; give it an attribute or a "
+                "property mixture: the shares of the arms that it takes for the best, one for each arm."
             )
         return made
 
@@ -120,7 +121,7 @@ class PlainPlayer:
     def play(self, trial: int) -> Outcome:
         """The trial of this number."""
         watch = Stopwatch()
-        policy = self.policy.make(policy_seed(self.seed, trial))
+        policy = self.policy.make(policy_seed(self.seed, trial), trial)
         rewards = Rewards(self.bandit, seed=self.seed, trial=trial)
         k, ask, tell = self.bandit.n_arms, policy.ask, policy.tell
         waiting: list[list[float]] = [[] for _ in range(k)]  # drawn rewards of each arm, the next one last
@@ -160,12 +161,11 @@ class PlainPlayer:
         try:
             _check.weights(given, self.bandit.n_arms, name="mixture")
         except (TypeError, ValueError) as error:
-            self._fail(trial, now, str(error))
+            self._fail(trial, now, str(error).rstrip("."))
         return np.array(given, dtype=np.float64)
 
     def _fail(self, trial: int, now: int, what: str, cause: Exception | None = None) -> NoReturn:
-        end = "" if what.endswith(".") else "."
-        raise PolicyError(f"{self.policy.label} failed in trial {trial}, round {now:,}: {what}{end}") from cause
+        raise PolicyError(f"{self.policy.label} failed in trial {trial}, round {now:,}: {what}.") from cause
 
 
 def _whole(given: Any) -> int:
@@ -180,5 +180,5 @@ def _name(factory: Any) -> str:
 
 
 def _text(error: Exception) -> str:
-    words = " ".join(str(error).split())
+    words = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__}{': ' if words else ''}{words}"
