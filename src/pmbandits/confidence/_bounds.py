@@ -21,7 +21,7 @@ OCTAVE = 128
 COARSE_TABLE = OCTAVE * 35  # n up to 2⁴¹; beyond, the last radius
 
 
-@kernel
+@step("int -> int")
 def slot(n):
     """The entry of the coarse table for n."""
     doublings = 0
@@ -64,13 +64,13 @@ def share_of_ones(s, i):
     return s.counts[i, 1] / s.told[i] if s.told[i] > 0 else 0.0
 
 
-@kernel
+@step("int, float, float -> float")
 def lower_end(kind, p, r):
     """The lower end of the interval of radius r around the share p of ones."""
     return kl_lower(p, r) if kind == INTERVAL else max(p - r, 0.0)
 
 
-@kernel
+@step("int, float, float -> float")
 def upper_end(kind, p, r):
     """The upper end of the interval of radius r around the share p of ones."""
     return kl_upper(p, r) if kind == INTERVAL else min(p + r, 1.0)
@@ -96,7 +96,7 @@ def refresh(s):
 # Kernels that run once for every mixture or cell take the few arrays that they use.
 
 
-@kernel
+@step("ints -> floats")
 def inverses(told):
     """1/n of each arm, 0 for an arm without rewards."""
     out = np.zeros(told.size)
@@ -119,7 +119,7 @@ def survival(a, above, told, inverse):
     return high if high < low else 1.0 - low
 
 
-@kernel
+@step("floats, table, int, floats, floats, floats -> none")
 def binary_bounds(h, grid, used, lower, upper, out):
     """The optimistic value of every grid point at once."""
     for g in range(used):
@@ -131,7 +131,7 @@ def binary_bounds(h, grid, used, lower, upper, out):
         out[g] = h_max(h, low, high if high < 0.5 else 1.0 - room)
 
 
-@kernel
+@step("floats, floats, floats, floats, int -> float")
 def binary_bound(h, a, lower, upper, what):
     """Bernoulli arms: the extreme of h over the means that the mixture can have. Interval arithmetic, exact."""
     low, high, room = 0.0, 0.0, 0.0

@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from pmbandits.metrics.packed import h_value
-from pmbandits.state.compile import kernel
+from pmbandits.state.shared import shared, step
 
 CONCAVE, CONVEX, NEITHER = 1, 2, 3
 SHAPES = {"concave": CONCAVE, "linear": CONCAVE, "convex": CONVEX, "neither": NEITHER}
 _GOLDEN = 0.6180339887498949
 
 
-@kernel
+@step("float, float -> float")
 def kl(p, q):
     """Bernoulli relative entropy."""
     total = 0.0
@@ -25,7 +25,7 @@ def kl(p, q):
     return total
 
 
-@kernel
+@step("float, float -> float")
 def kl_upper(p, level):
     """The largest q with kl(p, q) ≤ level: Newton from the right, where kl is convex and each step stays right."""
     if not level < np.inf or p >= 1.0:
@@ -45,13 +45,13 @@ def kl_upper(p, level):
     return min(q, 1.0)
 
 
-@kernel
+@step("float, float -> float")
 def kl_lower(p, level):
     """The smallest q with kl(p, q) ≤ level."""
     return 1.0 - kl_upper(1.0 - p, level)
 
 
-@kernel
+@step("floats, float, float -> float")
 def _argmax_tilted(h, sign, slope):
     """argmax over [0, 1] of sign·h(s) − slope·s, for concave sign·h: golden section."""
     lo, hi = 0.0, 1.0
@@ -75,7 +75,7 @@ def _argmax_tilted(h, sign, slope):
     return best
 
 
-@kernel
+@shared("floats, float, int, floats, floats, int, float, float, floats, floats -> float")
 def _dual(h, sign, shape, curve, width, cells, radius, price, table, envelope):
     """λ·r + Σ width·max_s (sign·h(s) − λ|s − S|): for every λ ≥ 0 a bound on the best value in the ball."""
     total = price * radius
@@ -108,7 +108,7 @@ def _dual(h, sign, shape, curve, width, cells, radius, price, table, envelope):
     return total
 
 
-@kernel
+@shared("floats, float, int, floats, floats, int, float, floats, floats -> float")
 def ball_value(h, sign, shape, curve, width, cells, radius, table, envelope):
     """The largest Σ width·sign·h over curves within W1 distance ``radius``: the least of the dual bounds."""
     span = 0.0

@@ -52,21 +52,10 @@ def record(s, arm, reward):
         if reward != one:
             return OUTSIDE
         s.counts[arm, one] += 1
-    elif s.mode == SAMPLES:
-        if s.bounded == 1 and (reward < s.low or reward > s.high):
-            return OUTSIDE
-        if s.sketch_size > 0:
-            record_sketched(s, arm, reward)
-        else:
-            s.x[s.rewards], s.owner[s.rewards] = reward, arm  # ``tidy`` sorts them when somebody looks
-        follow_law(s, arm, reward)
     else:
-        atom = nearest_atom(s, reward)
-        if atom < 0:
+        reward = keep(s, arm, reward)
+        if math.isnan(reward):
             return OUTSIDE
-        reward = s.points[atom]
-        s.counts[arm, atom] += 1
-        follow_law(s, arm, reward)
     s.told[arm] += 1
     s.sums[arm] += reward
     if s.pending[arm] > 0:
@@ -74,6 +63,37 @@ def record(s, arm, reward):
     s.rewards += 1
     s.dirty = 1
     return OK
+
+
+@shared("state, int, float -> float")
+def keep(s, arm, reward):
+    """Count a reward that is not 0 or 1, or put it into the pool; returns it as it is kept, or NaN if it is outside.
+
+    Also adds to ``travel`` how far the arm's empirical law moves in W1 with this reward: mean |X − x| / (n + 1), at
+    most the root of the mean square. The last term is more than what rounding can have taken from the two sums.
+    """
+    if s.mode == SAMPLES:
+        if s.bounded == 1 and (reward < s.low or reward > s.high):
+            return np.nan
+        if s.sketch_size > 0:
+            record_sketched(s, arm, reward)
+        else:
+            s.x[s.rewards], s.owner[s.rewards] = reward, arm  # ``tidy`` sorts them when somebody looks
+    else:
+        atom = nearest_atom(s, reward)
+        if atom < 0:
+            return np.nan
+        reward = s.points[atom]
+        s.counts[arm, atom] += 1
+    before = s.told[arm]
+    if before > 0:
+        mean, power = s.sums[arm] / before, s.squares[arm] / before
+        rounding = 1e-15 * (before + 8.0) * (power + reward * reward)
+        spread = max(power - mean * mean, 0.0) + (mean - reward) ** 2 + rounding
+        s.travel[arm] += math.sqrt(spread) / (before + 1.0)
+    s.squares[arm] += reward * reward
+    s.largest = max(s.largest, abs(reward))
+    return reward
 
 
 @step("state, float -> int")
@@ -95,23 +115,6 @@ def nearest_atom(s, reward):
     if lo > 0 and reward - s.points[lo - 1] <= close:
         lo -= 1
     return lo if abs(s.points[lo] - reward) <= close else -1
-
-
-@step("state, int, float -> none")
-def follow_law(s, arm, reward):
-    """Add to ``travel`` how far the arm's empirical law moves in W1 with this reward.
-
-    That is mean |X − x| / (n + 1), at most the root of the mean square. The last term is more than what rounding can
-    have taken from the two sums.
-    """
-    before = s.told[arm]
-    if before > 0:
-        mean, power = s.sums[arm] / before, s.squares[arm] / before
-        rounding = 1e-15 * (before + 8.0) * (power + reward * reward)
-        spread = max(power - mean * mean, 0.0) + (mean - reward) ** 2 + rounding
-        s.travel[arm] += math.sqrt(spread) / (before + 1.0)
-    s.squares[arm] += reward * reward
-    s.largest = max(s.largest, abs(reward))
 
 
 @shared("state, int, float -> none")

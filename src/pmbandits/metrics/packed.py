@@ -26,7 +26,7 @@ from pmbandits.metrics.families import FAMILIES, GiniDeviation
 from pmbandits.metrics.family import Family
 from pmbandits.metrics.normal import normal_cdf, normal_quantile
 from pmbandits.state.compile import kernel
-from pmbandits.state.shared import numbered
+from pmbandits.state.shared import numbered, shared, step
 
 # The head.
 _TERMS, _EXTREMA, _POINTS, _SINGLE_PEAK = 0, 1, 2, 3
@@ -138,7 +138,7 @@ def _tabulate(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
 # ---- what kernels read ------------------------------------------------------------------------------------
 
 
-@kernel
+@step("floats, float -> float")
 def h_value(h: FloatArray, u: float) -> float:
     """h(u); below 0 and above 1 it is h(0) and h(1)."""
     u = min(max(u, 0.0), 1.0)
@@ -154,7 +154,7 @@ def h_value(h: FloatArray, u: float) -> float:
     return total
 
 
-@kernel
+@shared("floats, float -> float")
 def _from_table(h: FloatArray, u: float) -> float:
     """The part of h that is a table, by a straight line between the points beside u."""
     start = _HEAD + _TERM * int(h[_TERMS]) + _PAIR * int(h[_EXTREMA])
@@ -170,7 +170,7 @@ def _from_table(h: FloatArray, u: float) -> float:
     return (1.0 - share) * h[start + _PAIR * lo + 1] + share * h[start + _PAIR * hi + 1]
 
 
-@kernel
+@step("floats, float, float -> float")
 def h_max(h: FloatArray, lo: float, hi: float) -> float:
     """The maximum of h over [lo, hi] ∩ [0, 1]: at one of the ends, or at a local extremum between them."""
     lo = min(max(lo, 0.0), 1.0)
@@ -187,7 +187,7 @@ def h_max(h: FloatArray, lo: float, hi: float) -> float:
     return best
 
 
-@kernel
+@step("floats, float, float -> float")
 def h_min(h: FloatArray, lo: float, hi: float) -> float:
     """The minimum of h over [lo, hi] ∩ [0, 1]."""
     lo = min(max(lo, 0.0), 1.0)
@@ -202,7 +202,7 @@ def h_min(h: FloatArray, lo: float, hi: float) -> float:
     return best
 
 
-@kernel
+@step("floats, float, float -> float")
 def h_slope(h: FloatArray, u: float, e: float) -> float:
     """The slope of h between u − e and u + e, or the ends 0 and 1 if they are nearer."""
     lo, hi = max(u - e, 0.0), min(u + e, 1.0)
@@ -211,49 +211,49 @@ def h_slope(h: FloatArray, u: float, e: float) -> float:
     return (h_value(h, hi) - h_value(h, lo)) / (hi - lo)
 
 
-@kernel
+@step("floats -> bool")
 def is_one_family(h: FloatArray) -> bool:
     """Whether h is a multiple of one family's formula: no sum, and no table. Then :func:`one_family_value` is h."""
     return h[_TERMS] == 1.0 and h[_FAMILY] != TABLE
 
 
-@kernel
+@step("floats, float -> float")
 def one_family_value(h: FloatArray, u: float) -> float:
     """h(u) of a multiple of one family's formula, without the walk over terms; see :func:`is_one_family`."""
     return h[_WEIGHT] * _formula(int(h[_FAMILY]), min(max(u, 0.0), 1.0), h[_FIRST], h[_SECOND])
 
 
-@kernel
+@step("floats -> bool")
 def has_table(h: FloatArray) -> bool:
     """Whether a part of h is a table."""
     return h[_POINTS] > 0.0
 
 
-@kernel
+@step("floats -> bool")
 def single_peak(h: FloatArray) -> bool:
     """Whether h is concave, with one extremum inside (0, 1), which is its maximum. :func:`peak_place` says where."""
     return h[_SINGLE_PEAK] == 1.0
 
 
-@kernel
+@step("floats -> float")
 def peak_place(h: FloatArray) -> float:
     """Where h is largest, if :func:`single_peak`."""
     return h[_HEAD + _TERM * int(h[_TERMS])]
 
 
-@kernel
+@step("floats -> int")
 def n_extrema(h: FloatArray) -> int:
     """At how many places inside (0, 1) h may have a local extremum."""
     return int(h[_EXTREMA])
 
 
-@kernel
+@step("floats, int -> float")
 def extremum_place(h: FloatArray, m: int) -> float:
     """The m-th of these places, from 0 on, in increasing order."""
     return h[_HEAD + _TERM * int(h[_TERMS]) + _PAIR * m]
 
 
-@kernel
+@step("floats, int -> float")
 def extremum_value(h: FloatArray, m: int) -> float:
     """h at the m-th of these places."""
     return h[_HEAD + _TERM * int(h[_TERMS]) + _PAIR * m + 1]

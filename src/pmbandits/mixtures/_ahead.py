@@ -14,7 +14,6 @@ from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_max, h_min, h_value
 from pmbandits.mixtures._index import SURE, TIE, dot
-from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 
 SHORTEST = 4  # less than that is not worth looking ahead
@@ -83,7 +82,7 @@ def shares_within(s, ahead):
     return low, high
 
 
-@kernel
+@step("floats, int, floats, floats, floats, floats -> float")
 def least_lead(h, shape, mine, other, low, high):
     """A lower bound on h(mine·p) − h(other·p) while each p lies between ``low`` and ``high``.
 

@@ -19,7 +19,6 @@ from pmbandits.confidence._bounds import inverses, share_of_ones
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, dot
-from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 
 
@@ -149,7 +148,7 @@ def slopes(s, a, kind, far, e, out):
                 out[i] += s.holder_c * (hi**q - lo**q) / (hi - lo) * far[i]
 
 
-@kernel
+@step("floats, floats, floats, floats -> float")
 def most_ahead(g, a, low, high):
     """max ⟨g, b − a⟩ over the mixtures b between low and high: the best arms filled up first."""
     rest, total = 1.0, 0.0

@@ -19,8 +19,7 @@ from pmbandits.estimates._rewards import BINARY, SAMPLES, pool_size, stands_for,
 from pmbandits.metrics.packed import extremum_place, extremum_value, h_max, h_value, n_extrema
 from pmbandits.mixtures._climb import accuracy, climb, grain, maximise
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, TIE, UTILITY, bonus, ready
-from pmbandits.state.compile import kernel
-from pmbandits.state.shared import shared
+from pmbandits.state.shared import shared, step
 
 
 @shared("state, floats -> none")
@@ -103,8 +102,15 @@ def best_arm(s):
     s.mix[chosen] = 1.0
 
 
-@shared("state, float -> none")
-def best_of_many(s, goal):
+@shared("state -> none")
+def best_concave(s):
+    """Concave h: the certified search over all mixtures."""
+    k = s.n_arms
+    maximise(s, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
+
+
+@shared("state -> none")
+def best_of_many(s):
     """Neither concave nor convex: climb from where we are and, when a tenth more is known, from elsewhere too.
 
     Elsewhere: the even mixture, the eight best arms and, up to five arms, the middle of every pair; with h smoothed
@@ -112,7 +118,7 @@ def best_of_many(s, goal):
     """
     k, n = s.n_arms, s.rewards
     none, one, far = np.zeros(k), np.ones(k), np.zeros(k)
-    fine, most = grain(s), 12 + 2 * k
+    fine, goal, most = grain(s), accuracy(s), 12 + 2 * k
     a = s.mix.copy()
     climb(s, a, none, one, UTILITY, far, fine, goal, most)
     best = utility(s, s.mix)
@@ -154,15 +160,15 @@ def best_mixture(s):
     """Bring the mixture up to date: the largest empirical utility over all mixtures; tied, stay."""
     if not ready(s):
         return
-    n, k = s.rewards, s.n_arms
+    n = s.rewards
     if s.mode == BINARY:
         move_mean(s)
     elif s.metric_shape == CONVEX:
         best_arm(s)
     elif s.metric_shape == CONCAVE:
-        maximise(s, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
+        best_concave(s)
     else:
-        best_of_many(s, accuracy(s))
+        best_of_many(s)
     s.look_at = n + (1 if s.mode == BINARY else 1 + int(s.fineness * n))
     s.dirty = 0
 
@@ -231,7 +237,7 @@ def best_within(s, a, low, high):
         maximise(s, a, low, high, UTILITY, a)
 
 
-@kernel
+@step("floats, floats, floats, int, float, bool, floats -> bool")
 def enter(a, low, high, arm, limit, above, out):
     """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
     k = a.size

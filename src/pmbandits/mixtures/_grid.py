@@ -20,8 +20,7 @@ from pmbandits.metrics.packed import h_value
 from pmbandits.mixtures._ahead import may_look_ahead, settle_down, stays_optimistic
 from pmbandits.mixtures._index import BOUND, POOLED, TIE, ready, take
 from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
-from pmbandits.state.compile import kernel
-from pmbandits.state.shared import shared
+from pmbandits.state.shared import shared, step
 
 
 @shared("state -> none")
@@ -36,7 +35,7 @@ def utilities(s):
             s.value[g] = sweep(s, s.grid[g], EMPIRICAL)
 
 
-@kernel
+@step("floats, int, int -> bool")
 def still_best(index, used, before):
     """Whether the previous grid point is among those with the largest index."""
     top = index[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 
 # What is maximised: the empirical utility U; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q; the largest utility in the confidence sets.
@@ -11,7 +10,7 @@ TIE = 1e-12  # values closer than this (relative above 1) are tied
 SURE = 1e-9  # a lead this large cannot be an accident of rounding
 
 
-@kernel
+@step("floats, floats -> float")
 def dot(a, x):
     """Σ a·x."""
     total = 0.0

@@ -31,7 +31,6 @@ from pmbandits.confidence._kernels import NEITHER
 from pmbandits.estimates._rewards import FINITE
 from pmbandits.metrics.packed import h_max, h_value, has_table, peak_place, single_peak
 from pmbandits.mixtures._index import BONUS, BOUND, SURE, TIE, UTILITY, bonus, holder_change
-from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 
 NEARBY = 0.0625  # the chords are valid while no survival has moved further
@@ -86,7 +85,7 @@ def rounding_error(s):
     return each * max(1.0, most) + holder_change(s, 1e-15 * (s.n_arms + 2.0) * reach), each
 
 
-@kernel
+@step("floats, floats, floats -> float")
 def distance(a, travel, then):
     """How far in W1 a mixture can have moved since the arms' travel was ``then``."""
     total = 0.0
@@ -101,7 +100,7 @@ def radius_unit(s):
     return s.high - s.low if s.set_kind == BAND else 1.0
 
 
-@kernel
+@step("floats, floats, floats, float, floats, floats, floats, floats, floats, floats -> none")
 def add_chords(h, a, radius, width, start, end, rise, fall, narrow, ends):
     """Add neighbouring cells, in which the arms' survivals fall from ``start`` to ``end``, to the bounds.
 

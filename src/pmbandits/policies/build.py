@@ -17,7 +17,7 @@ from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
 from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
-from pmbandits.metrics.packed import h_max, n_extrema, pack, single_peak
+from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.policies.options import how_kept
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Real, Support
@@ -152,7 +152,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "rounding": rounding,
         "rank_delta": rank_delta(policy, n_arms),
         "metric_shape": SHAPES[metric.shape],
-        "peak": h_max(packed, 0.0, 1.0),
+        "peak": metric.maximum().value,
         "lipschitz": lipschitz,
         **pair,
         "set_kind": KINDS.index(kind),
@@ -272,9 +272,9 @@ def _worth_of_rounding(metric: Distortion, support: Support, rounding: float) ->
 
 def _needs_chords(metric: Distortion, support: Support, packed: FloatArray, pair: dict[str, float]) -> bool:
     """Whether the bounds by chords are kept: for concave h with at most one peak that is not Lipschitz."""
-    concave = metric.shape in ("concave", "linear") and bool(np.isfinite(support.width))
-    simple = single_peak(packed) or n_extrema(packed) == 0
-    return bool(concave and simple and pair.get("holder_q") != 1.0)
+    if pair.get("holder_q") == 1.0 or metric.shape not in ("concave", "linear") or not np.isfinite(support.width):
+        return False
+    return bool(single_peak(packed) or n_extrema(packed) == 0)
 
 
 def _is_steady(metric: Distortion) -> bool:

@@ -50,7 +50,7 @@ LARGEST_PHASE_GRID = 200_000
 unpack = state(branching=int, phases=int, phase=int, tracking=int, literal=int, tolerance=float)
 
 
-@kernel
+@step("int, int -> int")
 def levels(branching: int, phase: int) -> int:
     """1/spacing of a phase: A^ℓ / 2^(ℓ−1), a whole number because A is even."""
     out = branching
@@ -123,7 +123,7 @@ def tracking_grid(s: Any) -> None:
     new_grid(s, used)
 
 
-@kernel
+@step("ints, ints, ints -> bool")
 def next_steps(step: Any, low: Any, high: Any) -> bool:
     """Go to the next vector in lexicographic order, the last entry left out; False after the last one."""
     i = step.size - 2
@@ -198,7 +198,7 @@ def still_alive(s: Any) -> int:
     return -1
 
 
-@kernel
+@step("ints, ints -> bool")
 def in_the_box(steps: Any, middle: Any) -> bool:
     """Whether a candidate lies in the box that would be kept around the leader."""
     inside = True

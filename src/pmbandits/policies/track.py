@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._continuous import best_mixture
+from pmbandits.mixtures._index import due, ready
 from pmbandits.mixtures._rivals import most_of_any
 from pmbandits.mixtures._sampling import explore_or_track, pull
 from pmbandits.policies.build import Setup, chosen_set
@@ -24,7 +25,7 @@ from pmbandits.supports import Real, Support
 def choose(memory: int) -> int:
     """Estimate the best mixture; pull an under-explored arm, else the one furthest behind its share."""
     s = unpack(memory)
-    if s.dirty == 1 and s.rewards >= s.look_at:
+    if due(s) and ready(s):
         best_mixture(s)
     return pull(s, explore_or_track(s))
 
@@ -33,7 +34,7 @@ def choose(memory: int) -> int:
 def update(memory: int) -> None:
     """Name the mixture with the newest rewards."""
     s = unpack(memory)
-    if s.dirty == 1 and s.rewards >= s.look_at:
+    if due(s) and ready(s):
         best_mixture(s)
 
 

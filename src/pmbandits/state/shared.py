@@ -130,6 +130,19 @@ def _code(context: Any, builder: Any, slot: Any, name: str) -> Any:
     return where
 
 
+def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What Python calls instead of a kernel that is made for kernels: the same, compiled for Python on first use."""
+    made: list[Any] = []
+
+    @functools.wraps(function)
+    def call(*given: Any) -> Any:
+        if not made:
+            made.append(kernel(function))
+        return made[0](*given)
+
+    return call
+
+
 def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
     """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``.
 
@@ -138,17 +151,14 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
     typed = _signature(signature, unpack)
 
     def decorate(function: F) -> F:
-        own: Any = kernel(function)
+        own: Any = kernel(function, python=False)
         # Code that is kept on disk finds the slot by this name.
         name, slot = f"{function.__module__}.{function.__qualname__}", ctypes.c_void_p()
         place = ctypes.addressof(slot)
         _slots[place] = slot, own, typed
         llvmlite.binding.add_symbol(name, place)
 
-        @functools.wraps(function)
-        def call(*given: Any) -> Any:
-            return own(*given)
-
+        call = _for_python(function)
         _known(call, typed)
 
         @lower_builtin(call, *typed.args)
@@ -169,12 +179,8 @@ def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
     typed = _signature(signature, unpack)
 
     def decorate(function: F) -> F:
-        own: Any = kernel(function)
-
-        @functools.wraps(function)
-        def call(*given: Any) -> Any:
-            return own(*given)
-
+        own: Any = kernel(function, python=False)
+        call = _for_python(function)
         _known(call, typed)
 
         @lower_builtin(call, *typed.args)
@@ -194,7 +200,8 @@ def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]])
     Each is compiled when it is first called. A number beyond the last is not noticed.
     """
     typed = _signature(signature)
-    own: list[Any] = [kernel(function) for function in functions]
+    own: list[Any] = [kernel(function, python=False) for function in functions]
+    entries = [_for_python(function) for function in functions]
     slots = (ctypes.c_void_p * len(own))()
     start, size = ctypes.addressof(slots), ctypes.sizeof(ctypes.c_void_p)
     for k, one in enumerate(own):
@@ -203,7 +210,7 @@ def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]])
     llvmlite.binding.add_symbol(name, start)
 
     def call(number: int, *given: Any) -> Any:
-        return own[number](*given)
+        return entries[number](*given)
 
     _known(call, typed.return_type(types.int64, *typed.args))
 

@@ -107,7 +107,7 @@ def draw_rewards(s, both, weight, anchor, total):
         rank[i] = r + 1
 
 
-@kernel
+@step("floats, bool, float -> float")
 def height(h, alone, u):
     """h(u); a family by itself (``alone``, the common case) without the walk over a combination's terms."""
     if alone:
