@@ -116,7 +116,7 @@ def test_what_is_no_metric_or_no_bandit_gets_a_sentence() -> None:
     bandit = pmb.Bandit.bernoulli([0.4, 0.9])
     for call in (pmb.oracle, lambda m, b: pmb.utility(m, b, [0.5, 0.5]), lambda m, b: pmb.gaps(m, b, 0.1)):
         with pytest.raises(TypeError, match="metric must be a preference metric"):
-            call("gini", bandit)  # type: ignore[arg-type]
+            call(["gini"], bandit)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="bandit must be a Bandit"):
             call(GINI, [0.4, 0.9])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="freeze it"):

@@ -571,7 +571,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "seed": ({"seed": -1}, ValueError, "seed must be between 0"),
     "seed's kind": ({"seed": "x"}, TypeError, "seed must be a whole number"),
     "jobs": ({"n_jobs": 0}, ValueError, "n_jobs must be at least 1"),
-    "metric": ({"metric": "gini"}, TypeError, "metric must be a preference metric"),
+    "metric": ({"metric": ["gini"]}, TypeError, "metric must be a preference metric"),
     "metric's class": ({"metric": pmb.GiniDeviation}, TypeError, "metric must be a preference metric"),
     "bandit": ({"bandit": [0.4, 0.9]}, TypeError, "bandit must be a Bandit"),
     "no such arm": ({"policies": pmb.SolitaryArm(arm=7)}, ValueError, "there is no arm 7"),
