@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -72,10 +73,12 @@ class Family(Numeric):
     meaning: ClassVar[str] = "a preference of your own"
     use: ClassVar[str] = "when no other named preference says what you mean"
     h: ClassVar[Callable[..., Any]]
+    parameter_names: ClassVar[tuple[str, ...]] = ()  # in their order; found in the definition
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         dataclass(frozen=True, eq=False, repr=False)(cls)
+        cls.parameter_names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
         if "name" in vars(cls):  # a class without a name of its own is there for others to inherit from
             _register(cls)
 
@@ -100,18 +103,13 @@ class Family(Numeric):
         given = {f.name: f.metadata.get("example") for f in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in given.items() if value is not None})
 
-    @classmethod
-    def parameter_names(cls) -> tuple[str, ...]:
-        """The names of the parameters, in their order."""
-        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
-
-    @property
+    @cached_property
     def numbers(self) -> tuple[float, ...]:
         """The values of the parameters, in their order."""
-        return tuple(getattr(self, name) for name in self.parameter_names())
+        return tuple(getattr(self, name) for name in self.parameter_names)
 
     def _h(self, u: FloatArray) -> FloatArray:
-        return type(self).h(u, *self.numbers)
+        return self.h(u, *self.numbers)
 
     def _critical(self) -> Sequence[float]:
         return super()._critical() if self.monotonicity == "neither" else ()
@@ -122,7 +120,7 @@ def _register(cls: type[Family]) -> None:
     if not callable(getattr(cls, "h", None)):
         raise TypeError(f"the metric {cls.name!r} has no formula: define a static method h(u, ...).")
     takes = list(inspect.signature(cls.h).parameters)
-    wanted = ["u", *cls.parameter_names()]
+    wanted = ["u", *cls.parameter_names]
     if takes != wanted:
         raise TypeError(
             f"the formula of the metric {cls.name!r} must be h({', '.join(wanted)}), u and its parameters in their "

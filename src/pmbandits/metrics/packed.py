@@ -39,7 +39,7 @@ _FAMILY, _WEIGHT, _FIRST, _SECOND = _HEAD, _HEAD + 1, _HEAD + 2, _HEAD + 3  # of
 _PAIR = 2
 
 TABLE = -1.0  # stands for the family of a term that is a table
-_FORMULAS = [cls for cls in FAMILIES if len(cls.parameter_names()) <= _PARAMETERS]
+_FORMULAS = [cls for cls in FAMILIES if len(cls.parameter_names) <= _PARAMETERS]
 NUMBERS = {cls: float(number) for number, cls in enumerate(_FORMULAS)}  # of the families that kernels know
 _GINI = NUMBERS[GiniDeviation]
 
@@ -70,7 +70,7 @@ def _of_two(u: float, first: float, second: float) -> float:
 
 def _with_two_parameters(cls: type[Family]) -> Callable[..., Any]:
     """The formula of a family as a function of u and two numbers, of which it uses as many as it has parameters."""
-    template: Any = (_of_none, _of_one, _of_two)[len(cls.parameter_names())]
+    template: Any = (_of_none, _of_one, _of_two)[len(cls.parameter_names)]
     # A copy with a name and global names of its own: a closure's machine code would not be found on disk again.
     copy = FunctionType(template.__code__, {"__name__": __name__, "formula": kernel(cls.h)}, cls.name)
     copy.__qualname__ = f"formula_of_{cls.name}"
