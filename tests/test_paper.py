@@ -20,8 +20,8 @@ from pmbandits.cli.app import app
 from pmbandits.paper import fig2, instances
 from pmbandits.paper.afterwards import SEED
 from pmbandits.paper.outcome import Context
-from pmbandits.paper.registry import entries
 from pmbandits.paper.page import render
+from pmbandits.paper.registry import entries
 from pmbandits.paper.store import open_folder, records
 
 VERDICTS = {"holds", "does not hold", "not decidable"}

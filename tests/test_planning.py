@@ -12,8 +12,8 @@ import scipy.stats as st
 from typer.testing import CliRunner
 
 import pmbandits as pmb
-from pmbandits.theory import planning
 from pmbandits.cli.app import app
+from pmbandits.theory import planning
 
 theory = pmb.theory
 GINI = pmb.GiniDeviation()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pmbandits.paper.registry import chosen
 from pmbandits.paper.produce import Done, Order, produce_all
+from pmbandits.paper.registry import chosen
 
 NAMES = ["fig1", "fig5", "table1", "table3"]
 
