@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from pmbandits.estimates import _kernels as sketching
+from pmbandits.state.arrays import stable_order
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import unpack
@@ -159,11 +160,15 @@ def lay_out(s):
     count = 0
     for i in range(s.n_arms):
         used = sketching.spread(s.sketch_book[i], s.mass[count:])
-        s.x[count : count + used] = s.sketch_items[i, :used]
-        s.owner[count : count + used] = i
+        for j in range(used):
+            s.x[count + j], s.owner[count + j] = s.sketch_items[i, j], i
         count += used
-    order = np.argsort(s.x[:count], kind="mergesort")
-    s.x[:count], s.owner[:count], s.mass[:count] = s.x[:count][order], s.owner[:count][order], s.mass[:count][order]
+    order = stable_order(s.x[:count])
+    x, owner, mass = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+    for j in range(count):
+        x[j], owner[j], mass[j] = s.x[order[j]], s.owner[order[j]], s.mass[order[j]]
+    for j in range(count):
+        s.x[j], s.owner[j], s.mass[j] = x[j], owner[j], mass[j]
     s.pooled, s.ordered = count, count
 
 
@@ -177,10 +182,13 @@ def tidy(s):
         lay_out(s)
         return
     x, owner, mass = s.x, s.owner, s.mass
-    late, whose = x[done:count].copy(), owner[done:count].copy()
-    if count - done > 1:
-        order = np.argsort(late, kind="mergesort")
-        late, whose = late[order], whose[order]
+    late, whose = np.empty(count - done), np.empty(count - done, np.int64)
+    if count - done == 1:  # most often
+        late[0], whose[0] = x[done], owner[done]
+    else:
+        order = stable_order(x[done:count])
+        for j in range(count - done):
+            late[j], whose[j] = x[done + order[j]], owner[done + order[j]]
     at, old, new = count - 1, done - 1, count - done - 1
     while new >= 0:
         if old >= 0 and x[old] > late[new]:

@@ -19,6 +19,7 @@ from pmbandits.confidence._bounds import inverses, share_of_ones
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, dot
+from pmbandits.state.arrays import copy_into, fill_with, next_largest
 from pmbandits.state.shared import shared, step
 
 
@@ -30,7 +31,7 @@ def empirical_slopes(s, a, e, out):
     direction round it is the mean, over arm i's rewards x, of Φ(x) = Σ width·h'(S) over the cells below x.
     """
     k, h = s.n_arms, s.h
-    out[:] = 0.0
+    fill_with(out, 0.0)
     if s.mode == BINARY:
         u = 0.0
         for i in range(k):
@@ -81,7 +82,7 @@ def band_slopes(s, a, e, out):
     where h falls there, else at the peak between, where more weight changes nothing.
     """
     k, h = s.n_arms, s.h
-    out[:] = 0.0
+    fill_with(out, 0.0)
     if s.mode == BINARY:
         low, high = dot(a, s.lower), dot(a, s.upper)
         up, down = h_slope(h, high, e), h_slope(h, low, e)
@@ -155,8 +156,9 @@ def most_ahead(g, a, low, high):
     for i in range(a.size):
         rest -= low[i]
         total += g[i] * (low[i] - a[i])
-    order = np.argsort(-g)
-    for i in order:
+    taken = np.zeros(a.size)
+    for _ in range(a.size):
+        i = next_largest(g, taken)
         more = min(high[i] - low[i], rest)
         total += g[i] * more
         rest -= more
@@ -183,7 +185,7 @@ def walk(s, a, low, high, direction, lead, room, first, kind, far, e, most, kept
         along = dot(there, direction)
         if along >= 0.0:
             left, ahead = step, along
-            kept[:] = there
+            copy_into(kept, there)
             if along <= 0.25 * lead or step >= room:
                 break
         else:
@@ -236,7 +238,7 @@ def climb(s, a, low, high, kind, far, e, goal, most):
                     j = m
             if i < 0 or j < 0 or not g[i] > g[j]:
                 return gap
-            direction[:] = 0.0
+            fill_with(direction, 0.0)
             direction[i], direction[j] = 1.0, -1.0
             room = min(a[j] - low[j], high[i] - a[i])
             left, used = walk(s, a, low, high, direction, g[i] - g[j], room, stride, kind, far, e, most - passes, kept)
@@ -249,9 +251,9 @@ def climb(s, a, low, high, kind, far, e, goal, most):
         if left > 0.0:
             for m in range(k):
                 a[m] = min(max(a[m] + left * direction[m], low[m]), high[m])
-            g[:] = kept
+            copy_into(g, kept)
         if moves == 0:
-            since[:] = a
+            copy_into(since, a)
 
 
 @step("state -> float")

@@ -19,6 +19,7 @@ from pmbandits.estimates._rewards import BINARY, SAMPLES, pool_size, stands_for,
 from pmbandits.metrics.packed import extremum_place, extremum_value, h_max, h_value, n_extrema
 from pmbandits.mixtures._climb import accuracy, climb, grain, maximise
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, TIE, UTILITY, bonus, ready
+from pmbandits.state.arrays import copy_into, fill_with, largest_of, next_largest
 from pmbandits.state.shared import shared, step
 
 
@@ -90,7 +91,7 @@ def best_arm(s):
     k = s.n_arms
     value = np.empty(k)
     arm_utilities(s, value)
-    top = np.max(value)
+    top = largest_of(value)
     slack = TIE * max(1.0, abs(top))
     for i in range(k):
         if s.mix[i] == 1.0 and value[i] >= top - slack:
@@ -98,7 +99,7 @@ def best_arm(s):
     chosen = 0
     while value[chosen] < top - slack:
         chosen += 1
-    s.mix[:] = 0.0
+    fill_with(s.mix, 0.0)
     s.mix[chosen] = 1.0
 
 
@@ -126,16 +127,16 @@ def best_of_many(s):
         s.wide_at = n + max(1, n // 10)
         value = np.empty(k)
         arm_utilities(s, value)
-        order = np.argsort(-value)
+        taken = np.zeros(k)
         pairs = k * (k - 1) // 2 if k <= 5 else 0
         for start in range(-1, 1 + min(k, 8) + pairs):
             b = np.zeros(k)
             if start < 0:
-                b[:] = a
+                copy_into(b, a)
             elif start == 0:
-                b[:] = 1.0 / k
+                fill_with(b, 1.0 / k)
             elif start <= min(k, 8):
-                b[order[start - 1]] = 1.0
+                b[next_largest(value, taken)] = 1.0
             else:
                 at = start - 1 - min(k, 8)
                 for i in range(k):
@@ -148,11 +149,11 @@ def best_of_many(s):
                 found = utility(s, b)
                 if found > best + goal:
                     best = found
-                    s.mix[:] = b
+                    copy_into(s.mix, b)
     else:
         found = utility(s, a)
         if found > best + goal:
-            s.mix[:] = a
+            copy_into(s.mix, a)
 
 
 @shared("state -> none")
@@ -187,16 +188,16 @@ def best_corner(s, a, floor, kind, far):
     k = s.n_arms
     value, corner = np.empty(k), np.empty(k)
     for i in range(k):
-        corner[:] = floor
+        fill_with(corner, floor)
         corner[i] = 1.0 - (k - 1) * floor
         value[i] = index_of(s, corner, kind, far)
-    top = np.max(value)
+    top = largest_of(value)
     slack = TIE * max(1.0, abs(top))
     chosen = -1
     for i in range(k):
         if value[i] >= top - slack and (chosen < 0 or a[i] == 1.0 - (k - 1) * floor):
             chosen = i
-    a[:] = floor
+    fill_with(a, floor)
     a[chosen] = 1.0 - (k - 1) * floor
 
 
@@ -211,7 +212,7 @@ def continuous_mixture(s, with_bonus):
     refresh(s)
     n, k, floor = s.rewards, s.n_arms, s.floor
     if s.current < 0:
-        s.mix[:] = 1.0 / k
+        fill_with(s.mix, 1.0 / k)
     far = s.radius.copy()
     kind = POOLED if s.bounded == 0 else BOUND
     if with_bonus:
@@ -241,7 +242,7 @@ def best_within(s, a, low, high):
 def enter(a, low, high, arm, limit, above, out):
     """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
     k = a.size
-    out[:] = a
+    copy_into(out, a)
     out[arm] = max(a[arm], limit) if above else min(a[arm], limit)
     rest = a[arm] - out[arm]  # to be spread over the others
     room = 0.0
@@ -274,7 +275,7 @@ def rival_outside(s, low, high, reach, tolerance, first):
         arm, above = way // 2, way % 2 == 0
         if s.metric_shape == CONVEX:
             if above and mix[arm] < 1.0:
-                b[:] = 0.0
+                fill_with(b, 0.0)
                 b[arm] = 1.0
                 if bound(s, b, OPTIMISTIC) > least:
                     return way

@@ -31,6 +31,7 @@ from pmbandits.confidence._kernels import NEITHER
 from pmbandits.estimates._rewards import FINITE
 from pmbandits.metrics.packed import h_max, h_value, has_table, peak_place, single_peak
 from pmbandits.mixtures._index import BONUS, BOUND, SURE, TIE, UTILITY, bonus, holder_change
+from pmbandits.state.arrays import fill_with
 from pmbandits.state.shared import shared, step
 
 NEARBY = 0.0625  # the chords are valid while no survival has moved further
@@ -163,10 +164,10 @@ def chord_bounds(s, a, kind, rise, fall, narrow, ends):
         left[i], each[i] = s.told[i], a[i] / s.told[i]
         if kind == BOUND:
             radius[i] = s.radius[i]
-    rise[:] = 0.0
-    fall[:] = 0.0
-    narrow[:] = 0.0
-    ends[:] = 0.0
+    fill_with(rise, 0.0)
+    fill_with(fall, 0.0)
+    fill_with(narrow, 0.0)
+    fill_with(ends, 0.0)
     before, here, mixed, first = s.low, s.low, 1.0, 1.0
     for cell in range(cells + 1):
         mine = points[cell] if cell < cells else s.high

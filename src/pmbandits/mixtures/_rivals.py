@@ -10,6 +10,7 @@ from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, 
 from pmbandits.metrics.packed import h_max, h_min, h_value
 from pmbandits.mixtures._climb import climb, maximise
 from pmbandits.mixtures._index import BOUND, POOLED, holder_change, ready
+from pmbandits.state.arrays import largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
 
@@ -61,7 +62,7 @@ def most_of_any(s):
     k = s.n_arms
     refresh(s)
     if s.mode == BINARY:
-        return h_max(s.h, np.min(s.lower), np.max(s.upper))
+        return h_max(s.h, smallest_of(s.lower), largest_of(s.upper))
     if not ready(s):
         return np.inf if s.bounded == 0 else all_cells(s)
     best = -np.inf
@@ -73,9 +74,9 @@ def most_of_any(s):
         return best
     ball = s.set_kind == BALL
     if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
-        worst = holder_change(s, np.max(s.radius)) if s.holder_c > 0.0 else np.inf
+        worst = holder_change(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
         return min(all_cells(s) + worst, span_bound(s.h, s.low, s.high))
-    plain = all_cells(s) + (s.lipschitz * np.max(s.radius) if ball else 0.0)
+    plain = all_cells(s) + (s.lipschitz * largest_of(s.radius) if ball else 0.0)
     if s.metric_shape != CONCAVE:
         return plain
     far = s.radius.copy()

@@ -80,9 +80,15 @@ def produce_all(wanted: list[Entry], order: Order, tick: Tick) -> Iterator[Done]
                     tick(*news)
     finally:
         for worker in team:
-            worker.terminate()  # what was played is in the journals
-            worker.join()
+            _end(worker)  # what was played is in the journals
         said.close()
+
+
+def _end(worker: Any) -> None:
+    """Tell a worker to leave until it has left: a signal that comes just before it waits for work is not seen."""
+    while worker.is_alive():
+        worker.terminate()
+        worker.join(1.0)
 
 
 def _next(said: Any, team: list[Any]) -> Any:

@@ -41,6 +41,7 @@ from pmbandits.policies.options import (
     within,
 )
 from pmbandits.policies.policy import Policy
+from pmbandits.state.arrays import copy_into
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
@@ -300,7 +301,7 @@ def refine_all(s: Any) -> None:
             s.current = witness - 1
             return
         s.ends[phase - 1] = s.asked
-        s.grid[0] = s.mix
+        copy_into(s.grid[0], s.mix)
         s.phase = phase + 1
         if phase == last:
             s.phase = last

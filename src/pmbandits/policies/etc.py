@@ -18,6 +18,7 @@ from pmbandits.policies.choices import schedule_epsilon, search_numbers
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
 from pmbandits.schedules import exploration
+from pmbandits.state.arrays import fill_with
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state
@@ -30,7 +31,7 @@ unpack = state(horizon=int, explore=int, committed=int)
 def commit(s: Any) -> None:
     """``eq:ETC_alpha``: the mixture with the largest empirical utility, on the grid or among all."""
     if s.continuous == 1:
-        s.mix[:] = 1.0 / s.n_arms
+        fill_with(s.mix, 1.0 / s.n_arms)
         best_mixture(s)
     else:
         empirical_mixture(s)
