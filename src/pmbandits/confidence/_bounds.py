@@ -206,9 +206,13 @@ def sweep(s, a, what):
 @shared("state, floats -> float")
 def utility(s, a):
     """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
-    if s.mode == BINARY:
-        return h_value(s.h, survival(a, s.counts[:, 1], s.told, inverses(s.told)))
-    return sweep(s, a, EMPIRICAL)
+    return binary_utility(s, a) if s.mode == BINARY else sweep(s, a, EMPIRICAL)
+
+
+@shared("state, floats -> float")
+def binary_utility(s, a):
+    """The same for arms that pay 0 or 1."""
+    return h_value(s.h, survival(a, s.counts[:, 1], s.told, inverses(s.told)))
 
 
 @step("state, floats -> int")
@@ -260,8 +264,14 @@ def bound(s, a, what):
             far += a[i] * s.radius[i]
     if s.bounded == 0:
         return sweep(s, a, EMPIRICAL) + sign * s.lipschitz * far
+    return ball_bound(s, a, sign, far)
+
+
+@shared("state, floats, float, float -> float")
+def ball_bound(s, a, sign, radius):
+    """The largest (sign 1) or smallest (sign −1) U_h within the W1 distance ``radius`` of the mixture's law."""
     cells = lay_curve(s, a)
-    inside = ball_value(s.h, sign, s.metric_shape, s.curve, s.width, cells, far, s.table, s.envelope)
+    inside = ball_value(s.h, sign, s.metric_shape, s.curve, s.width, cells, radius, s.table, s.envelope)
     return s.low * h_value(s.h, 1.0) + sign * inside
 
 

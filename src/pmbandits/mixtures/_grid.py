@@ -27,12 +27,18 @@ from pmbandits.state.shared import shared, step
 def utilities(s):
     """The empirical utility of every grid point, into ``value``."""
     if s.mode == BINARY:
-        ones, inverse = s.counts[:, 1], inverses(s.told)
-        for g in range(s.used):
-            s.value[g] = h_value(s.h, survival(s.grid[g], ones, s.told, inverse))
+        binary_utilities(s)
     else:
         for g in range(s.used):
             s.value[g] = sweep(s, s.grid[g], EMPIRICAL)
+
+
+@shared("state -> none")
+def binary_utilities(s):
+    """The same for arms that pay 0 or 1."""
+    ones, inverse = s.counts[:, 1], inverses(s.told)
+    for g in range(s.used):
+        s.value[g] = h_value(s.h, survival(s.grid[g], ones, s.told, inverse))
 
 
 @step("floats, int, int -> bool")

@@ -144,14 +144,17 @@ def play(
                 return NEEDS_MEMORY if code == NEEDS_ROOM else REFUSED
             waiting = -1
         c = cursor[CHECKPOINT]
-        before[:changing] = words[:changing]
+        for j in range(changing):
+            before[j] = words[j]
         update_at(update, memory)
         for i in range(s.n_arms):
             pulls[c, i] = s.pulls[i]
             mixture[c, i] = s.mix[i]
-        ends[:] = s.ends
+        for j in range(ends.size):
+            ends[j] = s.ends[j]
         ordered, pooled = s.ordered, s.pooled  # the pool may have been sorted, for good
-        words[:changing] = before[:changing]
+        for j in range(changing):
+            words[j] = before[j]
         s.ordered, s.pooled = ordered, pooled
         cursor[CHECKPOINT] = c + 1
     return DONE
