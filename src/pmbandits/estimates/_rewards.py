@@ -12,31 +12,12 @@ import numpy as np
 
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.state.arrays import stable_order
-from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
-from pmbandits.state.views import unpack
 from pmbandits.supports import ATOM_TOLERANCE
 
 BINARY, FINITE, SAMPLES = range(3)  # how rewards are kept: 0 or 1, counts of atoms, or one by one
 OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_ROOM = range(5)  # what ``record`` answers
 STALE = -1  # of ``ordered``: a sketch was compacted, so the pool must be laid out anew
-
-
-@kernel
-def record_one(memory, arm, reward):
-    """Take one reward in."""
-    return record(unpack(memory), arm, reward)
-
-
-@kernel
-def record_all(memory, arms, rewards):
-    """Take in rewards that were checked, and for which there is room; one step, which nothing can interrupt."""
-    s = unpack(memory)
-    for j in range(arms.size):
-        code = record(s, arms[j], rewards[j])
-        if code != OK:
-            return code
-    return OK
 
 
 @step("state, int, float -> int")

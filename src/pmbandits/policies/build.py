@@ -58,6 +58,7 @@ class Plan:
     arrays: Mapping[str, FloatArray]
     steady: bool  # whether rounding of a probability cannot move h by more than the policies' margins
     exact: bool  # whether all rewards are kept, so that the pool must grow
+    live: bool  # whether the algorithm itself looks at its confidence sets; if not, radii are made for readers only
 
     @property
     def confidence(self) -> ConfidenceSet | None:
@@ -132,13 +133,14 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_atoms": n_atoms,
             "n_grid": setup.grid.shape[0],
             "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
-            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM,
+            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
             "n_packed": packed.size,
             "n_table": arrays["table"].size,
             "n_watched": n_arms if watched else 0,
             "n_chords": n_arms if watched and _needs_chords(metric, support, packed, pair) else 0,
             "n_sketches": n_arms if buffer else 0,
             "sketch_room": buffer,
+            "n_mass": n_arms * buffer,
         },
         policy._own,
     )
@@ -168,7 +170,13 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     memory.grid[:], memory.mix[:] = setup.grid, 1.0 / n_arms
     for book, marks in zip(memory.sketch_book, memory.sketch_marks, strict=True):
         sketching.begin(book, marks, fineness)
-    plan = Plan(setup, arrays, not isinstance(support, Binary) or _is_steady(metric), not n_atoms and not buffer)
+    plan = Plan(
+        setup,
+        arrays,
+        not isinstance(support, Binary) or _is_steady(metric),
+        not n_atoms and not buffer,
+        policy._uses_sets,
+    )
     fill(memory, plan)
     if setup.begin is not None:
         setup.begin(memory.address)
@@ -183,7 +191,7 @@ def fill(memory: Memory, plan: Plan) -> None:
         memory.field(name)[:] = content
     memory.most_rewards = memory.room if plan.exact else _NO_LIMIT
     memory.most_told = _NO_LIMIT
-    if plan.confidence is None:
+    if plan.confidence is None or memory.n_radii == 0:
         return
     radii, falling = memory.radii, True
     if memory.coarse == 1:
@@ -195,7 +203,7 @@ def fill(memory: Memory, plan: Plan) -> None:
                 "hold them; take estimates='exact'."
             )
     else:
-        memory.most_told = radii.size - 1
+        memory.most_told = radii.size - 1 if plan.live else _NO_LIMIT
         for at in range(0, radii.size, _PIECE):  # in pieces: the table can be long, and its temporaries longer
             piece = plan.confidence.radius(np.arange(at, min(at + _PIECE, radii.size)))
             radii[at : at + _PIECE] = piece
@@ -223,6 +231,16 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
     if not sizes:
         return memory
     larger = memory.resized(**sizes)
+    fill(larger, plan)
+    return larger
+
+
+def with_radii(memory: Memory, plan: Plan) -> Memory:
+    """The memory, or a copy of it, in which the table of radii is long enough to work out the confidence sets."""
+    most = int(memory.told.max())
+    if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
+        return memory
+    larger = memory.resized(n_radii=most + 1)
     fill(larger, plan)
     return larger
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, overload
@@ -18,12 +20,13 @@ from pmbandits.arms import _names, arm_index
 from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
 from pmbandits.estimates import ArmEstimate
 from pmbandits.estimates import _kernels as sketching
-from pmbandits.estimates._rewards import OK, SAMPLES, STALE, record_all, record_one
+from pmbandits.estimates._rewards import OK, SAMPLES, STALE
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies._steps import CHOOSE, choose_many
-from pmbandits.policies.build import Setup, build, recall, roomier
+from pmbandits.policies._steps import CHOOSE, ask_one, choose_many, tell_many, tell_one
+from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
 from pmbandits.policies.options import Declared, how_kept, option, whole
+from pmbandits.state.guard import BUSY, claim_memory, release_memory
 from pmbandits.state.layout import FIELDS
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
@@ -31,7 +34,7 @@ from pmbandits.state.views import unpack
 from pmbandits.supports import Real, Support
 
 REGISTRY: dict[str, type[Policy]] = {}
-_record = record_one
+_ask, _tell = ask_one, tell_one
 
 
 class Policy(Declared):
@@ -73,6 +76,7 @@ class Policy(Declared):
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _unpack: ClassVar[Any] = unpack  # what names the policy's own numbers in its kernels
     _own: ClassVar[dict[str, type]] = {}
+    _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1))
@@ -105,9 +109,10 @@ class Policy(Declared):
             n_arms = len(names)
         self._own_names = names is not None
         self.names = _names(names, n_arms) if n_arms is not None else ()
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         if self.metric is not None and n_arms is not None and support is not None:
-            self._memory, self._plan = build(self, self.metric, n_arms, support)
+            memory, self._plan = build(self, self.metric, n_arms, support)
+            self._memory = memory
             self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
 
     # ---- what an algorithm gives -----------------------------------------------------------------------
@@ -144,31 +149,55 @@ class Policy(Declared):
         )
 
     def _must_be_bound(self) -> None:
-        if not hasattr(self, "_memory"):
+        if "_held" not in self.__dict__:
             raise ValueError(
                 f"this {type(self).__name__} is a recipe: give metric, n_arms and support, or call bind(...)."
             )
+
+    @property
+    def _memory(self) -> Memory:
+        """The policy's memory; its address, which every ask and tell needs, is kept beside it."""
+        return self._held
+
+    @_memory.setter
+    def _memory(self, memory: Memory) -> None:
+        self._where = _address(self._choose)
+        self._held, self._address = memory, memory.address
 
     def _twin(self) -> Policy:
         """A copy that can be changed."""
         self._must_be_bound()
         twin: Policy = object.__new__(type(self))
-        with self._lock:
-            twin.__dict__.update(self.__dict__)
-            twin._memory = self._memory.copy()
-        twin._lock = threading.RLock()
+        twin.__setstate__(self.__getstate__())
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            out = {key: value for key, value in self.__dict__.items() if key != "_lock"}
-            if "_memory" in out:
-                out["_memory"] = self._memory.copy()
-            return out
+        out = {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_address", "_where")}
+        if "_held" in out:
+            with self._alone():
+                out["_held"] = self._held.copy()
+        return out
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        if "_held" in state:
+            self._memory = state["_held"]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While this lasts, no other thread asks, tells or copies.
+
+        If the memory is replaced meanwhile, the old one stays claimed: whoever still has its address is sent away by
+        the kernels, and comes here.
+        """
+        with self._lock:
+            while not claim_memory(self._address):  # somebody asks or tells right now
+                time.sleep(1e-5)
+            try:
+                yield
+            finally:
+                release_memory(self._address)
 
     # ---- ask and tell ----------------------------------------------------------------------------------
     @overload
@@ -182,16 +211,19 @@ class Policy(Declared):
         """
         if n is None:
             try:
-                with self._lock:
-                    return self._choose(self._memory.address)
+                arm = _ask(self._where, self._address)
             except AttributeError:
                 self._must_be_bound()
                 raise
+            return arm if arm != BUSY else int(self._ask_many(1)[0])
+        return self._ask_many(_check.whole("n", n, 1))
+
+    def _ask_many(self, n: int) -> NDArray[np.int64]:
+        """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
-        out = np.empty(_check.whole("n", n, 1), dtype=np.int64)
-        where = _address(self._choose)
-        with self._lock:
-            choose_many(where, self._memory.address, out)
+        out = np.empty(n, dtype=np.int64)
+        with self._alone():
+            choose_many(self._where, self._address, out)
         return out
 
     def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
@@ -200,14 +232,14 @@ class Policy(Declared):
         Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
         If anything is wrong with the input nothing is taken in.
         """
-        if type(arm) is not int and isinstance(arm, np.integer):
-            arm = int(arm)
-        if type(reward) is not float and isinstance(reward, (int, float, np.number, np.bool_)):
-            reward = float(reward)
+        if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
+            if isinstance(arm, np.integer):
+                arm = int(arm)
+            if isinstance(reward, (int, float, np.number, np.bool_)):
+                reward = float(reward)
         if type(arm) is int and type(reward) is float:
             try:
-                with self._lock:
-                    code = _record(self._memory.address, arm, reward)
+                code = _tell(self._address, arm, reward)
             except AttributeError:
                 self._must_be_bound()
                 raise
@@ -231,9 +263,9 @@ class Policy(Declared):
         if not places:
             return
         values, where = self.support.check(_numbers(rewards)), np.array(places, dtype=np.int64)
-        with self._lock:
+        with self._alone():
             self._memory = roomier(self._memory, self._plan, where.size)
-            code = record_all(self._memory.address, where, values)
+            code = tell_many(self._address, where, values)
         assert code == OK, code
 
     def merge(self, other: Policy) -> None:
@@ -257,8 +289,9 @@ class Policy(Declared):
         """
         self._must_match(other)
         theirs = other._twin()._memory
-        with self._lock:
+        with self._alone():
             ours = roomier(self._memory.copy(), self._plan, theirs.rewards)
+            ours.busy = 1  # until this is done
             before, after = ours.rewards, ours.rewards + theirs.rewards
             if ours.sketch_size > 0:
                 for arm in range(self.n_arms):
@@ -323,8 +356,7 @@ class Policy(Declared):
 
     def _copy_of(self, name: str) -> NDArray[Any]:
         self._must_be_bound()
-        with self._lock:
-            return self._memory.field(name).copy()
+        return self._memory.field(name).copy()
 
     @property
     def mixture(self) -> FloatArray:
@@ -336,6 +368,10 @@ class Policy(Declared):
         twin = self._twin()
         twin._update(twin._memory.address)
         return twin._memory
+
+    def _with_sets(self) -> Memory:
+        """A copy of the state in which confidence sets can be worked out."""
+        return with_radii(self._twin()._memory, self._plan)
 
     @property
     def estimates(self) -> tuple[ArmEstimate, ...]:
@@ -379,7 +415,7 @@ class Policy(Declared):
             )
             raise ValueError(f"{type(self).__name__} keeps no confidence sets here{why}.")
         mix = self.mixture if weights is None else _check.weights(weights, self.n_arms)
-        low, middle, high = bounds(self._twin()._memory, mix)
+        low, middle, high = bounds(self._with_sets(), mix)
         return float(low), float(middle), float(high)
 
     def explain(self) -> str:
@@ -422,7 +458,7 @@ class Policy(Declared):
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
         known = "" if self.metric is None else f"{self.metric!r}{', ' if given else ''}"
-        if not hasattr(self, "_memory"):
+        if "_held" not in self.__dict__:
             return f"{type(self).__name__}({known}{given}; a recipe)"
         mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
         return f"{type(self).__name__}({known}{given}; t={self.t}, mixture=[{mix}])"
@@ -439,7 +475,7 @@ def _html_of(policy: Policy) -> str:
 
     given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
     title = f"{type(policy).__name__}({given})"
-    if not hasattr(policy, "_memory"):
+    if "_held" not in policy.__dict__:
         known = repr(policy.metric) if policy.metric is not None else "not given"
         return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
     t, pulls, told, mixture = policy.t, policy.pulls, policy._copy_of("told"), policy.mixture

@@ -88,6 +88,7 @@ class Track(Policy):
 
     name = "track"
     _choose, _update = choose, update
+    _uses_sets = False
 
     exploration: float = option(default=1.0, check=above(0.0))
     tolerance: float = option(default=0.01, check=share)
@@ -116,5 +117,5 @@ class Track(Policy):
         True
         """
         low, middle, high = self.utility_bounds(weights)
-        rival = max(float(most_of_any(self._twin()._memory)), high)
+        rival = max(float(most_of_any(self._with_sets())), high)
         return Certainty(middle, low, high, rival, rival - low)

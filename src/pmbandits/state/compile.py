@@ -59,7 +59,8 @@ def kernel(function: F, *, inline: Literal["never", "always"] = "never", python:
         before = settings.CACHE_DIR
         settings.CACHE_DIR = str(cache_folder())
         try:
-            compiled: Any = numba.njit(
+            njit: Any = numba.njit
+            compiled: Any = njit(
                 cache=True, nogil=True, error_model="numpy", inline=inline,
                 no_cpython_wrapper=not python, no_cfunc_wrapper=True,
             )(function)  # fmt: skip

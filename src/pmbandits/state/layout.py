@@ -1,17 +1,16 @@
 """What a policy keeps in memory: one table of named fields. Everything else about them is worked out from it.
 
-A policy's memory is one block of 8-byte words. First come the sizes (how many arms, grid points, …), then single
-numbers, then the policy's own single numbers, then arrays. Compiled code and Python find a field by its name; where it
-lies is known in this file only.
+A policy's memory is one block of 8-byte words. First come the sizes (how many arms, grid points, …) and the places
+where the arrays begin, then single numbers, then the policy's own single numbers, then the arrays. Compiled code and
+Python find a field by its name; where it lies is known in this file only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 # The sizes on which shapes depend, in the order in which they lie in memory.
 SIZES = (
@@ -26,6 +25,7 @@ SIZES = (
     "n_chords",  # n_arms if the bounds by chords are kept too, else 0
     "n_sketches",  # n_arms if rewards are kept in sketches, else 0
     "sketch_room",  # numbers that a sketch has room for
+    "n_mass",  # numbers that all sketches together have room for
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 PHASE_ENDS = 64  # phases whose ends are remembered
@@ -69,6 +69,7 @@ def _field(name: str, kind: type, shape: str = "", becomes: str = "") -> Field:
 
 
 FIELDS: tuple[Field, ...] = (
+    _field("busy", int, "", "fixed"),  # 1 while a thread is at work in the memory (state/guard.py)
     # What was asked and told.
     _field("asked", int, "", "saved added"),  # pulls so far
     _field("rewards", int, "", "saved added"),  # rewards so far
@@ -171,7 +172,7 @@ FIELDS: tuple[Field, ...] = (
     # The pool: all rewards, sorted up to ``ordered``, and the arms that paid them. Large, so it comes last.
     _field("x", float, "room", "saved arranged"),
     _field("owner", int, "room", "saved arranged"),
-    _field("mass", int, "n_sketches * sketch_room", "arranged"),  # for how many rewards a number stands
+    _field("mass", int, "n_mass", "arranged"),  # for how many rewards a number stands
     _field("above", int, "n_arms", "scratch"),
     _field("curve", float, "room + n_atoms + 2", "scratch"),
     _field("width", float, "room + n_atoms + 2", "scratch"),
@@ -185,18 +186,19 @@ def _group(field: Field) -> int:
 
 
 ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.single), key=_group))
-FIRST_OWN = len(SIZES) + sum(field.single for field in FIELDS)
-FIRST_ARRAY = FIRST_OWN + N_OWN  # the word in which arrays begin
+STARTS = {field.name: len(SIZES) + k for k, field in enumerate(ARRAY_FIELDS)}  # the words that say where arrays begin
+FIRST_SINGLE = len(SIZES) + len(STARTS)
+FIRST_OWN = FIRST_SINGLE + sum(field.single for field in FIELDS)
+FIRST_ARRAY = FIRST_OWN + N_OWN
 
 
-def singles() -> dict[str, tuple[type, int]]:
-    """Every size and every single number: its type, and the word in which it lies."""
-    names: list[tuple[str, type]] = [(name, int) for name in SIZES]
-    names += [(field.name, field.type) for field in FIELDS if field.single]
-    return {name: (kind, place) for place, (name, kind) in enumerate(names)}
+def _singles() -> dict[str, tuple[type, int]]:
+    sizes = {name: (int, place) for place, name in enumerate(SIZES)}
+    names = (field for field in FIELDS if field.single)
+    return {**sizes, **{field.name: (field.type, FIRST_SINGLE + k) for k, field in enumerate(names)}}
 
 
-SINGLES = singles()
+SINGLES = _singles()  # of every size and every single number: its type, and the word in which it lies
 
 
 def own_singles(own: Mapping[str, type]) -> dict[str, tuple[type, int]]:
@@ -213,44 +215,17 @@ def own_singles(own: Mapping[str, type]) -> dict[str, tuple[type, int]]:
     return {name: (kind, FIRST_OWN + k) for k, (name, kind) in enumerate(own.items())}
 
 
-class Extent:
-    """A length in terms of the sizes: 16 + 6·n_arms + n_grid·n_arms is {(): 16, ("n_arms",): 6, …}."""
-
-    def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
-        self.terms = terms
-
-    def __add__(self, other: Extent | int) -> Extent:
-        out, more = dict(self.terms), other.terms if isinstance(other, Extent) else {(): other}
-        for key, count in more.items():
-            out[key] = out.get(key, 0) + count
-        return Extent(out)
-
-    def __mul__(self, other: Extent | int) -> Extent:
-        more, out = other.terms if isinstance(other, Extent) else {(): other}, Extent({})
-        for one, a in self.terms.items():
-            for two, b in more.items():
-                out = out + Extent({tuple(sorted(one + two)): a * b})
-        return out
-
-    __radd__, __rmul__ = __add__, __mul__
+def shape_of(name: str) -> tuple[tuple[str | int, ...], ...]:
+    """The shape of an array: for each dimension the terms that are added up, sizes by name, and numbers."""
+    out = []
+    for length in BY_NAME[name].shape.split(", "):
+        terms = (term.strip() for term in length.split("+"))
+        out.append(tuple(int(term) if term.isdecimal() else term for term in terms))
+    return tuple(out)
 
 
-def _shape(text: str, size: Callable[[str], Any]) -> tuple[Any, ...]:
-    shape = eval(text, {}, {name: size(name) for name in SIZES if name in text})
-    return shape if isinstance(shape, tuple) else (shape,)
-
-
-def _arrays() -> dict[str, tuple[type, Extent, tuple[Extent, ...]]]:
-    out, at = {}, Extent({(): FIRST_ARRAY})
-    for field in ARRAY_FIELDS:
-        given = _shape(field.shape, lambda name: Extent({(name,): 1}))
-        shape = tuple(Extent({(): 0}) + length for length in given)
-        out[field.name] = (field.type, at, shape)
-        at = at + math.prod(shape[1:], start=shape[0])
-    return out
-
-
-ARRAYS = _arrays()  # of every array: its type, the word in which it begins, and its shape
+def _length(terms: tuple[str | int, ...], sizes: Mapping[str, int]) -> int:
+    return sum(term if isinstance(term, int) else sizes[term] for term in terms)
 
 
 @dataclass(frozen=True)
@@ -267,9 +242,9 @@ class Places:
 def places(*sizes: int) -> Places:
     """Where everything lies for the given sizes."""
     known = dict(zip(SIZES, sizes, strict=True))
-    out, at, ends = {}, FIRST_ARRAY, [FIRST_ARRAY, FIRST_ARRAY, FIRST_ARRAY]
+    out, at, ends = {}, FIRST_ARRAY, [FIRST_ARRAY] * 3
     for field in ARRAY_FIELDS:
-        shape = _shape(field.shape, known.__getitem__)
+        shape = tuple(_length(terms, known) for terms in shape_of(field.name))
         end = at + math.prod(shape)
         out[field.name], at = (field.type, slice(at, end), shape), end
         for group in range(_group(field), 3):

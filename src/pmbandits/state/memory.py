@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits.state.layout import BY_NAME, FIELDS, FIRST_ARRAY, SINGLES, SIZES, Places, own_singles, places
+from pmbandits.state.layout import (
+    BY_NAME,
+    FIELDS,
+    FIRST_ARRAY,
+    FIRST_SINGLE,
+    SINGLES,
+    SIZES,
+    STARTS,
+    Places,
+    own_singles,
+    places,
+)
 
 _N_SIZES = len(SIZES)
+
+
+@lru_cache(maxsize=256)
+def _singles_with(own: tuple[tuple[str, type], ...]) -> dict[str, tuple[type, int]]:
+    return {**SINGLES, **own_singles(dict(own))}
 
 
 class Memory:
@@ -40,7 +57,7 @@ class Memory:
         put(self, "numbers", words.view(np.float64))
         put(self, "address", words.ctypes.data)
         put(self, "_own", dict(own))
-        put(self, "_singles", {**SINGLES, **own_singles(own)})
+        put(self, "_singles", _singles_with(tuple(own.items())))
 
     @classmethod
     def allocate(cls, sizes: Mapping[str, int], own: Mapping[str, type]) -> Memory:
@@ -48,6 +65,8 @@ class Memory:
         row = [int(sizes.get(name, 0)) for name in SIZES]
         words = np.zeros(places(*row).end, dtype=np.int64)
         words[:_N_SIZES] = row
+        for name, (_, where, _) in places(*row).arrays.items():
+            words[STARTS[name]] = where.start
         return cls(words, own)
 
     @property
@@ -66,17 +85,23 @@ class Memory:
         return {name: getattr(self, name) for name in self._own}
 
     def copy(self) -> Memory:
-        """The same in another place."""
-        return Memory(self.words.copy(), self._own)
+        """The same in another place, and free for whoever has it."""
+        out = Memory(self.words.copy(), self._own)
+        out.busy = 0
+        return out
 
     def resized(self, **sizes: int) -> Memory:
         """A copy with other sizes: what there was keeps its value, and what is new is 0."""
         out = Memory.allocate({**self.sizes, **sizes}, self._own)
-        out.words[_N_SIZES:FIRST_ARRAY] = self.words[_N_SIZES:FIRST_ARRAY]
-        for name, old in self.arrays():
-            new = getattr(out, name)
-            part = tuple(slice(0, min(a, b)) for a, b in zip(old.shape, new.shape, strict=True))
-            new[part] = old[part]
+        out.words[FIRST_SINGLE:FIRST_ARRAY] = self.words[FIRST_SINGLE:FIRST_ARRAY]
+        before, after = self.places.arrays, out.places.arrays
+        for name, (_, old, shape) in before.items():
+            _, new, other = after[name]
+            if shape == other:
+                out.words[new] = self.words[old]
+            else:
+                part = tuple(slice(0, min(a, b)) for a, b in zip(shape, other, strict=True))
+                out.words[new].reshape(other)[part] = self.words[old].reshape(shape)[part]
         return out
 
     def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -112,7 +137,7 @@ class Memory:
         (self.words if kind is int else self.numbers)[place] = kind(value)
 
     def __reduce__(self) -> Any:  # the address is that of the copy
-        return Memory, (self.words, self._own)
+        return Memory, (self.copy().words, self._own)
 
     def __deepcopy__(self, memo: Any) -> Memory:
         return self.copy()

@@ -1,10 +1,9 @@
 """The state in compiled code: ``s.asked``, ``s.pulls[i]``, and a policy's own numbers such as ``s.explore``.
 
-To numba, ``s`` is a type of its own: the address of the memory and the sizes. Naming a field makes that number, or a
-view of that array, where it stands, and costs nothing. No references are counted: whoever calls a kernel holds the
-memory as long as the kernel runs, and no kernel hands a field out.
-
-Unpack once, before a loop: inside a loop the sizes would be read again in every turn.
+To numba, ``s`` is a type of its own: the address of the memory. Naming a field makes that number, or a view of that
+array, where it stands. No references are counted: whoever calls a kernel holds the memory as long as the kernel runs,
+and no kernel hands a field out. Sizes, and the places where arrays begin, do not change while a kernel runs; the
+compiler is told so, and reads each of them once.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import populate_array
 
-from pmbandits.state.layout import ARRAYS, SINGLES, SIZES, own_singles
+from pmbandits.state.layout import BY_NAME, SINGLES, SIZES, STARTS, own_singles, shape_of
 from pmbandits.state.memory import Memory
 
 _NUMBA = {int: types.int64, float: types.float64}
@@ -56,8 +55,7 @@ STATE = StateType()
 @register_model(StateType)
 class _StateModel(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        members = [("at", types.CPointer(types.int64)), *((name, types.intp) for name in SIZES)]
-        super().__init__(manager, kind, members)
+        super().__init__(manager, kind, [("at", types.CPointer(types.int64))])
 
 
 @lower_cast(StateType, StateType)
@@ -73,9 +71,8 @@ class _StateAttributes(AttributeTemplate):
     def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         if name in kind.singles:
             return _NUMBA[kind.singles[name][0]]
-        if name in ARRAYS:
-            word, _, shape = ARRAYS[name]
-            return types.Array(_NUMBA[word], len(shape), "C")
+        if name in STARTS:
+            return types.Array(_NUMBA[BY_NAME[name].type], len(shape_of(name)), "C")
         return None
 
 
@@ -85,31 +82,38 @@ def _pointer(context, builder, s, word, at):
     return builder.bitcast(place, context.get_data_type(_NUMBA[word]).as_pointer())
 
 
+def _constant(context, builder, s, at):
+    """A word that does not change while a kernel runs."""
+    loaded = builder.load(builder.gep(s.at, [context.get_constant(types.intp, at)]))
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
 @lower_getattr_generic(StateType)
 def _get(context, builder, kind, value, name):
     """A field by its name."""
     s = create_struct_proxy(kind)(context, builder, value)
     if name in SIZES:
-        return getattr(s, name)
+        return _constant(context, builder, s, SINGLES[name][1])
     if name in kind.singles:
         word, at = kind.singles[name]
         return builder.load(_pointer(context, builder, s, word, context.get_constant(types.intp, at)))
-    word, start, shape = ARRAYS[name]
 
-    def number(extent):
-        total = context.get_constant(types.intp, extent.terms.get((), 0))
-        for names, count in extent.terms.items():
-            if names:
-                term = context.get_constant(types.intp, count)
-                for size in names:
-                    term = builder.mul(term, getattr(s, size))
-                total = builder.add(total, term)
+    def length(terms):
+        total = None
+        for term in terms:
+            if isinstance(term, int):
+                one = context.get_constant(types.intp, term)
+            else:
+                one = _constant(context, builder, s, SINGLES[term][1])
+            total = one if total is None else builder.add(total, one)
         return total
 
-    lengths, size = [number(n) for n in shape], context.get_constant(types.intp, 8)
-    view = context.make_array(types.Array(_NUMBA[word], len(shape), "C"))(context, builder)
-    strides = [size] if len(shape) == 1 else [builder.mul(lengths[1], size), size]
-    data = _pointer(context, builder, s, word, number(start))
+    word, lengths = BY_NAME[name].type, [length(terms) for terms in shape_of(name)]
+    size = context.get_constant(types.intp, 8)
+    view = context.make_array(types.Array(_NUMBA[word], len(lengths), "C"))(context, builder)
+    strides = [size] if len(lengths) == 1 else [builder.mul(lengths[1], size), size]
+    data = _pointer(context, builder, s, word, _constant(context, builder, s, STARTS[name]))
     populate_array(view, data, pack_array(builder, lengths), pack_array(builder, strides), size, None)
     return view._getvalue()
 
@@ -128,8 +132,6 @@ def _set(context, builder, signature, args, name):
 def _from_address(context, builder, kind, address):
     s = create_struct_proxy(kind)(context, builder)
     s.at = builder.inttoptr(address, context.get_value_type(types.CPointer(types.int64)))
-    for place, name in enumerate(SIZES):
-        setattr(s, name, builder.load(builder.gep(s.at, [context.get_constant(types.intp, place)])))
     return s._getvalue()
 
 
