@@ -116,3 +116,17 @@ def test_a_lock_is_never_left_closed() -> None:
     other.start()
     other.join(10.0)
     assert not other.is_alive() and policy.t == before + 1
+
+
+def test_a_merge_is_made_whole_or_not_at_all() -> None:
+    policy, other, batch = MAKE["interval"](), MAKE["interval"](), 3000
+    other.tell([0, 1, 2] * (batch // 3), [0.0, 0.5, 1.0] * (batch // 3))
+    usual = min(seconds(lambda: policy.merge(other)) for _ in range(3))
+
+    def state() -> list[int]:
+        memory = policy._memory
+        return [memory.rewards, int(memory.told.sum()), 2 * int(memory.sums.sum())]
+
+    struck, torn = half_taken(state, lambda: policy.merge(other), batch, usual)
+    assert torn == 0
+    assert struck > INTERRUPTS // 4, "too few interrupts came in time: nothing was tried"

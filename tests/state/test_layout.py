@@ -169,7 +169,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ROWS, ids=["rising", "falling", "counts", "samples"])
 def test_what_python_writes_compiled_code_reads(row: dict[str, int], read: Any) -> None:
     memory, out = Memory.allocate(row, OWN), np.full((len(SINGLE_NAMES) + len(ARRAY_NAMES), 4), -1.0)
     for k, name in enumerate(SINGLE_NAMES):
@@ -189,7 +189,7 @@ def test_what_python_writes_compiled_code_reads(row: dict[str, int], read: Any) 
             assert (out[k, 0], out[k, 1]) == (array.flat[0], array.flat[-1]), name
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ROWS, ids=["rising", "falling", "counts", "samples"])
 def test_what_compiled_code_writes_python_reads(row: dict[str, int], write: Any) -> None:
     memory, n = Memory.allocate(row, OWN), len(SINGLE_NAMES) + len(ARRAY_NAMES)
     given = np.stack([1000.0 + np.arange(n), 2000.0 + np.arange(n)], axis=1)
