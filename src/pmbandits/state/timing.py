@@ -38,7 +38,7 @@ class _Compiling(event.Listener):
 
 
 _compiling = _Compiling()
-event.register(_LOCK, _compiling)  # type: ignore[no-untyped-call]
+event.register(_LOCK, _compiling)
 
 
 class Stopwatch:
