@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ in_main_thread = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread only"
 )
 pytestmark = [on_unix, in_main_thread]
+
+
+@pytest.fixture(autouse=True)
+def no_garbage_is_collected() -> Iterator[None]:
+    """Ctrl-C while garbage is collected would strike what others do then (hypothesis counts the seconds)."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def interrupted(job: Callable[[], Any], after: float) -> bool:
