@@ -201,7 +201,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50, memory_limit=0
         ) as cluster,
         distributed.Client(cluster) as opened,
     ):
