@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -50,6 +51,12 @@ def same_outcome(a: Any, b: Any, message: str) -> None:
             f"{message}: checkpoint {c} is the first that differs\n{a.pulls[c]} {a.mixture[c]} {a.ends}\n"
             f"{b.pulls[c]} {b.mixture[c]} {b.ends}"
         )
+
+
+def look_at_everything(policy: Any) -> None:
+    """Make a policy work out every value at every look, as if nothing were known of how radii change."""
+    policy._plan = dataclasses.replace(policy._plan, steady=False)
+    policy._memory.radii_fall = 0
 
 
 def play_rewards(policy: Any, rewards: np.ndarray, rounds: int) -> list[int]:

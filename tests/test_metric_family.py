@@ -252,7 +252,7 @@ def test_a_metric_may_be_given_as_it_is_or_as_text():
     assert as_metric("0.7*mean + 0.3*cvar(0.9)") == 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
 
 
-@pytest.mark.parametrize("given", [None, 3, 0.5, ["gini"], pmb.GiniDeviation, lambda u: u], ids=repr)
+@pytest.mark.parametrize("given", [None, 3, 0.5, ["gini"], pmb.GiniDeviation, lambda u: u])
 def test_what_is_no_metric_gets_one_sentence(given):
     with pytest.raises(TypeError, match=r"^metric must be a preference metric such as GiniDeviation\(\), or its name"):
         as_metric(given)

@@ -651,8 +651,10 @@ def test_names_of_the_arms_appear_in_the_repr_with_value_and_gap() -> None:
 def test_what_is_no_metric_or_no_bandit_gets_a_sentence() -> None:
     bandit = pmb.Bandit.bernoulli([0.4, 0.9])
     for call in (pmb.oracle, lambda m, b: pmb.utility(m, b, [0.5, 0.5]), lambda m, b: pmb.gaps(m, b, 0.1)):
-        with pytest.raises(TypeError, match="metric must be a preference metric"):
-            call("gini", bandit)  # type: ignore[arg-type]
+        for metric in (3, [1], pmb.GiniDeviation):
+            with pytest.raises(TypeError, match="metric must be a preference metric"):
+                call(metric, bandit)  # type: ignore[arg-type]
+        assert repr(call("gini", bandit)) == repr(call(pmb.GiniDeviation(), bandit))
         with pytest.raises(TypeError, match="bandit must be a Bandit"):
             call(pmb.GiniDeviation(), [0.4, 0.9])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="freeze it"):

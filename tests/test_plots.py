@@ -136,8 +136,10 @@ def test_distortions_are_drawn_as_they_are_and_jumps_are_gaps(tmp_path: Path) ->
     assert x[gap] == pytest.approx(0.1) and (y[gap - 1], y[gap + 1]) == (0.0, 1.0)
     with pytest.raises(ValueError, match="at least one metric"):
         pmb.plot_distortion()
-    with pytest.raises(TypeError, match="metric must be"):
-        pmb.plot_distortion(7)  # type: ignore[arg-type]
+    for metric in (3, [1], pmb.GiniDeviation):
+        with pytest.raises(TypeError, match="metric must be"):
+            pmb.plot_distortion(metric)  # type: ignore[arg-type]
+    assert pmb.plot_distortion("gini").lines[0].get_label() == repr(pmb.GiniDeviation())
 
 
 def test_arms_are_drawn_by_their_cdfs_and_estimates_with_their_bands() -> None:

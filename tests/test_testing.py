@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies import _state as st
 from pmbandits.testing import PolicyContract
 
 GINI = pmb.GiniDeviation()
@@ -188,7 +187,7 @@ class Careless(pmb.Uniform):
             return np.array([self.ask() for _ in range(n)])
         self.asked += 1
         if self.asked % 5 == 0:
-            self._view("knobs")[st.SEED] += self.asked
+            self._memory.seed += self.asked
         return super().ask()
 
 
@@ -208,9 +207,9 @@ class Trusting(pmb.Uniform):
     name = "trusting_test_policy"
 
     def tell(self, arm: Any, reward: Any) -> None:
-        self._view("pending")[0] += 1
+        self._memory.pending[0] += 1
         super().tell(arm, reward)
-        self._view("pending")[0] -= 1
+        self._memory.pending[0] -= 1
 
 
 def test_the_battery_finds_state_changed_by_bad_input_in_a_subclass() -> None:

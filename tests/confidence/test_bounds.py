@@ -521,10 +521,10 @@ def test_no_rewards_at_all_on_the_line_leave_everything_open():
 def test_reading_bounds_changes_nothing():
     rng = np.random.default_rng(20)
     policy = told(WAVE, UNIT, random_rewards(rng, 2), "wasserstein")
-    before = (policy._ints.tobytes(), policy._floats.tobytes())
+    before = policy._memory.words.tobytes()
     first = policy.utility_bounds([0.5, 0.5])
     assert policy.utility_bounds([0.5, 0.5]) == first
-    assert (policy._ints.tobytes(), policy._floats.tobytes()) == before
+    assert policy._memory.words.tobytes() == before
 
 
 def test_horizon_policies_use_the_horizon_form():

@@ -6,22 +6,22 @@ import numpy as np
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.policies import _state as st
+from pmbandits.confidence._bounds import OCTAVE, coarse_counts, slot
 
 UNIT = pmb.Interval(0.0, 1.0)
 
 
 def test_the_coarse_table_is_exact_at_first_and_then_a_little_wider() -> None:
-    counts = st.coarse_counts()
+    counts = coarse_counts()
     assert (np.diff(counts) > 0).all()
-    assert [st.slot(n) for n in counts.tolist()] == list(range(counts.size))
+    assert [slot(n) for n in counts.tolist()] == list(range(counts.size))
     n = np.unique(np.concatenate((np.arange(1, 3000), np.logspace(3, 12, 400).astype(np.int64))))
-    taken = counts[[st.slot(m) for m in n.tolist()]]
+    taken = counts[[slot(m) for m in n.tolist()]]
     assert (taken <= n).all()
-    assert (taken[n < 2 * st.OCTAVE] == n[n < 2 * st.OCTAVE]).all()
+    assert (taken[n < 2 * OCTAVE] == n[n < 2 * OCTAVE]).all()
     for support, horizon in ((pmb.Binary(), None), (UNIT, 10**6), (UNIT, None), (pmb.Real(2.0), None)):
         for name in ("auto", "paper", "wasserstein"):
             chosen = confidence_set(name, support, 3, horizon=horizon)
             ratio = chosen.radius(taken) / chosen.radius(n)
             assert (ratio >= 1.0 - 1e-12).all()
-            assert (ratio <= 1.0 + 1.0 / st.OCTAVE).all()
+            assert (ratio <= 1.0 + 1.0 / OCTAVE).all()

@@ -12,7 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as hyp
 
 import pmbandits as pmb
-from pmbandits.policies import _state as st
+from pmbandits.confidence._bounds import OPTIMISTIC, bound, refresh, utility
+from pmbandits.mixtures._index import BOUND, UTILITY
+from pmbandits.mixtures._lazy import change_since
+from tests.helpers import look_at_everything
 
 
 def bumpy(u: Any) -> Any:
@@ -81,13 +84,12 @@ class Case:
         except ValueError as error:
             assert "Hölder pair" in str(error), error
             return 1
-        whole._steady = False
-        whole._note_radii()
+        look_at_everything(whole)
         rng, rewards, told, saved = np.random.default_rng(self.seed), self.rewards(), [0, 0, 0], 0
         waiting: list[tuple[int, float]] = []
         for t in range(self.rounds):
             arm = lazy.ask()
-            assert arm == whole.ask(), (t, lazy._view("mix"), whole._view("mix"))
+            assert arm == whole.ask(), (t, lazy._memory.mix, whole._memory.mix)
             saved += unseen(lazy) if t % 20 == 19 else 0
             waiting.append((arm, float(rewards[arm, told[arm]])))
             told[arm] += 1
@@ -113,10 +115,9 @@ class Case:
 
 def unseen(policy: Any) -> int:
     """How many grid points keep a value from an earlier round."""
-    fields = st.views(policy._ints, policy._floats)
-    used, now = int(fields["clock"][st.GRID_USED]), int(fields["clock"][st.REWARDS])
-    kept = [fields[name].reshape(int(policy._ints[st.GRID]), -1)[:used, 0] for name in ("snap", "held")]
-    return max(int(((when > 0) & (when < now)).sum()) for when in kept)
+    memory = policy._memory
+    kept = [when[: memory.used] for when in (memory.value_at, memory.index_at)]
+    return max(int(((when > 0) & (when < memory.rewards)).sum()) for when in kept)
 
 
 GRID = [
@@ -182,7 +183,7 @@ def test_values_stay_between_their_bounds(policy: str, metric: str, support: str
     base = case.make()
     for arm in range(3):
         base.tell([arm] * 20, rewards[arm, :20])
-    base._update(base._ints, base._floats)
+    base._update(base._memory.address)
     lo, hi = SUPPORTS[support].lo, SUPPORTS[support].hi
     for extreme in (lambda n: np.full(n, hi), lambda n: np.full(n, lo), lambda n: rng.choice(rewards[1], n)):
         for count in (1, 2, 7, 30):
@@ -190,18 +191,14 @@ def test_values_stay_between_their_bounds(policy: str, metric: str, support: str
             for arm in range(3):
                 if rng.random() < 0.7:
                     twin.tell([arm] * count, extreme(count))
-            state = (twin._ints, twin._floats)
-            fields = st.views(*state)
-            st.refresh(state)
-            rows, used = int(twin._ints[st.GRID]), int(fields["clock"][st.GRID_USED])
-            grid = fields["grid"].reshape(rows, 3)
-            for name, last, kind in (("snap", "value", st.UTILITY), ("held", "index", st.BOUND)):
-                when = fields[name].reshape(rows, -1)[:, 0]
-                for g in range(used):
+            s = twin._memory
+            refresh(s)
+            for when, last, kind in ((s.value_at, s.value, UTILITY), (s.index_at, s.index, BOUND)):
+                for g in range(s.used):
                     if when[g] > 0:
-                        fall, rise = st.drift(state, g, kind)
-                        now = st.utility(state, grid[g]) if kind == st.UTILITY else st.bound(state, grid[g], 1)
-                        assert -fall - 1e-9 <= now - fields[last][g] <= rise + 1e-9, (g, name, count)
+                        fall, rise = change_since(s, g, kind)
+                        now = utility(s, s.grid[g]) if kind == UTILITY else bound(s, s.grid[g], OPTIMISTIC)
+                        assert -fall - 1e-9 <= now - last[g] <= rise + 1e-9, (g, kind, count)
                         compared += 1
     assert compared > 0
 
@@ -215,5 +212,5 @@ def test_radii_that_rise_are_never_trusted() -> None:
             return np.where(n > 0, 0.5 / np.sqrt(np.maximum(n, 1.0)), 1.0) * np.where(n > 40, 3.0, 1.0)
 
     case = Case("PMUCB", "gini", "interval", seed=2, options={"confidence": Rising()})
-    assert case.make()._view("knobs")[st.FALLING] == 0.0
+    assert case.make()._memory.radii_fall == 0
     assert case.play() == 0

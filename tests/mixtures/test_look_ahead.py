@@ -15,10 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as hyp
 
 import pmbandits as pmb
-from pmbandits.policies import _state as st
 from pmbandits.simulation import Rewards
 from pmbandits.simulation.trial import Outcome, Player
-from tests.helpers import same_outcome
+from tests.helpers import look_at_everything, same_outcome
 from tests.strategies import METRICS as ALL_METRICS
 
 GINI = pmb.GiniDeviation()
@@ -42,12 +41,11 @@ class Nap:
         make = getattr(pmb, self.policy)
         policy = make(self.metric, n_arms=len(self.means), support=pmb.Binary(), **self.options)
         if not steady:
-            policy._steady = False
-            policy._note_radii()
+            look_at_everything(policy)
         checkpoints = np.unique([*range(self.step, self.rounds + 1, self.step), self.rounds]).astype(np.int64)
         player = Player(policy, pmb.Bandit.bernoulli(self.means), self.seed, checkpoints)
         outcome = player.play(0)
-        return outcome, bool((player.policy._view("nap")[: len(self.means)] > 0).any())
+        return outcome, bool((player.policy._memory.stands_until > 0).any())
 
     def check(self) -> bool:
         """Whether the policy slept at all, having decided as one that never does."""
@@ -163,24 +161,25 @@ def test_looking_ahead_changes_no_decision_in_the_long_run(case: Nap) -> None:
 
 def futures(policy: Any, rng: np.random.Generator, count: int) -> None:
     """However many rewards within the nap come, and whatever they are: a look would find the same."""
-    k, fields = policy.n_arms, st.views(policy._ints, policy._floats)
-    ahead = fields["nap"][:k] - fields["told"]
+    k, memory = policy.n_arms, policy._memory
+    ahead = memory.stands_until - memory.told
     for _ in range(count):
         twin = policy._twin()
-        later = st.views(twin._ints, twin._floats)
+        later = twin._memory
         more = np.where(rng.random(k) < 0.6, ahead, rng.integers(0, ahead + 1))
         if rng.random() < 0.3:
             more[rng.integers(k)] = 0
         ones = np.where(rng.random(k) < 0.8, more * rng.integers(0, 2, k), rng.integers(0, more + 1))
-        later["told"] += more
-        later["counts"].reshape(k, 2)[:] += np.stack([more - ones, ones], axis=1)
-        later["nap"][:] = 0
-        later["knobs"][st.FALLING] = 0.0
-        later["clock"][st.DIRTY] = 1
-        twin._update(twin._ints, twin._floats)
-        for place in (st.CURRENT, st.PHASE, st.TRACKING):
-            assert later["clock"][place] == fields["clock"][place], (fields["told"], fields["counts"], more, ones)
-        np.testing.assert_array_equal(later["mix"], fields["mix"])
+        later.told[:] += more
+        later.counts[:] += np.stack([more - ones, ones], axis=1)
+        later.stands_until[:] = 0
+        later.radii_fall = 0
+        later.dirty = 1
+        twin._update(later.address)
+        story = (memory.told, memory.counts, more, ones)
+        assert later.current == memory.current, story
+        assert later.own == memory.own, story  # of CIRT: its phase, and whether it tracks
+        np.testing.assert_array_equal(later.mix, memory.mix)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -199,7 +198,7 @@ def test_until_a_nap_ends_no_reward_can_change_the_choice(case: Nap) -> None:
     rewards, before = Rewards(pmb.Bandit.bernoulli(case.means), seed=case.seed), 0
     for _ in range(min(case.rounds, 1000)):
         arm = policy.ask()
-        until = int(policy._view("nap")[0])
+        until = int(policy._memory.stands_until[0])
         if until > before:
             futures(policy, rng, 12)
             before = until
@@ -239,14 +238,13 @@ def test_looking_ahead_changes_no_decision_whatever_is_told(
     except ValueError as error:
         assert "Hölder pair" in str(error), error
         return
-    awake._steady = False
-    awake._note_radii()
+    look_at_everything(awake)
     waiting: list[tuple[int, float]] = []
     turned, turn, means = 0, 50, rng.random(k)
     for t in range(min(case.rounds, 1500)):
         arm = ahead.ask()
         assert awake.ask() == arm, (case, story, period, late, t)
-        n, ones = ahead._view("told")[arm], ahead._view("counts").reshape(k, 2)[arm, 1]
+        n, ones = ahead._memory.told[arm], ahead._memory.counts[arm, 1]
         if t % period == 0:
             means = rng.random(k)
         if t >= turn:
@@ -283,7 +281,7 @@ def test_the_next_exploration_is_never_missed(xi: float, means: tuple[float, ...
     for t in range(1500):
         before = policy.pulls
         arm = policy.ask()
-        fresh._view("nap")[-1] = 0
+        fresh._memory.explored_until = 0
         assert fresh.ask() == arm
         # The two roots may round differently just where they are whole numbers.
         root = (t / len(means)) ** (1.0 / (1.0 + xi))

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize as opt
-from pmbandits.policies.base import Policy
 
 import pmbandits as pmb
-from pmbandits.policies import _search as search
-from pmbandits.policies import _state as st
+from pmbandits.confidence._bounds import OPTIMISTIC, bound, bounds, utility, wasserstein_radius
+from pmbandits.mixtures._climb import band_slopes, empirical_slopes, most_ahead
+from pmbandits.mixtures._continuous import index_of
+from pmbandits.mixtures._index import BONUS, BOUND
+from pmbandits.state.memory import Memory
 from tests.helpers import SUPPORTS, final_regret, taught
 
 GINI = pmb.GiniDeviation()
@@ -30,11 +32,11 @@ CONCAVE = [
 ]
 
 
-def whole(policy: Policy) -> tuple[Any, Any]:
+def up_to_date(policy: pmb.Policy) -> Memory:
     """A copy of its state with the radii up to date."""
-    twin = policy._twin()
-    st.bounds(twin._ints, twin._floats, np.full(policy.n_arms, 1 / policy.n_arms))
-    return twin._ints, twin._floats
+    memory = policy._twin()._memory
+    bounds(memory, np.full(policy.n_arms, 1 / policy.n_arms))
+    return memory
 
 
 # ---- the solver ------------------------------------------------------------------------------------------
@@ -83,15 +85,15 @@ def test_steps_in_h_are_searched_too(metric: Any) -> None:
 @pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.Quadratic(0.5)], ids=repr)
 def test_slopes_are_those_of_the_utility(metric: Any, support: str) -> None:
     policy, _ = taught(metric, support, 4, 200)
-    state = whole(policy)
+    state = up_to_date(policy)
     rng = np.random.default_rng(1)
     for _ in range(3):
         a = rng.dirichlet(np.ones(4))
         got = np.empty(4)
-        search.empirical_slopes(state, a, 1e-7, got)
+        empirical_slopes(state, a, 1e-7, got)
         for i in range(1, 4):
             step = 1e-5 * (np.eye(4)[i] - np.eye(4)[0])
-            rise = (st.utility(state, a + step) - st.utility(state, a - step)) / 2e-5
+            rise = (utility(state, a + step) - utility(state, a - step)) / 2e-5
             assert got[i] - got[0] == pytest.approx(rise, rel=1e-4, abs=1e-6)
 
 
@@ -99,15 +101,15 @@ def test_slopes_are_those_of_the_utility(metric: Any, support: str) -> None:
 @pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.Quadratic(0.5)], ids=repr)
 def test_slopes_in_the_bands_are_those_of_the_optimistic_value(metric: Any, support: str) -> None:
     policy, _ = taught(metric, support, 4, 4000 if support != "interval" else 1500)
-    state = whole(policy)
+    state = up_to_date(policy)
     rng = np.random.default_rng(1)
     for _ in range(3):
         a = rng.dirichlet(np.ones(4))
         got = np.empty(4)
-        search.band_slopes(state, a, 1e-8, got)
+        band_slopes(state, a, 1e-8, got)
         for i in range(1, 4):
             step = 1e-6 * (np.eye(4)[i] - np.eye(4)[0])
-            up = st.bound(state, a + step, st.OPTIMISTIC) - st.bound(state, a - step, st.OPTIMISTIC)
+            up = bound(state, a + step, OPTIMISTIC) - bound(state, a - step, OPTIMISTIC)
             assert got[i] - got[0] == pytest.approx(up / 2e-6, rel=1e-3, abs=1e-5)
 
 
@@ -121,7 +123,7 @@ def test_the_most_that_slopes_promise_is_the_value_of_a_linear_program() -> None
             continue
         g = rng.normal(size=k)
         best = opt.linprog(-g, A_eq=np.ones((1, k)), b_eq=[1], bounds=list(zip(low, high, strict=True)))
-        assert search.most_ahead(g, a.x, low, high) == pytest.approx(-best.fun - g @ a.x, abs=1e-9)
+        assert most_ahead(g, a.x, low, high) == pytest.approx(-best.fun - g @ a.x, abs=1e-9)
 
 
 # ---- the paper's policies without a grid -----------------------------------------------------------------
@@ -129,20 +131,20 @@ def test_the_most_that_slopes_promise_is_the_value_of_a_linear_program() -> None
 @pytest.mark.parametrize("cls", [pmb.PMUCB, pmb.CEUCB])
 def test_the_continuous_search_beats_every_point_of_a_grid(cls: Any, support: str) -> None:
     policy, _ = taught(GINI, support, 3, 900, cls=cls, horizon=1000, epsilon=0.1, search="continuous")
-    state = whole(policy)
-    far = np.array([st.wasserstein_radius(state, i) for i in range(3)])
-    kind = search.BONUS if cls is pmb.CEUCB else search.BANDS
+    state = up_to_date(policy)
+    far = np.array([wasserstein_radius(state, i) for i in range(3)])
+    kind = BONUS if cls is pmb.CEUCB else BOUND
     mine = policy.mixture
     assert mine.min() >= 0.05 - 1e-12 and mine.sum() == pytest.approx(1)
     spread = 8.0 if support == "real" else 2.0
-    best = max(search.index_of(state, np.ascontiguousarray(a), kind, far) for a in pmb.ucb_grid(3, 0.1))
-    assert search.index_of(state, mine, kind, far) >= best - 0.01 * spread * 0.25 / 30
+    best = max(index_of(state, np.ascontiguousarray(a), kind, far) for a in pmb.ucb_grid(3, 0.1))
+    assert index_of(state, mine, kind, far) >= best - 0.01 * spread * 0.25 / 30
 
 
 def test_the_grid_gives_way_when_it_would_be_too_large() -> None:
     few = pmb.PMUCB(GINI, n_arms=3, support=pmb.Binary(), horizon=10_000)
     many = pmb.PMUCB(GINI, n_arms=40, support=pmb.Binary(), horizon=100_000, epsilon=0.01)
-    assert few._ints[st.GRID] > 0 and many._ints[st.GRID] == 0
+    assert few._memory.n_grid > 0 and many._memory.n_grid == 0
     assert pmb.CIRT(GINI, n_arms=30, support=pmb.Binary()).ask() == 0
     with pytest.raises(ValueError, match="neither concave nor convex"):
         pmb.PMUCB(pmb.InvertedS(0.5), n_arms=3, support=pmb.Binary(), horizon=1000, search="continuous")
@@ -158,7 +160,7 @@ def test_the_grid_gives_way_when_it_would_be_too_large() -> None:
 @pytest.mark.parametrize("make", [pmb.PMUCB, pmb.CEUCB, pmb.PMETC])
 def test_default_grids_have_something_to_choose_from_at_any_number_of_arms(make: type, n_arms: int) -> None:
     policy = make(GINI, n_arms=n_arms, support=pmb.Binary(), horizon=60_000, search="grid")
-    assert n_arms <= policy._ints[st.GRID] <= 50_000
+    assert n_arms <= policy._memory.n_grid <= 50_000
 
 
 @pytest.mark.parametrize("metric", [GINI, pmb.LowerCVaR(0.5)], ids=repr)

@@ -12,8 +12,8 @@ import scipy.stats as scipy_stats
 import pmbandits as pmb
 from pmbandits.paper import risk as module
 from pmbandits.paper import risk_arms as arms
-from pmbandits.paper import risk_shown
 from pmbandits.paper.outcome import Context, Outcome
+from pmbandits.paper.risk_shown import LOOKS
 
 TINY = module.Sizes(2, 2, 200, 2, 200, 2, 200, 2, 400)
 
@@ -84,7 +84,7 @@ def test_every_published_algorithm_is_in_it(outcome: Outcome) -> None:
     played = set(outcome.data["risk"]["policy"].to_pylist())
     assert {"UCB1", "Thompson", "CVaR-UCB", "Brown-UCB", "U-UCB", "W-UCB", "M-CVTS", "B-CVTS", "ρ-NPTS"} <= played
     assert {"PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1", "PM-UCB-M", "PM-ETC-M", "CIRT"} <= played
-    assert played <= set(risk_shown.LOOKS)
+    assert played <= set(LOOKS)
     assert any(row[0] == "MV-LCB" for shown in outcome.shown for row in shown.rows)
 
 

@@ -258,10 +258,17 @@ def test_a_confidence_set_of_ones_own_is_tried_before_it_is_used(given: object) 
 
 
 # ---- metric, arms, support, seed -------------------------------------------------------------------------
-@pytest.mark.parametrize("metric", ["gini", 3, pmb.GiniDeviation, lambda u: u])
+@pytest.mark.parametrize("metric", [3, [1], pmb.GiniDeviation, lambda u: u])
 @pytest.mark.parametrize("make", [ucb, etc, cirt], ids=["ucb", "etc", "cirt"])
 def test_a_metric_of_the_wrong_type_is_refused(make: Any, metric: Any) -> None:
     assert "GiniDeviation()" in refusal(TypeError, lambda: make(metric))
+
+
+@pytest.mark.parametrize("make", [ucb, etc, cirt], ids=["ucb", "etc", "cirt"])
+def test_a_metric_can_be_given_by_name_or_text(make: Any) -> None:
+    assert make("gini").metric == GINI
+    assert make("0.7*mean + 0.3*cvar(0.9)").metric == 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    assert "gini" in refusal(ValueError, lambda: make("ginni"))
 
 
 @pytest.mark.parametrize("support", ["binary", (0, 1), pmb.Binary])

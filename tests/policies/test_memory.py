@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 import pmbandits as pmb
+from pmbandits.confidence._bounds import COARSE_TABLE, bounds, wasserstein_radius
 from pmbandits.estimates import _kernels as sketching
-from pmbandits.policies import _state as st
 from tests.helpers import play_rewards, sketch_of
 
 GINI = pmb.GiniDeviation()
@@ -63,7 +63,7 @@ def test_bounds_hold_in_spite_of_rounding_and_would_not_without_widening(metric:
     truth = metric.value(np.arange(3) / cells + 0.49 / cells)
     below, _, above = policy.utility_bounds([0.5, 0.5])
     assert below <= truth <= above
-    policy._view("knobs")[[st.OFFSET, st.ROUNDING]] = 0.0
+    policy._memory.offset = policy._memory.rounding = 0.0
     if metric.holder(UNIT).q == 1.0:  # elsewhere the sets are wide by themselves
         assert policy.utility_bounds([0.5, 0.5])[2] < truth
 
@@ -79,7 +79,7 @@ def test_bounds_hold_in_spite_of_sketching_and_would_not_without_widening(suppor
         low, _, high = policy.utility_bounds([1.0])
         inside += low <= truth <= high
         assert policy.estimates[0].radius > policy.confidence.radius(20_000)
-        policy._view("marks")[[sketching.SQUARES, sketching.SUM]] = 0.0  # as if nothing had been compacted
+        policy._memory.sketch_marks[0, [sketching.SQUARES, sketching.SUM]] = 0.0  # as if nothing had been compacted
         low, _, high = policy.utility_bounds([1.0])
         narrow += low <= truth <= high
     assert inside >= 0.6 * runs
@@ -92,11 +92,11 @@ def test_the_bonus_radius_covers_what_is_lost() -> None:
     for estimates in ("binned:8", "sketch:8"):
         policy = fed([data], policy=pmb.CEUCB, horizon=10**5, epsilon=1.0, estimates=estimates)
         policy.utility_bounds([1.0])
-        twin = policy._twin()
-        st.bounds(twin._ints, twin._floats, np.ones(1))
+        memory = policy._twin()._memory
+        bounds(memory, np.ones(1))
         kept = policy.estimates[0]
         far = wasserstein_distance(np.linspace(0, 1, 5001), kept.x, v_weights=kept.p)
-        assert far <= st.wasserstein_radius((twin._ints, twin._floats), 0)
+        assert far <= wasserstein_radius(memory, 0)
 
 
 def test_the_band_of_an_estimate_allows_for_rounding() -> None:
@@ -127,17 +127,17 @@ def test_counted_rewards_stay_exact_and_only_the_radii_are_coarse() -> None:
     play_rewards(coarse, rewards, 2500)
     ours, theirs = exact.utility_bounds([0.5, 0.5]), coarse.utility_bounds([0.5, 0.5])
     assert np.allclose(ours, theirs, atol=0.01)
-    assert coarse._ints[st.RADII] == st.COARSE_TABLE
+    assert coarse._memory.n_radii == COARSE_TABLE
 
 
 @pytest.mark.parametrize("estimates", BOUNDED)
 def test_the_state_does_not_grow(estimates: str) -> None:
     policy = pmb.PMUCB(GINI, n_arms=2, support=UNIT, horizon=10**6, epsilon=0.25, estimates=estimates)
-    before = policy._ints.nbytes + policy._floats.nbytes
+    before = policy._memory.words.nbytes
     rewards = np.random.default_rng(0).random(30_000)
     policy.tell([0, 1] * 15_000, rewards)
     _ = policy.ask(), policy.mixture
-    assert policy._ints.nbytes + policy._floats.nbytes == before < 200_000
+    assert policy._memory.words.nbytes == before < 200_000
     assert policy.estimates[0].mean == pytest.approx(rewards[::2].mean(), abs=0.05)
 
 

@@ -10,8 +10,7 @@ import scipy.stats as scipy_stats
 
 import pmbandits as pmb
 from pmbandits._random import philox
-from pmbandits.policies import _state as st
-from pmbandits.policies.published import _kernels as kernels
+from pmbandits.policies.published import _laws as kernels
 from pmbandits.simulation import Rewards
 from tests.reference import published as slow
 
@@ -81,7 +80,7 @@ def test_indices_and_pulls_are_those_of_the_published_description(
     for t in range(1, rounds + 1):
         arm = fast.ask()
         index = np.array(getattr(slow, reference)(fast, told, t, t))
-        found = st.views(fast._ints, fast._floats)["index"]
+        found = fast._memory.index
         # scipy's normal quantile and ours differ in the last digits
         assert np.allclose(found, index, rtol=1e-9, atol=1e-9), (t, found, index)
         assert index[arm] >= index.max() - 1e-9 or np.isinf(index[arm]), t
@@ -113,7 +112,7 @@ def test_cvar_of_weighted_atoms_is_the_quantile_formula_and_the_metric(alpha: fl
     rewards = [draws(kind, 1, n, seed=n)[0].tolist() for n in (1, 2, 7, 40)]
     policy = with_rewards("BCVTS", SUPPORTS[kind], rewards, pmb.LowerCVaR(alpha))
     out = np.empty(4)
-    kernels.empirical_cvars((policy._ints, policy._floats), out)
+    kernels.empirical_cvars(policy._memory, alpha, out)
     assert np.allclose(out, [slow.weighted_cvar(x, np.ones(len(x)), alpha) for x in rewards], atol=1e-12)
     assert np.allclose(out, [pmb.LowerCVaR(alpha).value(x) for x in rewards], atol=1e-12)
     for _ in range(20):
@@ -128,7 +127,7 @@ def test_cvar_has_its_closed_forms() -> None:
     for alpha in (0.1, 0.5, 0.9):
         policy = with_rewards("BCVTS", UNIT, [u.tolist(), np.sqrt(u).tolist(), coin.tolist()], pmb.LowerCVaR(alpha))
         out = np.empty(3)
-        kernels.empirical_cvars((policy._ints, policy._floats), out)
+        kernels.empirical_cvars(policy._memory, alpha, out)
         assert out == pytest.approx([alpha / 2, 2 / 3 * alpha**0.5, max(0.0, 1 - 0.3 / alpha)], abs=1e-4)
 
 
@@ -137,7 +136,7 @@ def test_the_optimistic_cvar_is_that_of_the_law_with_the_band_s_mass_moved_to_th
     x = np.sort(np.random.default_rng(1).random(400))
     policy = with_rewards("CVaRUCB", UNIT, [x.tolist()], pmb.LowerCVaR(0.25))
     out = np.empty(1)
-    kernels.shifted_cvar((policy._ints, policy._floats), 0.25, np.array([0.1]), out)
+    kernels.shifted_cvar(policy._memory, 0.25, np.array([0.1]), out)
     moved = np.concatenate((x[40:], np.ones(40)))
     assert out[0] == pytest.approx(pmb.LowerCVaR(0.25).value(moved), abs=1e-12)
 
@@ -152,7 +151,7 @@ def test_our_solitary_index_with_lower_cvar_is_cvar_ucb(support: Any) -> None:
         reward = round(float(rng.beta(2 + arm, 2)), 1)
         ours.tell(arm, reward)
         theirs.tell(arm, reward)
-        assert np.allclose(*(st.views(p._ints, p._floats)["index"] for p in (ours, theirs)), atol=1e-12)
+        assert np.allclose(*(p._memory.index for p in (ours, theirs)), atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.PHT(0.5), pmb.InterESRange(), TAIL], ids=repr)
@@ -162,9 +161,9 @@ def test_our_solitary_index_is_the_upper_bound_of_pm_ucb_at_the_vertices(metric:
     rewards = draws(kind, 3, 60, seed=4)
     for t in range(60):
         arm = policy.ask()
-        if min(policy._view("told")) > 0:
+        if min(policy._memory.told) > 0:
             upper = [policy.utility_bounds(row)[2] for row in np.eye(3)]
-            assert np.allclose(policy._view("index"), upper, atol=1e-12)
+            assert np.allclose(policy._memory.index, upper, atol=1e-12)
         policy.tell(arm, float(rewards[arm, t]))
 
 
@@ -173,19 +172,19 @@ def test_mean_variance_is_the_plain_one() -> None:
     rewards = [rng.random(n).tolist() for n in (3, 50)]
     policy = with_rewards("MVLCB", UNIT, rewards)
     out = np.empty(2)
-    kernels.mean_variance((policy._ints, policy._floats), 0.7, out)
+    kernels.mean_variance(policy._memory, 0.7, out)
     assert out == pytest.approx([slow.mean_variance(x, 0.7) for x in rewards], abs=1e-12)
 
 
 # ---- the draws -------------------------------------------------------------------------------------------
 def weights(policy: Any, draw: Any, rounds: int = 3000) -> np.ndarray:
     """Normalised weights of arm 0 in many rounds: those of its atoms or rewards, then the upper and lower end."""
-    k, m = policy.n_arms, int(policy._ints[st.ATOMS])
-    n = int(policy._view("clock")[st.REWARDS]) if m == 0 else m
+    k, m = policy.n_arms, policy._memory.n_atoms
+    n = policy._memory.rewards if m == 0 else m
     weight, anchor, total = np.zeros(n if m == 0 else k * m), np.zeros((k, 2)), np.zeros(k)
     rows = []
     for _ in range(rounds):
-        draw((policy._ints, policy._floats), weight, anchor, total)
+        draw(policy._memory, weight, anchor, total)
         rows.append(np.append(weight[:n], anchor[0]) / total[0])
     return np.array(rows)
 
@@ -196,8 +195,8 @@ def fits(sample: np.ndarray, law: Any) -> bool:
 
 def test_weights_on_rewards_are_dirichlet() -> None:
     policy = with_rewards("BCVTS", UNIT, [[0.1, 0.4, 0.8, 0.9]])
-    both = weights(policy, lambda whole, *rest: kernels.draw_rewards(whole, True, *rest))
-    rows = weights(policy, lambda whole, *rest: kernels.draw_rewards(whole, False, *rest))
+    both = weights(policy, lambda s, *rest: kernels.draw_rewards(s, True, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.draw_rewards(s, False, *rest))
     assert np.allclose(rows.sum(axis=1), 1.0)
     assert np.allclose(both.sum(axis=1), 1.0)
     for column in both.T:
@@ -213,11 +212,11 @@ def test_weights_on_rewards_are_dirichlet() -> None:
 def test_weights_on_atoms_are_dirichlet_with_counts() -> None:
     rewards = [[0.0] * 5 + [0.5] * 2 + [2.0]]
     policy = with_rewards("MCVTS", pmb.Finite(ATOMS), rewards)
-    prior = weights(policy, lambda whole, *rest: kernels.draw_atoms(whole, 1.0, 0.0, 0.0, *rest))
+    prior = weights(policy, lambda s, *rest: kernels.draw_atoms(s, 1.0, 0.0, 0.0, *rest))
     for column, a in zip(prior.T, (1, 6, 3, 2), strict=False):
         assert fits(column, scipy_stats.beta(a, 12 - a))
     policy = with_rewards("BCVTS", pmb.Finite(ATOMS), rewards)
-    rows = weights(policy, lambda whole, *rest: kernels.draw_rewards(whole, False, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.draw_rewards(s, False, *rest))
     assert (rows[:, 0] == 0.0).all()  # an atom that was never seen
     for column, a in zip(rows.T[1:4], (5, 2, 2), strict=True):
         assert fits(column, scipy_stats.beta(a, 9 - a))
@@ -231,7 +230,7 @@ def test_thompson_draws_from_the_posterior() -> None:
         rows = []
         for _ in range(3000):
             policy.ask()
-            rows.append(st.views(policy._ints, policy._floats)["index"].copy())
+            rows.append(policy._memory.index.copy())
         means.append(np.array(rows))
     assert fits(means[0][:, 0], scipy_stats.beta(8, 4))
     assert fits(means[0][:, 1], scipy_stats.beta(1, 2))
@@ -248,7 +247,7 @@ def test_shared_variates_of_equal_rewards_do_not_change_the_law() -> None:
         rows = []
         for _ in range(3000):
             policy.ask()
-            rows.append(float(st.views(policy._ints, policy._floats)["index"][0]))
+            rows.append(float(policy._memory.index[0]))
         found.append(rows)
     assert scipy_stats.ks_2samp(*found).pvalue > 1e-3
 

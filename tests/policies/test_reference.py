@@ -10,7 +10,6 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.metrics.packed import pack
-from pmbandits.policies import _state as st
 from tests.reference import policies as slow
 
 
@@ -87,12 +86,11 @@ def pair(name: str, policy: str, n_arms: int, support: Any, options: dict[str, A
 
 def story(fast: Any, reference: Any, t: int, arm: int, expected: int) -> str:
     """What to print on the first difference: both indices, and whether it is no more than a near-tie."""
-    fields = st.views(fast._ints, fast._floats)
-    used = int(fields["clock"][st.GRID_USED])
+    memory = fast._memory
     lines = [f"round {t}: the fast policy pulls {arm}, the reference {expected}"]
-    lines += [f"mixtures: {fields['mix'].tolist()} and {reference.mixture}", f"pulls: {reference.pulls}"]
+    lines += [f"mixtures: {memory.mix.tolist()} and {reference.mixture}", f"pulls: {reference.pulls}"]
     if isinstance(reference, (slow.PMUCB, slow.FixedGrid)):
-        ours, theirs = fields["index"][:used], reference.index()
+        ours, theirs = memory.index[: memory.used], reference.index()
         top = np.sort(theirs)[-2:]
         near = top.size == 2 and top[1] - top[0] < 1e-10
         lines += [f"index: {ours.tolist()}", f"reference: {theirs.tolist()}"]

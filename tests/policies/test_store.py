@@ -15,7 +15,6 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.policies import store
-from tests.helpers import play_rewards
 
 GINI = pmb.GiniDeviation()
 
@@ -283,28 +282,6 @@ def test_a_newer_file_is_refused_with_a_sentence(path: Path) -> None:
     assert "upgrade" in text
     assert path.name in text
     assert text.endswith(".")
-
-
-def test_a_file_of_the_first_format_still_loads(tmp_path: Path) -> None:
-    policy = pmb.PMUCB(GINI, n_arms=2, support=pmb.Interval(0, 1), horizon=500, epsilon=0.25)
-    rewards = np.random.default_rng(0).random((2, 200))
-    play_rewards(policy, rewards, 100)
-    path = tmp_path / "policy.pmb"
-    policy.save(path)
-    with zipfile.ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    for name in ("mass", "book", "items", "marks"):  # what the first format did not have
-        parts.pop(f"{name}.npy", None)
-    arrays = {name[:-4]: np.load(io.BytesIO(part)) for name, part in parts.items() if name.endswith(".npy")}
-    description = json.loads(parts["policy.json"])
-    assert description["version"] == 2
-    description |= {"version": 1, "sha256": store._digest(arrays)}
-    parts["policy.json"] = json.dumps(description).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, part in parts.items():
-            archive.writestr(name, part)
-    again = pmb.load(path)
-    assert play_rewards(again, rewards[:, 100:], 60) == play_rewards(policy, rewards[:, 100:], 60)
 
 
 def test_an_unknown_policy_is_refused_with_its_name(path: Path) -> None:

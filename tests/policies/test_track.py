@@ -48,7 +48,7 @@ def test_of_equally_good_mixtures_of_bernoulli_arms_the_present_one_stays() -> N
             top = max(float(np.max(metric(inside))), *(float(metric(q)) for q in (p.min(), p.max())))
             assert float(metric(mean)) >= top - 1e-6
             again = policy.mixture  # nothing new: it stays
-            policy._update(policy._ints, policy._floats)
+            policy._update(policy._memory.address)
             assert policy.mixture.tolist() == again.tolist()
 
 

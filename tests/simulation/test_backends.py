@@ -15,14 +15,14 @@ import numba
 import numpy as np
 import pytest
 import scipy.stats as st
-from pmbandits.policies.base import Policy, Setup
 
 import pmbandits as pmb
-from pmbandits.policies import _state as state
-from pmbandits.policies.base import Policy, Setup
+from pmbandits.mixtures._sampling import pull
+from pmbandits.policies.build import Setup
 from pmbandits.simulation import execute
 from pmbandits.simulation.progress import Bar
 from pmbandits.simulation.trial import Player
+from pmbandits.state.views import unpack
 
 GINI = pmb.GiniDeviation()
 BANDIT = pmb.Bandit.bernoulli([0.4, 0.9])
@@ -105,28 +105,22 @@ def test_a_metric_of_ones_own_is_played_anywhere(backend: str, n_jobs: int) -> N
 
 
 @numba.njit
-def choose_in_turn(ints: Any, floats: Any) -> Any:
-    s = state.unpack(ints, floats)
-    return state.pull(s, s.clock[state.ASKED] % s.size[0])
+def choose_in_turn(memory: Any) -> Any:
+    s = unpack(memory)
+    return pull(s, s.asked % s.n_arms)
 
 
 @numba.njit
-def keep(ints: Any, floats: Any) -> None:
-    s = state.unpack(ints, floats)
-    s.clock[state.DIRTY] = 0
+def keep(memory: Any) -> None:
+    s = unpack(memory)
+    s.dirty = 0
 
 
-class InTurn(Policy):
+class InTurn(pmb.Policy):
     """One arm after the other, as a user may write it."""
 
     name: ClassVar[str] = "in_turn_of_test_backends"
-    _choose = staticmethod(choose_in_turn)
-    _update = staticmethod(keep)
-
-    def __init__(
-        self, metric: Any = None, *, n_arms: Any = None, support: Any = None, names: Any = None, seed: int = 0
-    ) -> None:
-        self._start(metric or pmb.Mean(), n_arms, support, names, seed)
+    _choose, _update = choose_in_turn, keep
 
     def _setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)))
@@ -207,7 +201,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50, memory_limit=0
         ) as cluster,
         distributed.Client(cluster) as opened,
     ):

@@ -457,7 +457,7 @@ def test_a_cluster_gives_the_same() -> None:
     distributed = pytest.importorskip("distributed")
     policies = {"ucb1": UCB1, "uniform": Uniform, "lambda": lambda n_arms: InTurn(n_arms)}
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster),
     ):
         assert play(policies, 400, 8, backend="dask").equals(play(policies, 400, 8, n_jobs=1))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies.base import REGISTRY
+from pmbandits.policies.policy import REGISTRY
 from pmbandits.simulation.recipes import by_name
 
 BANDIT = pmb.Bandit.bernoulli([0.4, 0.9])

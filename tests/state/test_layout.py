@@ -1,37 +1,233 @@
-"""The layout of the state: compiled code and Python see the same fields."""
+"""The table of fields: names and places cannot clash, and compiled code and Python see the same fields."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as hyp
 
 import pmbandits as pmb
-from pmbandits.policies import _state
-from pmbandits.state.compile import kernel
+from pmbandits.policies.policy import REGISTRY
+from pmbandits.state import layout
+from pmbandits.state.layout import (
+    ARRAY_FIELDS,
+    ARRAYS,
+    BY_NAME,
+    FIELDS,
+    FIRST_ARRAY,
+    FIRST_OWN,
+    N_OWN,
+    SINGLES,
+    SIZES,
+    WORDS,
+    own_singles,
+    places,
+)
+from pmbandits.state.memory import Memory
+from pmbandits.state.views import state
 
-GINI = pmb.GiniDeviation()
+OWN: dict[str, type] = {"mine": int, "yours": float, **{f"own_{k}": (int, float)[k % 2] for k in range(N_OWN - 2)}}
+sizes = hyp.tuples(*(hyp.integers(0, 9) for _ in SIZES))
 
 
-@pytest.mark.parametrize("support", [pmb.Binary(), pmb.Finite([0, 1, 3]), pmb.Interval(0, 1), pmb.Real()])
-def test_compiled_code_and_python_see_the_same_fields(support: pmb.Support) -> None:
-    policy = pmb.PMUCB(GINI, n_arms=3, support=support, horizon=1000, epsilon=0.25)
-    policy._ints[_state.HEAD :] = np.arange(policy._ints.size - _state.HEAD)
-    policy._floats[:] = np.arange(policy._floats.size)
-    letters = {letter: int(policy._ints[place]) for letter, place in _state.SIZES.items()}
-
-    def number(size: object) -> int:
-        return sum(n * math.prod(letters[letter] for letter in key) for key, n in size.terms.items())  # type: ignore
-
-    for name, outside in _state.views(policy._ints, policy._floats).items():
-        kind, start, shape = _state.LAYOUT[name]
-        whole = policy._ints if kind == "i" else policy._floats
-        begin = number(start)
-        assert np.array_equal(whole[begin : begin + math.prod(map(number, shape))], outside), name
-    assert _last_of_width((policy._ints, policy._floats)) == _state.views(policy._ints, policy._floats)["width"][-1]
+# ---- names and places ------------------------------------------------------------------------------------
+def test_every_name_is_used_once() -> None:
+    names = [*SIZES, *(field.name for field in FIELDS)]
+    assert len(names) == len(set(names))
+    assert not set(names) & set(vars(Memory)), "a method of Memory would hide the field"
+    assert not set(names) & set(Memory.__slots__)
 
 
-@kernel
-def _last_of_width(whole):  # type: ignore
-    return _state.parts(whole).width[-1]
+def test_every_single_number_has_a_word_of_its_own() -> None:
+    taken = [place for _, place in SINGLES.values()] + [place for _, place in own_singles(OWN).values()]
+    assert sorted(taken) == list(range(FIRST_ARRAY))
+    assert set(SINGLES) == {*SIZES, *(field.name for field in FIELDS if field.single)}
+    assert all(SINGLES[field.name][0] is field.type for field in FIELDS if field.single)
+
+
+@settings(deadline=None)
+@given(sizes)
+def test_arrays_do_not_overlap_and_leave_nothing_between_them(row: tuple[int, ...]) -> None:
+    found = places(*row)
+    assert set(found.arrays) == set(ARRAYS) == {field.name for field in ARRAY_FIELDS}
+    at = FIRST_ARRAY
+    for _, where, shape in sorted(found.arrays.values(), key=lambda one: (one[1].start, one[1].stop)):
+        assert where.start == at and where.stop - where.start == math.prod(shape)
+        at = where.stop
+    assert at == found.end
+
+
+@settings(deadline=None)
+@given(sizes)
+def test_both_ways_to_work_out_a_place_agree(row: tuple[int, ...]) -> None:
+    """Python works places out from numbers, compiled code from formulas in the sizes."""
+    known = dict(zip(SIZES, row, strict=True))
+
+    def number(extent: layout.Extent) -> int:
+        return sum(count * math.prod(known[name] for name in key) for key, count in extent.terms.items())
+
+    for name, (kind, where, shape) in places(*row).arrays.items():
+        word, start, lengths = ARRAYS[name]
+        assert (word, number(start), tuple(map(number, lengths))) == (kind, where.start, shape), name
+        assert word is BY_NAME[name].type
+
+
+@settings(deadline=None)
+@given(sizes)
+def test_what_changes_lies_before_the_pool_and_the_pool_before_what_stays(row: tuple[int, ...]) -> None:
+    found = places(*row)
+    assert FIRST_ARRAY <= found.changing <= found.moving <= found.end
+    for name, (_, where, _) in found.arrays.items():
+        words = BY_NAME[name].becomes
+        if words & {"fixed", "scratch"}:
+            assert where.start >= found.moving, name
+        elif "arranged" in words:
+            assert found.changing <= where.start and where.stop <= found.moving, name
+        else:
+            assert where.stop <= found.changing, name
+
+
+# ---- numbers of a policy's own ---------------------------------------------------------------------------
+@pytest.mark.parametrize("name", [*SIZES, *BY_NAME])
+def test_a_name_that_is_taken_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"has a field '{name}' already"):
+        own_singles({name: int})
+    with pytest.raises(ValueError, match="already"):
+        state(**{name: float})
+
+
+def test_names_and_types_that_cannot_be_are_refused() -> None:
+    for name in ("_hidden", "two words", ""):
+        with pytest.raises(ValueError, match="cannot be the name"):
+            own_singles({name: int})
+    with pytest.raises(TypeError, match="int or float"):
+        own_singles({"mine": bool})
+    with pytest.raises(ValueError, match=f"{N_OWN} single numbers of its own, but {N_OWN + 1}"):
+        own_singles({**OWN, "one_more": int})
+
+
+@pytest.mark.parametrize("name", sorted(name for name, cls in REGISTRY.items() if "pmbandits." in cls.__module__))
+def test_own_numbers_of_every_policy_lie_where_only_they_lie(name: str) -> None:
+    cls = REGISTRY[name]
+    assert cls._own == cls._unpack.own
+    taken = [place for _, place in own_singles(cls._own).values()]
+    assert len(set(taken)) == len(taken)
+    assert all(FIRST_OWN <= place < FIRST_ARRAY for place in taken)
+
+
+# ---- compiled code and Python ----------------------------------------------------------------------------
+def compiled(lines: list[str]) -> Any:
+    """A kernel ``run(memory, out)`` with these lines."""
+    source = "def run(memory, out):\n    s = unpack(memory)\n" + "".join(f"    {line}\n" for line in lines)
+    names: dict[str, Any] = {"unpack": state(**OWN)}
+    exec(source, names)
+    return numba.njit(names["run"])
+
+
+SINGLE_NAMES = [*SINGLES, *OWN]
+ARRAY_NAMES = [field.name for field in FIELDS if not field.single]
+
+
+def ends(name: str) -> tuple[str, str]:
+    """The first and the last number of an array, in words of Python."""
+    return ("0, 0", "-1, -1") if len(ARRAYS[name][2]) == 2 else ("0", "-1")
+
+
+@pytest.fixture(scope="module")
+def read() -> Any:
+    lines = [f"out[{k}, 0] = s.{name}" for k, name in enumerate(SINGLE_NAMES)]
+    for k, name in enumerate(ARRAY_NAMES, len(SINGLE_NAMES)):
+        first, last = ends(name)
+        lines += [f"out[{k}, 2] = s.{name}.shape[0]", f"out[{k}, 3] = s.{name}.size"]
+        lines += [f"if s.{name}.size > 0:", f"    out[{k}, 0], out[{k}, 1] = s.{name}[{first}], s.{name}[{last}]"]
+    return compiled(lines)
+
+
+@pytest.fixture(scope="module")
+def write() -> Any:
+    """Write given numbers into every single number, and into the first and the last number of every array."""
+    kinds, lines = {**SINGLES, **own_singles(OWN)}, []
+    for k, name in enumerate(SINGLE_NAMES):
+        if name not in SIZES:
+            lines += [f"s.{name} = {kinds[name][0].__name__}(out[{k}, 0])"]
+    for k, name in enumerate(ARRAY_NAMES, len(SINGLE_NAMES)):
+        first, last = ends(name)
+        lines += [f"if s.{name}.size > 0:", f"    s.{name}[{last}], s.{name}[{first}] = out[{k}, 1], out[{k}, 0]"]
+    return compiled(lines)
+
+
+ROWS = [
+    {name: 2 + k for k, name in enumerate(SIZES)},
+    {name: 13 - k for k, name in enumerate(SIZES)},
+    {"n_arms": 3, "n_atoms": 2, "n_grid": 5, "n_radii": 8, "n_packed": 4},
+    {"n_arms": 1, "room": 7, "n_watched": 1},
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=["rising", "falling", "counts", "samples"])
+def test_what_python_writes_compiled_code_reads(row: dict[str, int], read: Any) -> None:
+    memory, out = Memory.allocate(row, OWN), np.full((len(SINGLE_NAMES) + len(ARRAY_NAMES), 4), -1.0)
+    for k, name in enumerate(SINGLE_NAMES):
+        if name not in SIZES:
+            setattr(memory, name, 1000 + k)
+    count = 5000
+    for _, array in memory.arrays():
+        array[...] = np.arange(count, count + array.size).reshape(array.shape)
+        count += array.size
+    read(memory.address, out)
+    for k, name in enumerate(SINGLE_NAMES):
+        assert out[k, 0] == getattr(memory, name) == (row.get(name, 0) if name in SIZES else 1000 + k), name
+    for k, name in enumerate(ARRAY_NAMES, len(SINGLE_NAMES)):
+        array = getattr(memory, name)
+        assert (out[k, 2], out[k, 3]) == (array.shape[0], array.size), name
+        if array.size:
+            assert (out[k, 0], out[k, 1]) == (array.flat[0], array.flat[-1]), name
+
+
+@pytest.mark.parametrize("row", ROWS, ids=["rising", "falling", "counts", "samples"])
+def test_what_compiled_code_writes_python_reads(row: dict[str, int], write: Any) -> None:
+    memory, n = Memory.allocate(row, OWN), len(SINGLE_NAMES) + len(ARRAY_NAMES)
+    given = np.stack([1000.0 + np.arange(n), 2000.0 + np.arange(n)], axis=1)
+    write(memory.address, given)
+    for k, name in enumerate(SINGLE_NAMES):
+        assert getattr(memory, name) == (row.get(name, 0) if name in SIZES else 1000 + k), name
+    for k, name in enumerate(ARRAY_NAMES, len(SINGLE_NAMES)):
+        array = getattr(memory, name)
+        if array.size:
+            assert array.flat[0] == 1000 + k, name
+            assert array.size == 1 or array.flat[-1] == 2000 + k, name
+            assert not array.flat[1:-1].any(), name
+
+
+def test_compiled_code_cannot_set_a_size_or_an_unknown_name() -> None:
+    memory = Memory.allocate({"n_arms": 2}, OWN)
+    for line in ("s.n_arms = 3", "s.nonsense = 3", "s.pulls = 3"):
+        with pytest.raises(Exception, match=r"cannot be set|nonsense|pulls"):
+            compiled([line])(memory.address, np.zeros((1, 1)))
+    assert memory.n_arms == 2
+
+
+# ---- the words of the table ------------------------------------------------------------------------------
+def test_only_known_words_say_what_becomes_of_a_field() -> None:
+    assert all(field.becomes <= set(WORDS) for field in FIELDS)
+    with pytest.raises(AssertionError):
+        layout._field("mine", int, "", "stored")
+    documented = layout.Field.__doc__ or ""
+    assert all(f"- {word}:" in documented for word in WORDS)
+
+
+def test_words_that_contradict_each_other_do_not_stand_together() -> None:
+    for field in FIELDS:
+        assert not {"added", "cleared"} <= field.becomes, field.name
+        if field.becomes & {"fixed", "scratch"}:  # nothing that is saved, merged or arranged
+            assert len(field.becomes) == 1, field.name
+
+
+def test_registered_policies_start_with_the_numbers_that_they_declare() -> None:
+    policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=3, support=pmb.Binary(), horizon=1000, epsilon=0.25)
+    assert policy._memory.own == {"explore": policy.explore_rounds // 3}

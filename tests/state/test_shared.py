@@ -13,15 +13,42 @@ import numpy as np
 import pytest
 
 from pmbandits.state import shared as _shared
-from pmbandits.state.shared import address, caller, numbered, shared
+from pmbandits.state.memory import Memory
+from pmbandits.state.shared import address, caller, numbered, shared, step
+from pmbandits.state.views import state, unpack
 
 INTS, FLOATS = np.arange(3), np.array([0.5, 0.25, 4.0])
 
 
+unpack_own, unpack_other = state(mine=float), state(yours=int, mine=int)
+
+
+def memory(**own: type) -> Memory:
+    made = Memory.allocate({"n_arms": 3}, own)
+    made.sums[:] = FLOATS
+    return made
+
+
 @shared("state, floats, int -> float")
-def weigh(whole, a, times):  # type: ignore[no-untyped-def]
-    whole[0][0] += 1
-    return times * whole[1].sum() + a[0]
+def weigh(s, a, times):  # type: ignore[no-untyped-def]
+    s.asked += 1
+    return times * s.sums.sum() + a[0]
+
+
+@step("state -> int")
+def count(s):  # type: ignore[no-untyped-def]
+    s.asked += 1
+    return s.asked
+
+
+@step("state, float -> none", unpack_own)
+def keep(s, number):  # type: ignore[no-untyped-def]
+    s.mine = number
+
+
+@shared("state -> float", unpack_own)
+def doubled(s):  # type: ignore[no-untyped-def]
+    return 2.0 * s.mine
 
 
 @shared("int -> float")
@@ -32,13 +59,13 @@ def fail(n):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def one(ints, floats):  # type: ignore[no-untyped-def]
-    return weigh((ints, floats), floats[1:], 2)
+def one(memory, floats):  # type: ignore[no-untyped-def]
+    return weigh(unpack(memory), floats[1:], 2)
 
 
 @numba.njit
-def two(ints, floats):  # type: ignore[no-untyped-def]
-    return weigh((ints, floats), floats, 3) + fail(1)
+def two(memory, floats):  # type: ignore[no-untyped-def]
+    return weigh(unpack_own(memory), floats, 3) + fail(1)
 
 
 @numba.njit
@@ -51,16 +78,56 @@ def kernel_of(name: str) -> Any:
 
 
 def test_a_shared_kernel_gives_kernels_and_python_the_same_result() -> None:
-    ints = INTS.copy()
-    assert one(ints, FLOATS) == 2 * 4.75 + 0.25 == weigh((ints, FLOATS), FLOATS[1:], 2)
-    assert ints[0] == 2  # changed in place, by both
+    s = memory()
+    assert one(s.address, FLOATS) == 2 * 4.75 + 0.25 == weigh(s, FLOATS[1:], 2)
+    assert s.asked == 2  # changed in place, by both
 
 
 def test_a_shared_kernel_is_compiled_once_whoever_calls_it() -> None:
-    one(INTS.copy(), FLOATS)
+    plain, owned = memory(), memory(mine=float)
+    weigh(plain, FLOATS[1:], 2)
+    one(plain.address, FLOATS)
     made = dict(kernel_of("weigh").overloads)
-    assert two(INTS.copy(), FLOATS) == 3 * 4.75 + 0.5 + 1.0
+    assert two(owned.address, FLOATS) == 3 * 4.75 + 0.5 + 1.0
     assert kernel_of("weigh").overloads == made and len(made) == 1
+
+
+def test_a_step_is_compiled_once_and_built_into_kernels_with_any_state() -> None:
+    made: list[Any] = []
+
+    @step("state -> int")
+    def bump(s):  # type: ignore[no-untyped-def]
+        s.asked += 1
+        return s.asked
+
+    real = _shared._compiled
+
+    def noted(own: Any, typed: Any) -> Any:
+        made.append(len(own.overloads))
+        return real(own, typed)
+
+    @numba.njit
+    def plain(memory):  # type: ignore[no-untyped-def]
+        return bump(unpack(memory)) + 10 * bump(unpack_own(memory)) + 100 * bump(unpack_other(memory))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_shared, "_compiled", noted)
+        s = memory()
+        assert plain(s.address) == 321
+    assert made[1:] == [1] * (len(made) - 1)
+    assert count(memory()) == 1  # and Python can call it
+
+
+def test_a_policys_own_numbers_are_seen_by_kernels_that_are_given_its_names() -> None:
+    @numba.njit
+    def keep_and_double(memory, number):  # type: ignore[no-untyped-def]
+        s = unpack_own(memory)
+        keep(s, number)
+        return doubled(s) + s.mine
+
+    s = memory(mine=float)
+    assert keep_and_double(s.address, 1.5) == 4.5
+    assert s.mine == 1.5 and doubled(s) == 3.0
 
 
 def test_an_error_in_a_shared_kernel_reaches_the_caller() -> None:

@@ -141,5 +141,11 @@ def test_bad_requests_are_explained() -> None:
         theory.plan(GINI, [0.4, 0.9])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="support is not known"):
         theory.plan(GINI, pmb.Bandit([st.expon(), st.norm()]))
-    with pytest.raises(TypeError, match="metric"):
-        theory.plan("gini", TWO)  # type: ignore[arg-type]
+    for metric in (3, [1], None):
+        with pytest.raises(TypeError, match="metric"):
+            theory.plan(metric, TWO)  # type: ignore[arg-type]
+
+
+def test_a_metric_can_be_given_by_name() -> None:
+    given: dict[str, Any] = {"target_regret": 0.1, "trials": 2, "longest": 256}
+    assert theory.plan("gini", TWO, **given) == theory.plan(GINI, TWO, **given)

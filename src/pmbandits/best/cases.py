@@ -14,7 +14,6 @@ from pmbandits.best.result import Best
 from pmbandits.best.search import exchange, spread_out, starts_of_search
 from pmbandits.best.values import has_corners, lay_arms, utilities_of_laws, values_of_matrix
 from pmbandits.metrics import as_metric
-from pmbandits.metrics.custom import Custom
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.metrics.pool import AtomPool, Pool
@@ -77,7 +76,7 @@ class _Context:
     @property
     def proven(self) -> bool:
         """Whether slopes and peaks of h are known, not found by probing a user's function."""
-        return not any(isinstance(d, Custom) and d._slope is None for _, d in self.metric.terms)
+        return all(d._knows_slope for _, d in self.metric.terms)
 
     def best(
         self,

@@ -177,7 +177,7 @@ def best_mixture(s):
 @shared("state, floats, int, floats -> float")
 def index_of(s, a, kind, far):
     """The value of what is maximised."""
-    if kind == POOLED or kind == BOUND:
+    if kind in (POOLED, BOUND):
         return bound(s, a, OPTIMISTIC)
     return utility(s, a) + bonus(s, a, far, kind)
 

@@ -57,10 +57,11 @@ def due(s):
     """Whether there are rewards that could change the mixture."""
     if s.dirty == 0 or s.rewards < s.look_at:
         return False
+    stands = True
     for i in range(s.n_arms):
         if s.told[i] > s.stands_until[i]:
-            return True
-    return False
+            stands = False
+    return not stands
 
 
 @step("state, int -> none")
