@@ -34,7 +34,7 @@ CONCAVE = [
 
 def up_to_date(policy: pmb.Policy) -> Memory:
     """A copy of its state with the radii up to date."""
-    memory = policy._twin()._memory
+    memory = policy._with_sets()
     bounds(memory, np.full(policy.n_arms, 1 / policy.n_arms))
     return memory
 

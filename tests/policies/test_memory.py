@@ -92,7 +92,7 @@ def test_the_bonus_radius_covers_what_is_lost() -> None:
     for estimates in ("binned:8", "sketch:8"):
         policy = fed([data], policy=pmb.CEUCB, horizon=10**5, epsilon=1.0, estimates=estimates)
         policy.utility_bounds([1.0])
-        memory = policy._twin()._memory
+        memory = policy._with_sets()
         bounds(memory, np.ones(1))
         kept = policy.estimates[0]
         far = wasserstein_distance(np.linspace(0, 1, 5001), kept.x, v_weights=kept.p)

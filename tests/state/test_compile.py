@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,51 @@ def test_a_kernel_divides_like_numpy_and_leaves_numbas_settings_alone(tmp_path: 
         print(any(cache_folder().rglob("*.nbc")))
     """
     assert python(code, PMBANDITS_CACHE_DIR=str(tmp_path / "cache")) == "True"
+
+
+# ---- which files the cache depends on --------------------------------------------------------------------
+KERNELS = {"kernel", "step", "shared", "inlined", "intrinsic"}
+
+
+def _decorators(function: ast.FunctionDef) -> set[str]:
+    names = (one.func if isinstance(one, ast.Call) else one for one in function.decorator_list)
+    return {name.id for name in names if isinstance(name, ast.Name)}
+
+
+def _home(module: str, name: str) -> Path:
+    """The file in which a name of a module is defined: packages hand names on."""
+    file = _compile.PACKAGE.parent / Path(*module.split("."))
+    if (file / f"{name}.py").exists():
+        return file / f"{name}.py"
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pmbandits"):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return _home(node.module, alias.name)
+    return file
+
+
+def test_the_cache_depends_on_every_file_from_which_kernels_take_names() -> None:
+    listed, checked = set(_compile.compiled_files(_compile.PACKAGE)), 0
+    for file in _compile.PACKAGE.rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and _decorators(node) & KERNELS]
+        if not kernels:
+            continue
+        assert file in listed, file
+        used = {name.id for one in kernels for name in ast.walk(one) if isinstance(name, ast.Name)}
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pmbandits"):
+                for alias in node.names:
+                    if (alias.asname or alias.name) in used - {"Any", "FloatArray"}:
+                        checked += 1
+                        assert _home(node.module, alias.name) in listed, (file, alias.name)
+    assert checked > 200
+
+
+def test_only_files_that_are_compiled_count() -> None:
+    listed = {str(path.relative_to(_compile.PACKAGE)) for path in _compile.compiled_files(_compile.PACKAGE)}
+    assert {"supports.py", "mixtures/_lazy.py", "policies/ucb.py", "metrics/families/cvar.py"} <= listed
+    for name in ("plots.py", "policies/policy.py", "policies/store.py", "simulation/run.py", "advice/recommend.py"):
+        assert name not in listed

@@ -16,7 +16,6 @@ from pmbandits.policies.policy import REGISTRY
 from pmbandits.state import layout
 from pmbandits.state.layout import (
     ARRAY_FIELDS,
-    ARRAYS,
     BY_NAME,
     FIELDS,
     FIRST_ARRAY,
@@ -24,9 +23,11 @@ from pmbandits.state.layout import (
     N_OWN,
     SINGLES,
     SIZES,
+    STARTS,
     WORDS,
     own_singles,
     places,
+    shape_of,
 )
 from pmbandits.state.memory import Memory
 from pmbandits.state.views import state
@@ -44,8 +45,8 @@ def test_every_name_is_used_once() -> None:
 
 
 def test_every_single_number_has_a_word_of_its_own() -> None:
-    taken = [place for _, place in SINGLES.values()] + [place for _, place in own_singles(OWN).values()]
-    assert sorted(taken) == list(range(FIRST_ARRAY))
+    taken = [place for _, place in [*SINGLES.values(), *own_singles(OWN).values()]]
+    assert sorted([*taken, *STARTS.values()]) == list(range(FIRST_ARRAY))
     assert set(SINGLES) == {*SIZES, *(field.name for field in FIELDS if field.single)}
     assert all(SINGLES[field.name][0] is field.type for field in FIELDS if field.single)
 
@@ -54,7 +55,7 @@ def test_every_single_number_has_a_word_of_its_own() -> None:
 @given(sizes)
 def test_arrays_do_not_overlap_and_leave_nothing_between_them(row: tuple[int, ...]) -> None:
     found = places(*row)
-    assert set(found.arrays) == set(ARRAYS) == {field.name for field in ARRAY_FIELDS}
+    assert set(found.arrays) == set(STARTS) == {field.name for field in ARRAY_FIELDS}
     at = FIRST_ARRAY
     for _, where, shape in sorted(found.arrays.values(), key=lambda one: (one[1].start, one[1].stop)):
         assert where.start == at and where.stop - where.start == math.prod(shape)
@@ -64,17 +65,13 @@ def test_arrays_do_not_overlap_and_leave_nothing_between_them(row: tuple[int, ..
 
 @settings(deadline=None)
 @given(sizes)
-def test_both_ways_to_work_out_a_place_agree(row: tuple[int, ...]) -> None:
-    """Python works places out from numbers, compiled code from formulas in the sizes."""
-    known = dict(zip(SIZES, row, strict=True))
-
-    def number(extent: layout.Extent) -> int:
-        return sum(count * math.prod(known[name] for name in key) for key, count in extent.terms.items())
-
-    for name, (kind, where, shape) in places(*row).arrays.items():
-        word, start, lengths = ARRAYS[name]
-        assert (word, number(start), tuple(map(number, lengths))) == (kind, where.start, shape), name
-        assert word is BY_NAME[name].type
+def test_a_memory_says_where_its_arrays_begin_also_after_it_grew(row: tuple[int, ...]) -> None:
+    """Python works places out from the sizes; compiled code reads them from the memory."""
+    memory = Memory.allocate(dict(zip(SIZES, row, strict=True)), OWN)
+    for one in (memory, memory.resized(room=row[3] + 5, n_radii=2), memory.copy()):
+        for name, (_, where, shape) in one.places.arrays.items():
+            assert one.words[STARTS[name]] == where.start, name
+            assert len(shape_of(name)) == len(shape) == getattr(one, name).ndim
 
 
 @settings(deadline=None)
@@ -135,7 +132,7 @@ ARRAY_NAMES = [field.name for field in FIELDS if not field.single]
 
 def ends(name: str) -> tuple[str, str]:
     """The first and the last number of an array, in words of Python."""
-    return ("0, 0", "-1, -1") if len(ARRAYS[name][2]) == 2 else ("0", "-1")
+    return ("0, 0", "-1, -1") if len(shape_of(name)) == 2 else ("0", "-1")
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,19 @@
 
 numba notices when the file of a cached function changes, but not when a helper in *another* file does: the old
 machine code then answers for the new source; constants of other files are frozen in, too. So the cache folder is
-named after a hash of every source file of the package. ``PMBANDITS_CACHE_DIR`` moves it.
+named after a hash of every source file of the package whose code or constants are compiled. An edit of any other file
+compiles nothing anew. ``PMBANDITS_CACHE_DIR`` moves the folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -20,6 +23,24 @@ PACKAGE = Path(__file__).parent.parent
 _ONE_AT_A_TIME = threading.Lock()
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+# Files with kernels have one of these lines. Others that kernels take code or constants from: a test finds them all.
+_KERNELS = re.compile(rb"^@(kernel|step|shared|inlined|intrinsic)\b|^unpack\w* = state\(", re.MULTILINE)
+_BESIDES = (
+    "state/*.py",
+    "metrics/families/*.py",
+    "metrics/fam*.py",
+    "metrics/form*.py",
+    "metrics/distortion.py",
+    "supports.py",
+)
+
+
+def compiled_files(package: Path) -> list[Path]:
+    """The source files whose code or constants end up in machine code."""
+    besides = {path for pattern in _BESIDES for path in package.glob(pattern)}
+    return sorted(p for p in package.rglob("*.py") if p in besides or _KERNELS.search(p.read_bytes()))
 
 
 def fingerprint(files: Iterable[Path]) -> str:
@@ -38,7 +59,7 @@ def cache_folder() -> Path:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         base = os.path.join(home, "pmbandits")
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    folder = Path(base) / f"{fingerprint(PACKAGE.rglob('*.py'))}-{version}"
+    folder = Path(base) / f"{fingerprint(compiled_files(PACKAGE))}-{version}"
     if not folder.exists() and sys.stderr.isatty():
         print("pmbandits compiles its kernels for this machine: some 20 seconds, once.", file=sys.stderr)
     return folder
@@ -57,13 +78,15 @@ def kernel(function: F, *, inline: Literal["never", "always"] = "never", python:
     settings: Any = numba.config
     with _ONE_AT_A_TIME:  # the setting is the process's
         before = settings.CACHE_DIR
-        settings.CACHE_DIR = str(cache_folder())
+        # Both kinds of one function must not be taken for each other: numba's files do not tell them apart.
+        settings.CACHE_DIR = str(cache_folder() / ("python" if python else "kernels"))
         try:
             njit: Any = numba.njit
             compiled: Any = njit(
-                cache=True, nogil=True, error_model="numpy", inline=inline,
-                no_cpython_wrapper=not python, no_cfunc_wrapper=True,
-            )(function)  # fmt: skip
+                nogil=True, error_model="numpy", inline=inline, no_cpython_wrapper=not python, no_cfunc_wrapper=True
+            )(function)
+            with suppress(RuntimeError):  # typed at a prompt: there is no file to keep it for
+                compiled.enable_caching()
         finally:
             settings.CACHE_DIR = before
     return cast(F, compiled)
