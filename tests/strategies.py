@@ -77,6 +77,15 @@ def brute_shape(h, tolerance: float = 1e-13) -> str:
     return "neither" if up and down else "convex" if up else "concave" if down else "linear"
 
 
+def bends_both_ways_near_zero(h) -> bool:
+    """Whether h bends up and down at tiny u, where equally spaced points see nothing; by relative differences."""
+    u = np.geomspace(1e-250, 1e-3, 2000)
+    around = np.stack([0.9 * u, u, 1.1 * u])
+    bend = np.diff(h(around), 2, axis=0)[0]
+    size = sum(abs(c) * np.abs(d(around)).max(axis=0) for c, d in h.terms)
+    return bool((bend > 1e-10 * size).any() and (bend < -1e-10 * size).any())
+
+
 def brute_monotonicity(h, tolerance: float = 1e-13) -> str:
     """Direction of h by first differences."""
     up = down = False

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pmbandits import kit as kit
     from pmbandits import simulation as simulation
     from pmbandits import theory as theory
     from pmbandits.advice import Advice, AdviceTable, advise
@@ -125,7 +126,7 @@ _ROOMS = {
     "pmbandits.simulation": ("Run", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
 }
-_SUBMODULES = ("simulation", "theory")
+_SUBMODULES = ("kit", "simulation", "theory")
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numba
 import numpy as np
@@ -116,13 +116,10 @@ def keep(memory: Any) -> None:
     s.dirty = 0
 
 
-class InTurn(pmb.Policy):
+class InTurn(pmb.Policy, name="in_turn_of_test_backends", choose=choose_in_turn, update=keep):
     """One arm after the other, as a user may write it."""
 
-    name: ClassVar[str] = "in_turn_of_test_backends"
-    _choose, _update = choose_in_turn, keep
-
-    def _setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
+    def setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pmbandits.estimates._rewards import OK, record
 from pmbandits.state.compile import kernel
-from pmbandits.state.guard import BUSY, claim, release
+from pmbandits.state.guard import BUSY, KERNEL, claim, release
 from pmbandits.state.shared import caller
 from pmbandits.state.views import unpack
 
@@ -16,10 +16,10 @@ choose_at, update_at = caller(CHOOSE), caller(UPDATE)
 def ask_one(choose, memory):
     """The next arm, or BUSY; ``choose`` is the address of the policy's kernel."""
     s = unpack(memory)
-    if not claim(s):
+    if not claim(s, KERNEL):
         return BUSY
     arm = choose_at(choose, memory)
-    release(s)
+    release(s, KERNEL)
     return arm
 
 
@@ -27,10 +27,10 @@ def ask_one(choose, memory):
 def tell_one(memory, arm, reward):
     """Take one reward in, or answer why not."""
     s = unpack(memory)
-    if not claim(s):
+    if not claim(s, KERNEL):
         return BUSY
     code = record(s, arm, reward)
-    release(s)
+    release(s, KERNEL)
     return code
 
 

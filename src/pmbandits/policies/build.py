@@ -108,7 +108,7 @@ def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
-    setup = policy._setup(metric, n_arms, support)
+    setup = policy.setup(metric, n_arms, support)
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
         raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")

@@ -103,7 +103,7 @@ def update(memory: int) -> None:
         bonus_mixture(s)
 
 
-class CEUCB(PMUCB):
+class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
     """CE-UCB-M (Algorithm 3): the empirical utility plus a Hölder bonus, then as PM-UCB-M.
 
     Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the exact optimistic
@@ -118,17 +118,14 @@ class CEUCB(PMUCB):
     array([0, 1, 0, 1])
     """
 
-    name = "ceucb"
-    _choose, _update = choose, update
-
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         try:
             pair = metric.holder(support)
         except ValueError as error:
             raise ValueError(
                 f"CE-UCB-M adds a bonus made of the Hölder pair, but {error} Use PMUCB (on a bounded support)."
             ) from None
-        setup = super()._setup(metric, n_arms, support)
+        setup = super().setup(metric, n_arms, support)
         if setup.numbers["continuous"] == 1 and metric.shape == "convex" and pair.q < 1.0:
             raise ValueError(f"the index of {metric!r} is neither concave nor convex; use search='grid', or Track.")
         return setup

@@ -354,7 +354,7 @@ def even(name: str, value: Any) -> int:
     return branching
 
 
-class CIRT(Policy):
+class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     """CIRT (Algorithm 4): zoom in on the best mixture phase by phase, then keep its proportions. Anytime.
 
     Parameters
@@ -391,9 +391,6 @@ class CIRT(Policy):
     (1, ())
     """
 
-    name = "cirt"
-    _choose, _update, _unpack = choose, update, unpack
-
     resolution: float = option(default=0.06, alias="epsilon", check=probability)
     branching: int = option(default=4, check=even)
     delta: float = option(default=0.05, check=probability)
@@ -404,7 +401,7 @@ class CIRT(Policy):
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         room = (o["branching"] + 1) ** (n_arms - 1)
         chosen = chosen_set(self, support, n_arms)

@@ -67,7 +67,7 @@ def update(memory: int) -> None:
 _TIED = "With tied mixtures the gap is 0: give n_explore instead."
 
 
-class PMETC(Policy):
+class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     """PM-ETC-M (Algorithm 1): explore every arm equally, fix the best mixture of the grid, play its proportions.
 
     Parameters
@@ -94,9 +94,6 @@ class PMETC(Policy):
     0
     """
 
-    name = "pmetc"
-    _choose, _update, _unpack = choose, update, unpack
-
     horizon: int = option(check=whole(2))
     epsilon_: float | None = option(default=None, alias="epsilon", check=share)
     n_explore: int | None = option(default=None, check=whole(1))
@@ -106,12 +103,12 @@ class PMETC(Policy):
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
-    def _check_options(self) -> None:
+    def check_options(self) -> None:
         given = [self.options[key] for key in ("n_explore", "delta_12", "delta_13")]
         if sum(x is not None for x in given) > 1:
             raise ValueError("give one of n_explore, delta_12 and delta_13: each sets the exploration by itself.")
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         horizon: int = o["horizon"]
         if isinstance(support, Real) and not isinstance(metric._modulus(), str):

@@ -38,7 +38,7 @@ def choose(memory: int) -> int:
     return pull(s, explore_or_track(s))
 
 
-class FixedGrid(Policy):
+class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
     """The anytime algorithm without refinement: all of the final grid, spacing ε/A, from the first round on.
 
     What CIRT is compared with in the paper: it finds as fine a mixture, at the price of the whole grid each round
@@ -59,9 +59,6 @@ class FixedGrid(Policy):
     0
     """
 
-    name = "fixed_grid"
-    _choose, _update = choose, update
-
     spacing: float = option(default=0.12, alias="epsilon", check=share)
     branching: int = option(default=4, check=whole(1))
     exploration: float = option(default=1.0, check=above(0.0))
@@ -70,7 +67,7 @@ class FixedGrid(Policy):
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         spacing = o["epsilon"] / o["branching"]
         chosen = chosen_set(self, support, n_arms)

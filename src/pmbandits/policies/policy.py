@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,11 +30,12 @@ from pmbandits.state.guard import BUSY, claim_memory, release_memory
 from pmbandits.state.layout import FIELDS
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
-from pmbandits.state.views import unpack
 from pmbandits.supports import Real, Support
 
 REGISTRY: dict[str, type[Policy]] = {}
 _ask, _tell = ask_one, tell_one
+_TOKENS = count(2)  # of threads that are alone with a memory (state/guard.py)
+T = TypeVar("T")
 
 
 class Policy(Declared):
@@ -67,15 +68,15 @@ class Policy(Declared):
     One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in whole
     or not at all, also when Ctrl-C comes in between.
 
-    A policy of your own: see the guide "Write your own policy". It gives ``name``, two kernels, ``_choose`` and
-    ``_update``, the ``unpack`` that names its own numbers (``_unpack``), options, and ``_setup``.
+    A policy of your own is a subclass, ``class Mine(Policy, name="mine", choose=choose, update=update)``, with two
+    kernels, options, and :meth:`setup`. If it has numbers of its own, it also gives the ``unpack`` that names them. The
+    guide "A policy of your own" has complete examples, and :mod:`pmbandits.kit` has what they are made of.
     """
 
     name: ClassVar[str]
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
-    _unpack: ClassVar[Any] = unpack  # what names the policy's own numbers in its kernels
-    _own: ClassVar[dict[str, type]] = {}
+    _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
@@ -84,14 +85,22 @@ class Policy(Declared):
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(
+        cls, *, name: str | None = None, choose: Any = None, update: Any = None, unpack: Any = None,
+        uses_sets: bool | None = None,
+    ) -> None:  # fmt: skip
         super().__init_subclass__()
-        cls._own = cls._unpack.own
-        for step in ("_choose", "_update"):
-            if step in cls.__dict__ and not isinstance(cls.__dict__[step], staticmethod):
-                setattr(cls, step, staticmethod(cls.__dict__[step]))
-        if "name" in cls.__dict__:
-            REGISTRY[cls.name] = cls
+        if choose is not None:
+            cls._choose = staticmethod(choose)
+        if update is not None:
+            cls._update = staticmethod(update)
+        if unpack is not None:
+            cls._own = dict(unpack.own)
+        if uses_sets is not None:
+            cls._uses_sets = uses_sets
+        if name is not None:
+            cls.name = name
+            REGISTRY[name] = cls
 
     def __init__(self, *positional: Any, **given: Any) -> None:
         options = self._read_options(positional, given)
@@ -100,10 +109,10 @@ class Policy(Declared):
         if options.get("estimates") == "exact":
             del options["estimates"]
         self.options = options
-        self._check_options()
+        self.check_options()
         if support is not None and not isinstance(support, Support):
             raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
-        self.metric = self._default_metric() if metric is None else as_metric(metric)
+        self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
         if n_arms is None and names is not None:
             n_arms = len(names)
@@ -117,13 +126,13 @@ class Policy(Declared):
 
     # ---- what an algorithm gives -----------------------------------------------------------------------
     @abstractmethod
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         """Grid, numbers and confidence set of the algorithm."""
 
-    def _check_options(self) -> None:
+    def check_options(self) -> None:
         """Refuse options that do not go together; each by itself was checked already."""
 
-    def _default_metric(self) -> Distortion | None:
+    def default_metric(self) -> Distortion | None:
         """The metric where none is given."""
         return None
 
@@ -174,8 +183,7 @@ class Policy(Declared):
     def __getstate__(self) -> dict[str, Any]:
         out = {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_address", "_where")}
         if "_held" in out:
-            with self._alone():
-                out["_held"] = self._held.copy()
+            out["_held"] = self._alone(lambda: self._held.copy())
         return out
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -184,20 +192,21 @@ class Policy(Declared):
         if "_held" in state:
             self._memory = state["_held"]
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """While this lasts, no other thread asks, tells or copies.
+    def _alone(self, work: Callable[[], T]) -> T:
+        """Do some work while no other thread asks, tells or copies.
 
-        If the memory is replaced meanwhile, the old one stays claimed: whoever still has its address is sent away by
-        the kernels, and comes here.
+        If the work replaces the memory, the old one stays taken: whoever still has its address is sent away by the
+        kernels, and comes here. Ctrl-C at any moment leaves the memory free: it is given back by its token, whether or
+        not Python still learned that it was taken.
         """
+        token = next(_TOKENS)
         with self._lock:
-            while not claim_memory(self._address):  # somebody asks or tells right now
-                time.sleep(1e-5)
             try:
-                yield
+                while not claim_memory(self._address, token):  # somebody asks or tells right now
+                    time.sleep(1e-5)
+                return work()
             finally:
-                release_memory(self._address)
+                release_memory(self._address, token)
 
     # ---- ask and tell ----------------------------------------------------------------------------------
     @overload
@@ -222,8 +231,7 @@ class Policy(Declared):
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-        with self._alone():
-            choose_many(self._where, self._address, out)
+        self._alone(lambda: choose_many(self._where, self._address, out))
         return out
 
     def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
@@ -263,9 +271,12 @@ class Policy(Declared):
         if not places:
             return
         values, where = self.support.check(_numbers(rewards)), np.array(places, dtype=np.int64)
-        with self._alone():
+
+        def take_in() -> int:
             self._memory = roomier(self._memory, self._plan, where.size)
-            code = tell_many(self._address, where, values)
+            return tell_many(self._address, where, values)
+
+        code = self._alone(take_in)
         assert code == OK, code
 
     def merge(self, other: Policy) -> None:
@@ -289,27 +300,29 @@ class Policy(Declared):
         """
         self._must_match(other)
         theirs = other._twin()._memory
-        with self._alone():
-            ours = roomier(self._memory.copy(), self._plan, theirs.rewards)
-            ours.busy = 1  # until this is done
-            before, after = ours.rewards, ours.rewards + theirs.rewards
-            if ours.sketch_size > 0:
-                for arm in range(self.n_arms):
-                    mine, his = ((m.sketch_book[arm], m.sketch_items[arm], m.sketch_marks[arm]) for m in (ours, theirs))
-                    sketching.join(*mine, ours.sketch_size, ours.seed, arm, *his)
-                ours.ordered = STALE
-            elif ours.mode == SAMPLES:
-                ours.x[before:after] = theirs.x[: theirs.rewards]
-                ours.owner[before:after] = theirs.owner[: theirs.rewards]
-            for field in FIELDS:
-                if "added" in field.becomes:
-                    part = ours.field(field.name)
-                    part += theirs.field(field.name)
-                elif "cleared" in field.becomes:  # the laws may have moved by any amount
-                    ours.field(field.name)[...] = 0
-            recall(ours)
-            ours.dirty = 1
-            self._memory = ours
+        self._alone(lambda: self._take_in(theirs))
+
+    def _take_in(self, theirs: Memory) -> None:
+        ours = roomier(self._memory.copy(), self._plan, theirs.rewards)
+        before, after = ours.rewards, ours.rewards + theirs.rewards
+        if ours.sketch_size > 0:
+            for arm in range(self.n_arms):
+                mine, his = ((m.sketch_book[arm], m.sketch_items[arm], m.sketch_marks[arm]) for m in (ours, theirs))
+                sketching.join(*mine, ours.sketch_size, ours.seed, arm, *his)
+            ours.ordered = STALE
+        elif ours.mode == SAMPLES:
+            ours.x[before:after] = theirs.x[: theirs.rewards]
+            ours.owner[before:after] = theirs.owner[: theirs.rewards]
+        for field in FIELDS:
+            if "added" in field.becomes:
+                part = ours.field(field.name)
+                part += theirs.field(field.name)
+            elif "cleared" in field.becomes:  # the laws may have moved by any amount
+                ours.field(field.name)[...] = 0
+        recall(ours)
+        ours.dirty = 1
+        ours.busy = self._memory.busy  # it is still at work
+        self._memory = ours
 
     def _must_match(self, other: Policy) -> None:
         if not isinstance(other, Policy):

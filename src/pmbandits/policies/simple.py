@@ -24,15 +24,21 @@ unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterio
 unpack_arm = state(arm=int)
 
 
-@step("state, int -> int")
-def random_below(s: Any, count: int) -> int:
-    """A whole number below ``count``: splitmix64 of the seed and a counter that is part of the state."""
+@step("state -> float")
+def random_share(s: Any) -> float:
+    """A number from 0 to 1, 1 not included: splitmix64 of the seed and a counter that is part of the state."""
     z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.stream + 1)
     s.stream += 1
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return int((z >> np.uint64(11)) * (1.0 / 9007199254740992.0) * count)
+    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@step("state, int -> int")
+def random_below(s: Any, count: int) -> int:
+    """A whole number from 0 on, below ``count``."""
+    return int(random_share(s) * count)
 
 
 @kernel
@@ -109,7 +115,7 @@ def scale_of(support: Support) -> float:
     return support.sigma if isinstance(support, Real) else 0.5 * support.width
 
 
-class Uniform(Policy):
+class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):
     """Every arm equally often: in every K rounds each arm once, in random order.
 
     Parameters
@@ -124,13 +130,10 @@ class Uniform(Policy):
     [0, 1, 2]
     """
 
-    name = "uniform"
-    _choose, _update = choose_uniform, keep
-
-    def _default_metric(self) -> Distortion:
+    def default_metric(self) -> Distortion:
         return Mean()
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)))
 
 
@@ -138,7 +141,7 @@ def _arm(name: str, value: Any) -> int | str:
     return value if isinstance(value, str) else _check.whole(name, value, 0)
 
 
-class SolitaryArm(Policy):
+class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, unpack=unpack_arm):
     """Always the same arm.
 
     Parameters
@@ -153,20 +156,17 @@ class SolitaryArm(Policy):
     2
     """
 
-    name = "solitary_arm"
-    _choose, _update, _unpack = choose_one, keep, unpack_arm
-
     arm: int | str = option(default=0, check=_arm)
 
-    def _default_metric(self) -> Distortion:
+    def default_metric(self) -> Distortion:
         return Mean()
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         place = arm_index(self.options["arm"], self.names)
         return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=begin_one)
 
 
-class UCB1(Policy):
+class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=name_best_mean, unpack=unpack_scale):
     """UCB1 for the mean: everybody's yardstick. It settles on one arm, whatever the metric.
 
     The index is mean + s·√(8·ln t/n), with s half the width of the support (√(2·ln t/n) on [0, 1]), or σ on ``Real``.
@@ -182,11 +182,8 @@ class UCB1(Policy):
     array([0, 1])
     """
 
-    name = "ucb1"
-    _choose, _update, _unpack = choose_ucb1, name_best_mean, unpack_scale
-
-    def _default_metric(self) -> Distortion:
+    def default_metric(self) -> Distortion:
         return Mean()
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": scale_of(support)})

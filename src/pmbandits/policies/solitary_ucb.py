@@ -46,7 +46,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class SolitaryUCB(Policy):
+class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_utility, unpack=unpack):
     """PM-UCB-M or CE-UCB-M over single arms: for risk-sensitive bandits, where only one arm may be played.
 
     The paper compares with risk-sensitive bandits by letting its algorithms decide for one arm (ε = 1). PM-UCB-M's own
@@ -74,15 +74,12 @@ class SolitaryUCB(Policy):
     [0, 1]
     """
 
-    name = "solitary_ucb"
-    _choose, _update, _unpack = choose, update_utility, unpack
-
     horizon: int = option(check=whole(2))
     index: Literal["optimistic", "additive"] = option(default="optimistic", check=one_of("optimistic", "additive"))
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float | None = option(default=None, check=probability)
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         additive = self.options["index"] == "additive"
         if additive:
             metric.holder(support)  # says why, where there is no Hölder pair to make the bonus of

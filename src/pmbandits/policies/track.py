@@ -54,7 +54,7 @@ class Certainty(NamedTuple):
     regret: float
 
 
-class Track(Policy):
+class Track(Policy, name="track", choose=choose, update=update, uses_sets=False):
     """Estimate and track: play the proportions of the best mixture of what was seen so far. Anytime; the default.
 
     No grid, no ε, no horizon, no optimism: every arm is pulled about √(t/K) times whatever happens, the empirical
@@ -86,17 +86,13 @@ class Track(Policy):
     [0.8, 0.2]
     """
 
-    name = "track"
-    _choose, _update = choose, update
-    _uses_sets = False
-
     exploration: float = option(default=1.0, check=above(0.0))
     tolerance: float = option(default=0.01, check=share)
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         chosen: ConfidenceSet | None
         numbers: dict[str, float] = {"exploration": self.options["exploration"], "fineness": self.options["tolerance"]}
         try:

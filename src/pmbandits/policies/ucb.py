@@ -63,7 +63,7 @@ def update(memory: int) -> None:
         look(s)
 
 
-class PMUCB(Policy):
+class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     """PM-UCB-M (Algorithm 2): play the mixture whose best possible utility is the largest.
 
     Parameters
@@ -97,9 +97,6 @@ class PMUCB(Policy):
     [0.9375, 0.0625]
     """
 
-    name = "pmucb"
-    _choose, _update, _unpack = choose, update, unpack
-
     horizon: int = option(check=whole(2))
     epsilon_: float | None = option(default=None, alias="epsilon", check=share)
     rho: float = option(default=0.1, check=share)
@@ -109,7 +106,7 @@ class PMUCB(Policy):
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         chosen = chosen_set(self, support, n_arms)
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen)

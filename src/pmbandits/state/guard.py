@@ -17,6 +17,7 @@ from pmbandits.state.layout import SINGLES
 from pmbandits.state.views import StateType, unpack
 
 BUSY = -1  # what a kernel answers if somebody else is at work
+KERNEL = 1  # the token of kernels that take and give back a memory in one call; Python's are larger
 
 
 def _word(context, builder, s):
@@ -24,43 +25,44 @@ def _word(context, builder, s):
 
 
 @intrinsic
-def claim(typingctx, s):
-    """Take the memory, if nobody has it; says whether that worked."""
+def claim(typingctx, s, token):
+    """Take the memory for whoever has this token, if nobody has it; says whether that worked."""
     del typingctx
     if not isinstance(s, StateType):
         return None
 
     def codegen(context, builder, signature, args):
         state = create_struct_proxy(signature.args[0])(context, builder, args[0])
-        zero, one = (ir.Constant(ir.IntType(64), number) for number in (0, 1))
-        result = builder.cmpxchg(_word(context, builder, state), zero, one, "acq_rel", "acquire")
+        free = ir.Constant(ir.IntType(64), 0)
+        result = builder.cmpxchg(_word(context, builder, state), free, args[1], "acq_rel", "acquire")
         return builder.zext(builder.extract_value(result, 1), context.get_value_type(types.boolean))
 
-    return types.boolean(s), codegen
+    return types.boolean(s, types.int64), codegen
 
 
 @intrinsic
-def release(typingctx, s):
-    """Give the memory back."""
+def release(typingctx, s, token):
+    """Give the memory back, if it is taken with this token."""
     del typingctx
     if not isinstance(s, StateType):
         return None
 
     def codegen(context, builder, signature, args):
         state = create_struct_proxy(signature.args[0])(context, builder, args[0])
-        builder.store_atomic(ir.Constant(ir.IntType(64), 0), _word(context, builder, state), "release", 8)
+        free = ir.Constant(ir.IntType(64), 0)
+        builder.cmpxchg(_word(context, builder, state), args[1], free, "acq_rel", "acquire")
         return context.get_dummy_value()
 
-    return types.none(s), codegen
+    return types.none(s, types.int64), codegen
 
 
 @kernel
-def claim_memory(memory):
+def claim_memory(memory, token):
     """For Python: take the memory, if nobody has it."""
-    return claim(unpack(memory))
+    return claim(unpack(memory), token)
 
 
 @kernel
-def release_memory(memory):
-    """For Python: give the memory back."""
-    release(unpack(memory))
+def release_memory(memory, token):
+    """For Python: give the memory back. Nothing happens if it was not taken with this token."""
+    release(unpack(memory), token)

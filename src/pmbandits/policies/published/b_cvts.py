@@ -25,7 +25,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class BCVTS(Policy):
+class BCVTS(Policy, name="b_cvts", choose=choose, update=update_cvar, unpack=unpack_tail):
     """B-CVTS: reweight each arm's rewards and the upper bound at random, and pull the arm with the best CVaR.
 
     **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
@@ -58,14 +58,11 @@ class BCVTS(Policy):
     [0.0, 1.0]
     """
 
-    name = "b_cvts"
-    _choose, _update, _unpack = choose, update_cvar, unpack_tail
-
     alpha: float | None = option(default=None, check=share)
 
-    def _default_metric(self) -> Distortion | None:
+    def default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("BCVTS", support)
         return Setup(grid=np.eye(n_arms), numbers={"tail": tail_level("BCVTS", metric, self.options["alpha"])})

@@ -27,7 +27,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class BrownUCB(Policy):
+class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_cvar, unpack=unpack_tail):
     """Brown-UCB: the empirical lower-tail CVaR plus an additive bonus.
 
     **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
@@ -59,17 +59,14 @@ class BrownUCB(Policy):
     [0, 1]
     """
 
-    name = "brown_ucb"
-    _choose, _update, _unpack = choose, update_cvar, unpack_tail
-
     horizon: int = option(check=whole(2))
     alpha: float | None = option(default=None, check=share)
     delta: float | None = option(default=None, check=probability)
 
-    def _default_metric(self) -> Distortion | None:
+    def default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("BrownUCB", support)
         o = self.options
         level = tail_level("BrownUCB", metric, o["alpha"])

@@ -31,7 +31,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class CVaRUCB(Policy):
+class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_cvar, unpack=unpack_tail):
     """CVaR-UCB: the largest lower-tail CVaR in a DKW band around each arm's empirical CDF.
 
     **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
@@ -62,16 +62,13 @@ class CVaRUCB(Policy):
     [0, 1]
     """
 
-    name = "cvar_ucb"
-    _choose, _update, _unpack = choose, update_cvar, unpack_tail
-
     horizon: int = option(check=whole(2))
     alpha: float | None = option(default=None, check=share)
 
-    def _default_metric(self) -> Distortion | None:
+    def default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("CVaRUCB", support)
         level = tail_level("CVaRUCB", metric, self.options["alpha"])
         scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))

@@ -25,7 +25,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class MCVTS(Policy):
+class MCVTS(Policy, name="m_cvts", choose=choose, update=update_cvar, unpack=unpack_tail):
     """M-CVTS: draw a law of each arm from its Dirichlet posterior, and pull the one with the best CVaR.
 
     **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
@@ -57,15 +57,12 @@ class MCVTS(Policy):
     [0.0, 1.0]
     """
 
-    name = "m_cvts"
-    _choose, _update, _unpack = choose, update_cvar, unpack_tail
-
     alpha: float | None = option(default=None, check=share)
 
-    def _default_metric(self) -> Distortion | None:
+    def default_metric(self) -> Distortion | None:
         return tail_metric(self.options["alpha"])
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         if not isinstance(support, (Binary, Finite)):
             raise ValueError(
                 f"MCVTS assumes a known finite support, but it is {support!r}; "

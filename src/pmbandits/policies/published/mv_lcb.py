@@ -41,7 +41,7 @@ def update(memory: int) -> None:
     call_best(s)
 
 
-class MVLCB(Policy):
+class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
     """MV-LCB: play the arm whose variance − ρ·mean may be the smallest.
 
     **Objective:** the smallest mean–variance σ² − ρμ of a single arm: minimised. It is no distortion, so a metric is
@@ -73,17 +73,14 @@ class MVLCB(Policy):
     [0, 1]
     """
 
-    name = "mv_lcb"
-    _choose, _update, _unpack = choose, update, unpack
-
     horizon: int = option(check=whole(2))
     rho: float = option(default=1.0, check=within(0.0))
     delta: float | None = option(default=None, check=probability)
 
-    def _default_metric(self) -> Distortion:
+    def default_metric(self) -> Distortion:
         return Mean()
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("MVLCB", support)
         o = self.options
         factor = 5.0 * support.width**2 + o["rho"] * support.width

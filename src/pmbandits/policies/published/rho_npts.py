@@ -27,7 +27,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class RhoNPTS(Policy):
+class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unpack=unpack):
     """ρ-NPTS: reweight each arm's rewards and an anchor at random, and pull the arm with the best U_h.
 
     **Objective:** the largest U_h of a single arm: maximised, for whatever the metric says.
@@ -63,10 +63,7 @@ class RhoNPTS(Policy):
     [0.0, 1.0]
     """
 
-    name = "rho_npts"
-    _choose, _update, _unpack = choose, update_utility, unpack
-
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("RhoNPTS", support)
         if metric.jumps:
             raise ValueError(

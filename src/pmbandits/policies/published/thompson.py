@@ -40,7 +40,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class Thompson(Policy):
+class Thompson(Policy, name="thompson", choose=choose, update=name_best_mean, unpack=unpack_scale):
     """Thompson sampling for the mean: what a user would pick without knowing better.
 
     **Objective:** the largest mean, whatever the metric. It settles on one arm.
@@ -72,11 +72,8 @@ class Thompson(Policy):
     ([0.0, 1.0], True)
     """
 
-    name = "thompson"
-    _choose, _update, _unpack = choose, name_best_mean, unpack_scale
-
-    def _default_metric(self) -> Distortion:
+    def default_metric(self) -> Distortion:
         return Mean()
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.eye(n_arms), numbers={"scale": scale_of(support)})

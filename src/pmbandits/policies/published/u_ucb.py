@@ -35,7 +35,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class UUCB(Policy):
+class UUCB(Policy, name="u_ucb", choose=choose, update=update_utility, unpack=unpack):
     """U-UCB: the utility of the empirical distribution plus what its stability allows (the EDPM framework).
 
     **Objective:** the largest U_h of a single arm: maximised, for whatever the metric says.
@@ -65,12 +65,9 @@ class UUCB(Policy):
     [0, 1]
     """
 
-    name = "u_ucb"
-    _choose, _update, _unpack = choose, update_utility, unpack
-
     growth: float = option(default=2.01, check=above(2.0))
 
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("UUCB", support)
         pair = metric.holder(support)
         numbers = {"growth": self.options["growth"], "scale": pair.constant * support.width**pair.q}

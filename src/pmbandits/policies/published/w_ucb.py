@@ -31,7 +31,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class WUCB(Policy):
+class WUCB(Policy, name="w_ucb", choose=choose, update=update_utility, unpack=unpack_scale):
     """W-UCB: the weighted-distortion bandit, the natural yardstick for distortion risk measures.
 
     **Objective:** the largest distorted expectation (U_h with w = h) of a single arm: maximised.
@@ -60,10 +60,7 @@ class WUCB(Policy):
     [0, 1]
     """
 
-    name = "w_ucb"
-    _choose, _update, _unpack = choose, update_utility, unpack_scale
-
-    def _setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("WUCB", support)
         pair = metric.holder(support)  # its constant is L·width^(1−q)
         return Setup(grid=np.eye(n_arms), numbers={"scale": pair.constant * support.width**pair.q})
