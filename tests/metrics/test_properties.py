@@ -26,6 +26,7 @@ from pmbandits.metrics import (
 from tests.strategies import (
     METRICS,
     any_metric,
+    bends_both_ways_near_zero,
     brute_monotonicity,
     brute_shape,
     label,

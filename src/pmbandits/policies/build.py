@@ -163,6 +163,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "offset": offset,
         "used": setup.grid.shape[0],
         "current": -1,
+        "fineness": 0.01,
+        "exploration": 1.0,
         **setup.numbers,
     }
     for name, number in numbers.items():
