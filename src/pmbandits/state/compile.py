@@ -65,10 +65,13 @@ def cache_folder() -> Path:
     return folder
 
 
-def kernel(function: F, *, inline: Literal["never", "always"] = "never", python: bool = True) -> F:
+def kernel(
+    function: F, *, inline: Literal["never", "always"] = "never", python: bool = True, built_in: bool = False
+) -> F:
     """Compile a function with numba on first use and keep the result on disk.
 
-    ``python=False`` leaves out what Python needs to call it, which takes a third of the time to compile.
+    ``python=False`` leaves out what Python needs to call it, which takes half of the time to compile. ``built_in``
+    makes it part of whoever calls it: for small steps in loops.
 
     Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic
     (no fast-math): a result must be the same to the last bit wherever it is computed.
@@ -83,7 +86,12 @@ def kernel(function: F, *, inline: Literal["never", "always"] = "never", python:
         try:
             njit: Any = numba.njit
             compiled: Any = njit(
-                nogil=True, error_model="numpy", inline=inline, no_cpython_wrapper=not python, no_cfunc_wrapper=True
+                nogil=True,
+                error_model="numpy",
+                inline=inline,
+                no_cpython_wrapper=not python,
+                no_cfunc_wrapper=True,
+                forceinline=built_in,
             )(function)
             with suppress(RuntimeError):  # typed at a prompt: there is no file to keep it for
                 compiled.enable_caching()

@@ -179,7 +179,7 @@ def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
     typed = _signature(signature, unpack)
 
     def decorate(function: F) -> F:
-        own: Any = kernel(function, python=False)
+        own: Any = kernel(function, python=False, built_in=True)
         call = _for_python(function)
         _known(call, typed)
 
