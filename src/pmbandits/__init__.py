@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from pmbandits.simulation import Run, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
+    from pmbandits.warming import Warmed, warm
 
 __version__ = "0.1.0"
 
@@ -125,6 +126,7 @@ _ROOMS = {
     "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
     "pmbandits.simulation": ("Run", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
+    "pmbandits.warming": ("Warmed", "warm"),
 }
 _SUBMODULES = ("kit", "simulation", "theory")
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -181,6 +183,7 @@ __all__ = [
     "VaR",
     "WangRightTail",
     "WangTransform",
+    "Warmed",
     "advise",
     "etc_grid",
     "gaps",
@@ -197,6 +200,7 @@ __all__ = [
     "simulate",
     "ucb_grid",
     "utility",
+    "warm",
     "wasserstein_constant",
 ]
 

@@ -16,6 +16,7 @@ from pmbandits import __version__
 from pmbandits.cli.advise import advise
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.theory import app as theory_app
+from pmbandits.cli.warm import warm
 from pmbandits.metrics import Family
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.add_typer(theory_app, name="theory")
 app.command()(reproduce)
 app.command()(advise)
+app.command()(warm)
 out = Console()
 err = Console(stderr=True)
 

@@ -15,8 +15,8 @@ import ctypes
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import llvmlite.binding
 from llvmlite import ir
@@ -34,7 +34,10 @@ _TYPES: dict[str, Any] = {
     "ints": _ints,
     "floats": _floats,
     "table": types.Array(types.float64, 2, "C"),
+    "table of ints": types.Array(types.int64, 2, "C"),
     "words": types.Array(types.uint64, 1, "C"),
+    "table of words": types.Array(types.uint64, 2, "C"),
+    "word": types.uint64,
     "int": types.int64,
     "float": types.float64,
     "bool": types.boolean,
@@ -46,11 +49,16 @@ _TYPES: dict[str, Any] = {
 }
 
 
+def argument_types(text: str, own: Mapping[str, type] | None = None) -> tuple[Any, ...]:
+    """numba's types for ``"state, floats"``; the state has a policy's own numbers, if there are any."""
+    known = {**_TYPES, "state": StateType(tuple(own.items()))} if own else _TYPES
+    return tuple(known[word] for word in text.split(", "))
+
+
 def _signature(text: str, unpack: Any = None) -> Any:
     """numba's signature for ``"state, floats -> float"``; with ``unpack`` the state has that policy's own numbers."""
-    known = _TYPES if unpack is None else {**_TYPES, "state": StateType(tuple(unpack.own.items()))}
     arguments, _, result = text.partition(" -> ")
-    return known[result](*(known[word] for word in arguments.split(", ")))
+    return _TYPES[result](*argument_types(arguments, None if unpack is None else unpack.own))
 
 
 def address(own: Any, signature: Any) -> int:
@@ -67,6 +75,17 @@ def _compiled(own: Any, typed: Any) -> Any:
         name, given = own.py_func.__name__, made.signature.return_type
         raise TypeError(f"the kernel {name} returns {given}; it must return {typed.return_type}.")
     return made
+
+
+class Fixed(NamedTuple):
+    """A kernel that is compiled for the types of one signature."""
+
+    own: Any
+    arguments: tuple[Any, ...]
+    kind: str  # "shared", "step" or "numbered"
+
+
+FIXED: dict[Any, list[Fixed]] = {}  # by what kernels call: one, or all that are told apart by a number
 
 
 _POINTER = ir.IntType(8).as_pointer()
@@ -132,14 +151,16 @@ def _code(context: Any, builder: Any, slot: Any, name: str) -> Any:
 
 def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
     """What Python calls instead of a kernel that is made for kernels: the same, compiled for Python on first use."""
-    made: list[Any] = []
+
+    @functools.cache
+    def for_python() -> Any:
+        return kernel(function)
 
     @functools.wraps(function)
     def call(*given: Any) -> Any:
-        if not made:
-            made.append(kernel(function))
-        return made[0](*given)
+        return for_python()(*given)
 
+    call.for_python = for_python  # type: ignore[attr-defined]
     return call
 
 
@@ -159,6 +180,7 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
         llvmlite.binding.add_symbol(name, place)
 
         call = _for_python(function)
+        FIXED[call] = [Fixed(own, typed.args, "shared")]
         _known(call, typed)
 
         @lower_builtin(call, *typed.args)
@@ -181,6 +203,7 @@ def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         own: Any = kernel(function, python=False, built_in=True)
         call = _for_python(function)
+        FIXED[call] = [Fixed(own, typed.args, "step")]
         _known(call, typed)
 
         @lower_builtin(call, *typed.args)
@@ -212,6 +235,7 @@ def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]])
     def call(number: int, *given: Any) -> Any:
         return entries[number](*given)
 
+    FIXED[call] = [Fixed(one, typed.args, "numbered") for one in own]
     _known(call, typed.return_type(types.int64, *typed.args))
 
     @lower_builtin(call, types.int64, *typed.args)

@@ -1,0 +1,20 @@
+"""``pmbandits warm``: compile everything now, so that later commands start at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+
+def warm(
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Processes; default all cores.", min=1)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, and no last line.")] = False,
+) -> None:
+    """Compile all that is usual, once for this machine. Stopped, it goes on when called again."""
+    from pmbandits.warming import warm as compile_all
+
+    done = compile_all(jobs, progress=False if quiet else None)
+    if not quiet:
+        Console().print(str(done), highlight=False, markup=False, soft_wrap=True)

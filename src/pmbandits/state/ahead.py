@@ -1,0 +1,124 @@
+"""Compiling ahead of first use: which kernels there are, what each is made of, and whether it is on the disk."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from numba.core.dispatcher import Dispatcher
+
+from pmbandits.state.shared import FIXED, argument_types
+
+
+@dataclass(frozen=True)
+class Item:
+    """A kernel with the types that it is compiled for.
+
+    needs : the positions of items that must be there first: steps that are built into this one, and whatever writes
+        files of the same name. numba numbers the files of one function, and two processes could take the same number.
+    """
+
+    own: Any
+    arguments: tuple[Any, ...]
+    needs: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.own.py_func.__module__}.{self.own.py_func.__qualname__}"
+
+    def on_disk(self) -> bool:
+        """Whether its machine code is kept, for this source, this machine and this numba."""
+        store = self.own._cache
+        if not hasattr(store, "_cache_file"):  # typed at a prompt: it cannot be kept
+            return False
+        self.own.targetctx.refresh()
+        files = store._cache_file
+        name = files._load_index().get(store._index_key(self.arguments, self.own.targetctx.codegen()))
+        return name is not None and os.path.exists(files._data_path(name))
+
+    def make(self) -> None:
+        """Compile it, or load it from the disk."""
+        self.own.compile(self.arguments)
+
+
+def entry(function: Any, arguments: str, own: Mapping[str, type] | None = None) -> Item:
+    """A kernel that Python calls with arguments of these types, in the words of ``shared``."""
+    made = function if isinstance(function, Dispatcher) else function.for_python()
+    return Item(made, argument_types(arguments, own))
+
+
+def in_order(entries: Iterable[Item], package: str) -> list[Item]:
+    """The entries and all that they reach, and then every other kernel of the package that has one signature.
+
+    What a kernel reaches comes before it. So whoever stops in the middle has all that the first entries need.
+    """
+    plan = _Plan()
+    for one in entries:
+        plan.add(one.own, one.arguments)
+    for kernels in list(FIXED.values()):
+        for fixed in kernels:
+            if fixed.own.py_func.__module__.startswith(f"{package}."):
+                plan.add(fixed.own, fixed.arguments)
+    return plan.items
+
+
+class _Plan:
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.place: dict[tuple[int, tuple[Any, ...]], int] = {}
+        self.last: dict[int, int] = {}  # by kernel: the last item that writes its files
+
+    def add(self, own: Any, arguments: tuple[Any, ...]) -> int:
+        """Where the item is; it comes after all that it reaches."""
+        key = id(own), arguments
+        if key in self.place:
+            return self.place[key]
+        needs: set[int] = set()
+        written = {id(own): own}  # this one, and those without a signature, which are compiled along with it
+        for one in written_with(own):
+            written[id(one)] = one
+        for one in list(written.values()):
+            for thing in _named(one.py_func):
+                for fixed in FIXED.get(thing, ()) if inspect.isfunction(thing) else ():
+                    if fixed.kind != "numbered":  # there are many, and a run needs one of them
+                        at = self.add(fixed.own, fixed.arguments)
+                        if fixed.kind == "step":
+                            needs.add(at)
+        needs.update(self.last[one] for one in written if one in self.last)
+        self.items.append(Item(own, arguments, frozenset(needs)))
+        at = self.place[key] = len(self.items) - 1
+        self.last.update(dict.fromkeys(written, at))
+        return at
+
+
+def written_with(own: Any) -> list[Any]:
+    """The kernels without a signature of their own that a kernel calls; they are compiled with it."""
+    found = {id(own): own}
+    queue = [own]
+    while queue:
+        for thing in _named(queue.pop().py_func):
+            if isinstance(thing, Dispatcher) and id(thing) not in found:
+                found[id(thing)] = thing
+                queue.append(thing)
+    return list(found.values())[1:]
+
+
+def _named(function: Any) -> Iterator[Any]:
+    """What the code of a function names: global objects, and parts of modules."""
+    names = list(_names(function.__code__))
+    for name in names:
+        thing = function.__globals__.get(name)
+        if inspect.ismodule(thing):
+            yield from (vars(thing).get(part) for part in names)
+        else:
+            yield thing
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
