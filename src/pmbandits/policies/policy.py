@@ -101,7 +101,8 @@ class Policy(Declared):
             cls._uses_sets = uses_sets
         if name is not None:
             cls.name = name
-            REGISTRY[name] = cls
+        if "name" in cls.__dict__:
+            REGISTRY[cls.name] = cls
 
     def __init__(self, *positional: Any, **given: Any) -> None:
         options = self._read_options(positional, given)
