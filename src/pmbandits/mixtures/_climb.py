@@ -271,7 +271,7 @@ def accuracy(s):
 
 @step("state -> float")
 def grain(s):
-    """Over what distance to take slopes of h: half of the weight of one reward, or less where rewards have few values."""
+    """Over what distance to take slopes of h: half the weight of one reward, or less where rewards have few values."""
     return (0.5 if s.mode == SAMPLES else 0.05) / s.rewards
 
 

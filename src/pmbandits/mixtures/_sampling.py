@@ -59,7 +59,7 @@ def pull(s, arm):
 
 @step("state -> int")
 def largest(s):
-    """The arm with the largest ``s.index``; of equals (up to rounding) the one with the fewest pulls, then the first."""
+    """The arm with the largest ``s.index``; of equals, up to rounding, the one with the fewest pulls, or the first."""
     top = s.index[0]
     for i in range(1, s.n_arms):
         top = max(top, s.index[i])
