@@ -45,11 +45,11 @@ class Bandit:
     ) -> None:
         if isinstance(arms, (str, bytes, Mapping)) or not hasattr(arms, "__len__") or len(arms) == 0:
             raise ValueError("a Bandit needs at least one arm: a list of scipy.stats distributions or samples.")
-        self.names = _names(names, len(arms))
+        self.names = arm_names(names, len(arms))
         self.laws: tuple[Law, ...] = tuple(_law(arm, name) for arm, name in zip(arms, self.names, strict=True))
         self.support = support if support is not None else _infer(self.laws)
         if support is not None:
-            _agree(support, self.laws, self.names)
+            agree(support, self.laws, self.names)
 
     @classmethod
     def bernoulli(cls, means: ArrayLike, names: Sequence[str] | None = None) -> Bandit:
@@ -211,7 +211,7 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
     return int(arm)
 
 
-def _names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
     given = tuple(str(name) for name in names)
@@ -288,7 +288,7 @@ def _infer(laws: Sequence[Law]) -> Support | None:
     return Real(sigma)
 
 
-def _agree(support: Support, laws: Sequence[Law], names: Sequence[str]) -> None:
+def agree(support: Support, laws: Sequence[Law], names: Sequence[str]) -> None:
     for law, name in zip(laws, names, strict=True):
         if isinstance(law, Atoms):
             inside = bool(np.all(support.contains(law.x[law.p > 0.0])))

@@ -135,13 +135,6 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         )
 
     @property
-    def explore_rounds(self) -> int:
-        """For how many rounds every arm is pulled in turn at first."""
-        self._must_be_bound()
-        explore: int = self._memory.explore
-        return explore * self.n_arms
-
-    @property
     def phase(self) -> str:
         """``"explore"`` or ``"commit"``."""
         return "explore" if self.t < self.explore_rounds else "commit"

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.arms import _names, arm_index
-from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
+from pmbandits.arms import arm_index, arm_names
+from pmbandits.confidence._bounds import bounds
 from pmbandits.estimates import ArmEstimate
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import OK, SAMPLES, STALE
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies import shown
 from pmbandits.policies._steps import CHOOSE, ask_one, choose_many, tell_many, tell_one
 from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
 from pmbandits.policies.options import Declared, how_kept, option, whole
@@ -100,7 +101,8 @@ class Policy(Declared):
             cls._uses_sets = uses_sets
         if name is not None:
             cls.name = name
-            REGISTRY[name] = cls
+        if "name" in cls.__dict__:
+            REGISTRY[cls.name] = cls
 
     def __init__(self, *positional: Any, **given: Any) -> None:
         options = self._read_options(positional, given)
@@ -117,7 +119,7 @@ class Policy(Declared):
         if n_arms is None and names is not None:
             n_arms = len(names)
         self._own_names = names is not None
-        self.names = _names(names, n_arms) if n_arms is not None else ()
+        self.names = arm_names(names, n_arms) if n_arms is not None else ()
         self._lock = threading.Lock()
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, n_arms, support)
@@ -355,7 +357,9 @@ class Policy(Declared):
     @property
     def explore_rounds(self) -> int:
         """For how many rounds the policy only explores at first; 0 if it has no such phase."""
-        return 0
+        self._must_be_bound()
+        explore: int = self._memory.explore if "explore" in self._own else 0
+        return explore * self.n_arms
 
     @property
     def pulls(self) -> NDArray[np.int64]:
@@ -389,29 +393,7 @@ class Policy(Declared):
     @property
     def estimates(self) -> tuple[ArmEstimate, ...]:
         """What is known of each arm: its empirical distribution and confidence band."""
-        memory, out = self._twin()._memory, []
-        for i, name in enumerate(self.names):
-            n = int(memory.told[i])
-            if memory.sketch_size > 0:
-                mass = np.empty(memory.sketch_items.shape[1], dtype=np.int64)
-                used = sketching.spread(memory.sketch_book[i], mass)
-                x, which = np.unique(memory.sketch_items[i, :used], return_inverse=True)
-                counts = np.bincount(which, weights=mass[:used], minlength=x.size)
-            elif memory.mode == SAMPLES:
-                mine = memory.owner[: memory.rewards] == i
-                x, counts = np.unique(memory.x[: memory.rewards][mine], return_counts=True)
-            else:
-                counts = memory.counts[i]
-                x, counts = memory.points[counts > 0], counts[counts > 0]
-            kind, radius, low, high = "none", float("nan"), float("nan"), float("nan")
-            if self.confidence is not None:
-                kind = self.confidence.kind
-                radius = float(arm_radius(memory, i) if memory.coarse == 1 else self.confidence.radius(n))
-            if kind == "interval":
-                mean = float(x @ counts) / n if n else 0.5
-                low, high = (float(end(memory.set_kind, mean, radius)) for end in (lower_end, upper_end))
-            out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding))
-        return tuple(out)
+        return shown.estimates(self)
 
     def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
         """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
@@ -433,30 +415,7 @@ class Policy(Declared):
 
     def explain(self) -> str:
         """Why the next arm is the next arm, in a few numbers. Changes nothing."""
-        self._must_be_bound()
-        twin = self._twin()
-        mixture, pulls, t = self.mixture, self.pulls, self.t
-        arm = twin.ask()
-        shares = ", ".join(f"{n} {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
-                           for n, p, m in zip(self.names[:6], pulls, mixture, strict=False))  # fmt: skip
-        text = f"Round {t + 1}: {self.names[arm]} is next. Shares played (and wanted): {shares}."
-        lag = t * float(mixture[arm]) - int(pulls[arm])
-        if pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
-            text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
-        elif lag >= 0.0:
-            text += f" It is {lag:.1f} pulls behind its share."
-        else:
-            text += f" It is next by the rule of {type(self).__name__}."
-        if self.confidence is not None:
-            low, middle, high = self.utility_bounds(mixture)
-            text += (
-                f" The mixture's utility is {middle:.4g}, between {low:.4g} and {high:.4g} "
-                f"({self.confidence.name}; {self.confidence.meaning})."
-            )
-        waiting = int(self.pending.sum())
-        if waiting:
-            text += f" {waiting} reward{'s are' if waiting > 1 else ' is'} still awaited."
-        return text
+        return shown.explain(self)
 
     # ---- save and load ---------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
@@ -466,7 +425,7 @@ class Policy(Declared):
         save(self, Path(path))
 
     def _repr_html_(self) -> str:
-        return _html_of(self)
+        return shown.html(self)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
@@ -481,26 +440,6 @@ class Policy(Declared):
 def _address(choose: Any) -> int:
     """Where the kernel is that chooses the arm."""
     return address(choose, CHOOSE)
-
-
-def _html_of(policy: Policy) -> str:
-    from pmbandits import _html
-
-    given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
-    title = f"{type(policy).__name__}({given})"
-    if "_held" not in policy.__dict__:
-        known = repr(policy.metric) if policy.metric is not None else "not given"
-        return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
-    t, pulls, told, mixture = policy.t, policy.pulls, policy._copy_of("told"), policy.mixture
-    shown = np.argsort(-mixture, kind="stable")[:12]
-    rows = [
-        (policy.names[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(t, 1):.1f} %", f"{100 * mixture[i]:.1f} %",
-         f"{told[i]:,}")
-        for i in (np.sort(shown) if policy.n_arms <= 12 else shown)
-    ]  # fmt: skip
-    head = ("arm", "pulls", "played", "wanted", "rewards told")
-    words = [f"{policy.metric!r}, round {t:,}", f"{policy.n_arms - 12} more arms" if policy.n_arms > 12 else ""]
-    return _html.block(title, _html.paragraphs(words), _html.table(head, rows))
 
 
 def _same(mine: Any, theirs: Any) -> bool:

@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
-from pmbandits.arms import Bandit, _agree, check_bandit
+from pmbandits.arms import Bandit, agree, check_bandit
 from pmbandits.best import Best, oracle
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
@@ -119,7 +119,7 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
     if recipe.names and recipe.n_arms != bandit.n_arms:
         raise ValueError(f"{label} was made for {recipe.n_arms} arms, but the bandit has {bandit.n_arms}.")
     if recipe.support is not None:
-        _agree(recipe.support, bandit.laws, bandit.names)
+        agree(recipe.support, bandit.laws, bandit.names)
     options = dict(recipe.options)
     if "horizon" in options:
         if several:

@@ -236,6 +236,7 @@ class Places:
     changing: int  # the words before this hold the single numbers, and the arrays that change from round to round
     moving: int  # and the words before this also the pool of rewards; all others are constants or working space
     end: int  # how many words there are
+    starts: tuple[int, ...]  # where the arrays begin, in the order of STARTS
 
 
 @lru_cache(maxsize=1024)
@@ -249,4 +250,4 @@ def places(*sizes: int) -> Places:
         out[field.name], at = (field.type, slice(at, end), shape), end
         for group in range(_group(field), 3):
             ends[group] = end
-    return Places(out, ends[0], ends[1], at)
+    return Places(out, ends[0], ends[1], at, tuple(where.start for _, where, _ in out.values()))

@@ -16,7 +16,6 @@ from pmbandits.state.layout import (
     FIRST_SINGLE,
     SINGLES,
     SIZES,
-    STARTS,
     Places,
     own_singles,
     places,
@@ -63,10 +62,9 @@ class Memory:
     def allocate(cls, sizes: Mapping[str, int], own: Mapping[str, type]) -> Memory:
         """Memory for the given sizes (those not named are 0); all else is 0."""
         row = [int(sizes.get(name, 0)) for name in SIZES]
-        words = np.zeros(places(*row).end, dtype=np.int64)
-        words[:_N_SIZES] = row
-        for name, (_, where, _) in places(*row).arrays.items():
-            words[STARTS[name]] = where.start
+        found = places(*row)
+        words = np.zeros(found.end, dtype=np.int64)
+        words[:_N_SIZES], words[_N_SIZES:FIRST_SINGLE] = row, found.starts
         return cls(words, own)
 
     @property

@@ -1,0 +1,89 @@
+"""What a policy shows of itself: what it knows of each arm, why the next arm is next, and a table for notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pmbandits import _html
+from pmbandits.confidence._bounds import arm_radius, lower_end, upper_end
+from pmbandits.estimates import ArmEstimate
+from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates._rewards import SAMPLES
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
+
+def estimates(policy: Policy) -> tuple[ArmEstimate, ...]:
+    """What is known of each arm: its empirical distribution and confidence band."""
+    memory, out = policy._twin()._memory, []
+    for i, name in enumerate(policy.names):
+        n = int(memory.told[i])
+        if memory.sketch_size > 0:
+            mass = np.empty(memory.sketch_items.shape[1], dtype=np.int64)
+            used = sketching.spread(memory.sketch_book[i], mass)
+            x, which = np.unique(memory.sketch_items[i, :used], return_inverse=True)
+            counts = np.bincount(which, weights=mass[:used], minlength=x.size)
+        elif memory.mode == SAMPLES:
+            mine = memory.owner[: memory.rewards] == i
+            x, counts = np.unique(memory.x[: memory.rewards][mine], return_counts=True)
+        else:
+            counts = memory.counts[i]
+            x, counts = memory.points[counts > 0], counts[counts > 0]
+        kind, radius, low, high = "none", float("nan"), float("nan"), float("nan")
+        if policy.confidence is not None:
+            kind = policy.confidence.kind
+            radius = float(arm_radius(memory, i) if memory.coarse == 1 else policy.confidence.radius(n))
+        if kind == "interval":
+            mean = float(x @ counts) / n if n else 0.5
+            low, high = (float(end(memory.set_kind, mean, radius)) for end in (lower_end, upper_end))
+        out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding))
+    return tuple(out)
+
+
+def explain(policy: Policy) -> str:
+    """Why the next arm is the next arm, in a few numbers. Changes nothing."""
+    twin = policy._twin()  # all that is said is of one moment, also if other threads go on
+    mixture, pulls, t, waiting = twin.mixture, twin.pulls, twin.t, int(twin.pending.sum())
+    bounds = twin.utility_bounds(mixture) if policy.confidence is not None else None
+    arm = twin.ask()
+    shares = ", ".join(f"{n} {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
+                       for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
+    text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played (and wanted): {shares}."
+    lag = t * float(mixture[arm]) - int(pulls[arm])
+    if pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
+        text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
+    elif lag >= 0.0:
+        text += f" It is {lag:.1f} pulls behind its share."
+    else:
+        text += f" It is next by the rule of {type(policy).__name__}."
+    if policy.confidence is not None and bounds is not None:
+        low, middle, high = bounds
+        text += (
+            f" The mixture's utility is {middle:.4g}, between {low:.4g} and {high:.4g} "
+            f"({policy.confidence.name}; {policy.confidence.meaning})."
+        )
+    if waiting:
+        text += f" {waiting} reward{'s are' if waiting > 1 else ' is'} still awaited."
+    return text
+
+
+def html(policy: Policy) -> str:
+    """A table of the arms, for notebooks."""
+    given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
+    title = f"{type(policy).__name__}({given})"
+    if "_held" not in policy.__dict__:
+        known = repr(policy.metric) if policy.metric is not None else "not given"
+        return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
+    t, pulls, told, mixture = policy.t, policy.pulls, policy._copy_of("told"), policy.mixture
+    shown = np.argsort(-mixture, kind="stable")[:12]
+    rows = [
+        (policy.names[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(t, 1):.1f} %", f"{100 * mixture[i]:.1f} %",
+         f"{told[i]:,}")
+        for i in (np.sort(shown) if policy.n_arms <= 12 else shown)
+    ]  # fmt: skip
+    head = ("arm", "pulls", "played", "wanted", "rewards told")
+    words = [f"{policy.metric!r}, round {t:,}", f"{policy.n_arms - 12} more arms" if policy.n_arms > 12 else ""]
+    return _html.block(title, _html.paragraphs(words), _html.table(head, rows))
