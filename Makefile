@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all lint bench paper docs lock clean
+.PHONY: demo test test-all lint bench paper docs numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -54,6 +54,18 @@ $(DOCS): requirements-docs.txt $(RUNTIME)
 	$(INSTALL) --require-hashes -r requirements-docs.txt
 	touch $(DOCS)
 
+# All kernels compiled with the newest numba, or with another (NUMBA=0.60.0 make numba), and the room that knows numba's
+# inside tested with it. Everything else is as new as that numba and pyproject.toml allow. Needs the network.
+numba: export PMBANDITS_CACHE_DIR = $(CURDIR)/$(VENV)-numba/kernels
+numba:
+	rm -rf $(VENV)-numba
+	$(PYTHON) -m venv $(VENV)-numba
+	$(VENV)-numba/bin/python -m pip install --quiet --disable-pip-version-check \
+		"numba$(if $(NUMBA),==$(NUMBA))" pytest pytest-xdist hypothesis -e .
+	$(VENV)-numba/bin/python -m pytest tests/state
+	$(VENV)-numba/bin/pmbandits warm
+	@$(VENV)-numba/bin/python -m pip list --disable-pip-version-check | grep -iE '^(numba|llvmlite|numpy|scipy) '
+
 # Pin anew. Needs the network; the result names no index.
 lock:
 	$(PYTHON) -m venv $(VENV)-lock
@@ -65,4 +77,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-numba out .pytest_cache .mypy_cache .ruff_cache

@@ -175,3 +175,28 @@ def test_only_files_that_are_compiled_count() -> None:
     assert {"supports.py", "mixtures/_lazy.py", "policies/ucb.py", "metrics/families/cvar.py"} <= listed
     for name in ("plots.py", "policies/policy.py", "policies/store.py", "simulation/run.py", "advice/recommend.py"):
         assert name not in listed
+
+
+# ---- the hint on a terminal ------------------------------------------------------------------------------
+
+HINTED = """
+import sys
+sys.stderr.isatty = lambda: True
+sys.stderr.write = sys.stdout.write
+import pmbandits as pmb
+from pmbandits.state import compile
+policy = pmb.Uniform  # loads kernels, and compiles none
+print("loaded")
+{more}
+pmb.Uniform("mean", n_arms=2, support=pmb.Binary()).ask()
+pmb.UCB1("mean", n_arms=2, support=pmb.Binary()).ask()
+"""
+
+
+def test_a_terminal_is_told_once_when_the_first_kernel_is_compiled(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    quiet = python(HINTED.format(more="compile.no_hint()"), PMBANDITS_CACHE_DIR=str(tmp_path / "quiet"))
+    assert quiet == "loaded"
+    assert python(HINTED.format(more=""), PMBANDITS_CACHE_DIR=folder) == f"loaded\n{_compile.HINT}"
+    assert _compile.HINT.endswith("pmbandits warm")
+    assert python(HINTED.format(more=""), PMBANDITS_CACHE_DIR=folder) == "loaded"

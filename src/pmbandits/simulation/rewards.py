@@ -172,4 +172,4 @@ def policy_seed(seed: int, trial: int, own: int = 0) -> int:
     for name, value in (("seed", seed), ("trial", trial), ("own", own)):
         _check.whole(name, value, 0, 2**63 - 1)
     word = philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, POLICY)))[0]
-    return int(word >> np.uint64(11))
+    return int(word) >> 11

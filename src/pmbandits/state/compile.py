@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -63,7 +64,8 @@ def cache_folder() -> Path:
     if base is None:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         base = os.path.join(home, "pmbandits")
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    # numba forgets what another version of it compiled, so each has a folder.
+    version = f"py{sys.version_info.major}{sys.version_info.minor}-numba{metadata.version('numba')}"
     return Path(base) / f"{fingerprint(compiled_files(PACKAGE))}-{version}"
 
 
