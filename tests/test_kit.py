@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import pmbandits as pmb
 from pmbandits import kit
 from pmbandits.kit import Policy, Setup, kernel, pull, state
@@ -71,3 +73,19 @@ def test_every_name_of_the_kit_is_in_its_reference() -> None:
     text = (DOCS / "reference" / "kit.md").read_text(encoding="utf-8")
     elsewhere = {"Policy", "unpack"}  # under policies, and described in words
     assert [n for n in kit.__all__ if f":: pmbandits.kit.{n}\n" not in text and n not in elsewhere] == []
+
+
+def test_a_number_that_was_not_declared_is_refused_with_the_way_out() -> None:
+    class Forgetful(Policy, name="forgetful_of_test_kit", choose=choose, update=update):
+        def setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
+            return Setup(numbers={"boost": 2.0})
+
+    with pytest.raises(ValueError, match=r"number 'boost' .* unpack = state\(boost=float\)"):
+        Forgetful(pmb.Mean(), n_arms=2, support=pmb.Binary())
+
+
+def test_two_policies_cannot_have_one_name() -> None:
+    with pytest.raises(ValueError, match="with the name 'track' already"):
+
+        class Another(Policy, name="track", choose=choose, update=update):
+            pass

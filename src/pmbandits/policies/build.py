@@ -170,6 +170,11 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         **setup.numbers,
     }
     for name, number in numbers.items():
+        if not memory.has_number(name):
+            raise ValueError(
+                f"{type(policy).__name__} sets a number {name!r} that its state does not have; declare it, "
+                f"unpack = state({name}=float), and give the class that unpack: class ...(Policy, ..., unpack=unpack)."
+            )
         setattr(memory, name, number)
     memory.grid[:], memory.mix[:] = grid, 1.0 / n_arms
     for book, marks in zip(memory.sketch_book, memory.sketch_marks, strict=True):
