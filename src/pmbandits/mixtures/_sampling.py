@@ -50,7 +50,9 @@ def explore_or_track(s):
 
 @step("state, int -> int")
 def pull(s, arm):
-    """Count the pull now, whether or not its reward ever comes."""
+    """Count the pull now, whether or not its reward ever comes. If there is no such arm it returns −1 instead."""
+    if arm < 0 or arm >= s.n_arms:
+        return -1
     s.pulls[arm] += 1
     s.pending[arm] += 1
     s.asked += 1
