@@ -14,8 +14,8 @@ import scipy.stats as laws
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.policies import _state as st
 from pmbandits.simulation.trial import Player
+from pmbandits.state.layout import places
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
 KEPT = ("exact", "binned", "sketch")
@@ -28,7 +28,7 @@ def tables() -> Iterator[Table]:
 
 
 def memory() -> Table:
-    """Bytes of the state arrays after a trial of Track (2 arms on an interval) in the compiled loop."""
+    """Bytes of the policy's memory after a trial of Track (2 arms on an interval) in the compiled loop."""
     rounds = (10**4, 10**5, 10**6) if QUICK else (10**4, 10**6, 10**8)
     bandit = pmb.Bandit([laws.uniform(0.0, 0.6), laws.uniform(0.2, 0.8)], support=pmb.Interval(0, 1))
     table = Table(title="State of Track after so many rewards, 2 arms (goal: binned and sketch flat, in kilobytes)")
@@ -47,18 +47,17 @@ def memory() -> Table:
             start = time.perf_counter()
             player.play(0)
             each = f"{1e9 * (time.perf_counter() - start) / n:,.0f}"
-            size = player.policy._ints.nbytes + player.policy._floats.nbytes
+            size = player.policy._memory.words.nbytes
             row.append(f"{size / 1e3:,.0f} kB" if size < 1e7 else f"{size / 1e6:,.0f} MB")
         table.add_row(*row, each)
     return table
 
 
 def _exact_bytes(n: int) -> int:
-    """What the arrays of an exact policy take when they have just room for n rewards."""
+    """What the memory of an exact policy takes when it has just room for n rewards."""
     policy = pmb.Track(GINI, n_arms=2, support=pmb.Interval(0, 1))
-    size = policy._ints[: st.HEAD].copy()
-    size[st.ROOM], size[st.RADII] = n, n // 2
-    return 8 * sum(st.places(*size.tolist())[1].values())
+    sizes = {**policy._memory.sizes, "room": n}
+    return 8 * places(*sizes.values()).end
 
 
 def regret() -> Table:

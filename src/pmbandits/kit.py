@@ -1,27 +1,48 @@
-"""What a compiled policy of your own is made of: public names, and nothing else is needed.
+"""What a compiled policy of your own is made of. Nothing else of the library is needed.
 
-A policy is two kernels and a class. The kernel ``choose`` answers which arm to pull, and ``update`` brings the mixture
-that the policy names up to date. Both are given the policy's memory, and ``s = unpack(memory)`` gives names to what is
-in it:
+A policy is two kernels and a class. A kernel is a function that is compiled to machine code. The kernel ``choose``
+answers which arm to pull, and ``update`` brings the mixture that the policy names up to date. Both are given the place
+of the policy's memory, and ``s = unpack(memory)`` gives names to what is in it:
 
-====================  =====================================================================================
-``s.n_arms``          how many arms there are
-``s.asked``           pulls so far, of all arms
-``s.rewards``         rewards so far, of all arms
-``s.dirty``           1 if rewards came since the mixture was brought up to date; set it to 0 when you did
-``s.pulls[i]``        pulls of arm i
-``s.told[i]``         rewards of arm i (late rewards make it smaller than the pulls)
-``s.sums[i]``         their sum
-``s.mix[i]``          the share of arm i in the mixture that the policy names
-``s.index[i]``        room for a number of each arm, which :func:`largest` reads (one row of ``Setup.grid`` an arm)
-``s.low``, ``s.high``  the ends of the support
-``s.h``               the metric, for :func:`h_value` and :func:`h_slope`
-====================  =====================================================================================
+======================  ===================================================================================
+``s.n_arms``            how many arms there are
+``s.asked``             how many pulls there were, of all arms
+``s.rewards``           how many rewards came, of all arms
+``s.pulls[i]``          pulls of arm i
+``s.told[i]``           rewards of arm i; late rewards make it smaller than the pulls
+``s.sums[i]``           the sum of the rewards of arm i
+``s.mix[i]``            the share of arm i in the mixture that the policy names
+``s.index[i]``          room for one number of each arm, which :func:`largest` reads
+``s.dirty``             1 if rewards came since the mixture was brought up to date; set it to 0 when you did
+``s.low``, ``s.high``   the ends of the support
+``s.h``                 the metric's distortion, for :func:`h_value` and its kin
+======================  ===================================================================================
 
-Numbers of your own are declared with ``unpack = state(boost=float, turns=int)`` and are then ``s.boost`` and
-``s.turns``. Give their first values in ``Setup(numbers={"boost": 2.0})``.
+If :class:`Setup` has a grid, ``s.index`` has room for one number of each row of the grid instead.
 
-The steps here are for kernels. See the guide "A policy of your own" for two complete policies.
+Numbers of your own are declared with ``unpack = state(boost=float, turns=int)``, and are then ``s.boost`` and
+``s.turns``. They begin with the values in ``Setup(numbers={"boost": 2.0})``, or with 0. They are saved with the policy.
+
+All other functions here are steps to be used in kernels, or checks of options. The guide "A policy of your own" has two
+complete policies.
+
+Examples
+--------
+>>> import pmbandits as pmb
+>>> from pmbandits.kit import Policy, Setup, fewest, kernel, pull, unpack
+>>> @kernel
+... def choose(memory):
+...     s = unpack(memory)
+...     return pull(s, fewest(s))
+>>> @kernel
+... def update(memory):
+...     s = unpack(memory)
+...     s.dirty = 0
+>>> class InTurn(Policy, name="in_turn", choose=choose, update=update):
+...     def setup(self, metric, n_arms, support):
+...         return Setup()
+>>> InTurn("mean", n_arms=3, support=pmb.Binary()).ask(4).tolist()
+[0, 1, 2, 0]
 """
 
 from __future__ import annotations
@@ -36,6 +57,7 @@ from pmbandits.policies.build import Setup
 from pmbandits.policies.options import (
     above,
     anything,
+    known_estimates,
     one_of,
     option,
     probability,
@@ -65,6 +87,7 @@ __all__ = [
     "h_slope",
     "h_value",
     "kernel",
+    "known_estimates",
     "largest",
     "most_behind",
     "one_of",

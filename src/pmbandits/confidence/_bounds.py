@@ -205,7 +205,7 @@ def sweep(s, a, what):
 
 @shared("state, floats -> float")
 def utility(s, a):
-    """U_h of the mixture of the empirical laws: ``eq:ETC_alpha``'s objective."""
+    """U_h of the mixture ``a``, for the rewards so far: what ``eq:ETC_alpha`` makes as large as it can be."""
     return binary_utility(s, a) if s.mode == BINARY else sweep(s, a, EMPIRICAL)
 
 

@@ -25,10 +25,12 @@ from pmbandits.state.shared import shared, step
 
 @shared("state, floats, float, floats -> none")
 def empirical_slopes(s, a, e, out):
-    """∂U_h/∂a_i of the mixture of the empirical laws.
+    """∂U_h/∂a_i of the mixture of the empirical laws, for every arm i, into ``out``.
+
+    ``a`` are the shares of the mixture. The slope of h is taken between u − e and u + e; :func:`grain` is a good e.
 
     The sum over cells of width·h'(S)·S_i, where S_i is the share of arm i's rewards that lie above. Summed the other
-    direction round it is the mean, over arm i's rewards x, of Φ(x) = Σ width·h'(S) over the cells below x.
+    way round it is the mean, over arm i's rewards x, of Φ(x) = Σ width·h'(S) over the cells below x.
     """
     k, h = s.n_arms, s.h
     fill_with(out, 0.0)
@@ -269,7 +271,7 @@ def accuracy(s):
 
 @step("state -> float")
 def grain(s):
-    """Half of what a reward weighs; atoms that rewards share can show more."""
+    """Over what distance to take slopes of h: half the weight of one reward, or less where rewards have few values."""
     return (0.5 if s.mode == SAMPLES else 0.05) / s.rewards
 
 

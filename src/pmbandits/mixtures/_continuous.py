@@ -25,7 +25,7 @@ from pmbandits.state.shared import shared, step
 
 @shared("state, floats -> none")
 def arm_utilities(s, out):
-    """U_h of every arm alone, in one pass over the rewards."""
+    """U_h of every arm alone, for the rewards so far, into ``out``: one pass over the rewards."""
     k, h = s.n_arms, s.h
     inverse, one = inverses(s.told), h_value(s.h, 1.0)
     if s.mode != SAMPLES:
@@ -158,7 +158,10 @@ def best_of_many(s):
 
 @shared("state -> none")
 def best_mixture(s):
-    """Bring the mixture up to date: the largest empirical utility over all mixtures; tied, stay."""
+    """Make ``s.mix`` the best of all mixtures for the rewards so far; if it is among the best already, leave it.
+
+    Nothing happens before every arm has paid. On other than 0/1 rewards, :func:`due` then waits for 1 % more rewards.
+    """
     if not ready(s):
         return
     n = s.rewards

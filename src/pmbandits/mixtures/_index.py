@@ -45,7 +45,7 @@ def holder_change(s, distance):
 
 @step("state -> bool")
 def ready(s):
-    """Whether every arm has paid at least once; before that no mixture is better than another."""
+    """Whether every arm has paid at least one reward. Before that no mixture is known to be better than another."""
     least = s.told[0]
     for i in range(1, s.n_arms):
         least = min(least, s.told[i])
@@ -54,7 +54,7 @@ def ready(s):
 
 @step("state -> bool")
 def due(s):
-    """Whether there are rewards that could change the mixture."""
+    """Whether rewards came since the mixture was brought up to date, and enough of them to look again."""
     if s.dirty == 0 or s.rewards < s.look_at:
         return False
     stands = True

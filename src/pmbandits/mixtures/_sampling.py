@@ -22,7 +22,7 @@ def fewest(s):
 
 @step("state -> int")
 def most_behind(s):
-    """``eq:UCB_sampling_rule``: the most under-sampled arm, argmax t·a(i) − τ(i)."""
+    """The arm that is furthest behind its share in ``s.mix``: argmax t·a(i) − τ(i), ``eq:UCB_sampling_rule``."""
     t = s.asked
     arm, lag = 0, t * s.mix[0] - s.pulls[0]
     for i in range(1, s.n_arms):
@@ -34,7 +34,7 @@ def most_behind(s):
 
 @step("state -> int")
 def explore_or_track(s):
-    """``eq:any_sampling_rule``: an under-explored arm (the set E_t) if there is one, else the most behind."""
+    """An arm that was explored too little, if there is one; else the arm furthest behind: ``eq:any_sampling_rule``."""
     k, t = s.n_arms, s.asked
     if t < s.explored_until:
         return most_behind(s)
@@ -50,7 +50,10 @@ def explore_or_track(s):
 
 @step("state, int -> int")
 def pull(s, arm):
-    """Count the pull now, whether or not its reward ever comes. If there is no such arm it returns −1 instead."""
+    """Count a pull of the arm, and return the arm. It counts at once, whether or not its reward ever comes.
+
+    If there is no such arm it counts nothing and returns −1, which the library reports as a mistake.
+    """
     if arm < 0 or arm >= s.n_arms:
         return -1
     s.pulls[arm] += 1
@@ -61,7 +64,7 @@ def pull(s, arm):
 
 @step("state -> int")
 def largest(s):
-    """The arm with the largest index; of equals (up to rounding) the one with the fewest pulls, then the first."""
+    """The arm with the largest ``s.index``; of equals, up to rounding, the one with the fewest pulls, or the first."""
     top = s.index[0]
     for i in range(1, s.n_arms):
         top = max(top, s.index[i])
@@ -75,7 +78,7 @@ def largest(s):
 
 @step("state, int -> none")
 def play_alone(s, arm):
-    """Make one arm alone the mixture."""
+    """Make one arm alone the mixture, and note that the mixture is up to date."""
     for i in range(s.n_arms):
         s.mix[i] = 0.0
     s.mix[arm] = 1.0

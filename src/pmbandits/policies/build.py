@@ -36,14 +36,15 @@ class Setup:
 
     Parameters
     ----------
-    grid : the mixtures among which it chooses, one in a row; its rows are also the room for ``value`` and ``index``.
+    grid : the mixtures among which it chooses, one in a row. For each row there is room for one number in ``value``
+        and in ``index``. Without a grid there is room for one number of each arm.
     epsilon : the spacing of the grid, if it has one.
     numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
     """
 
-    grid: FloatArray
+    grid: FloatArray | None = None
     epsilon: float | None = None
     numbers: Mapping[str, float] = field(default_factory=dict)
     confidence: ConfidenceSet | None = None
@@ -109,6 +110,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
     setup = policy.setup(metric, n_arms, support)
+    grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
         raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")
@@ -131,7 +133,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         {
             "n_arms": n_arms,
             "n_atoms": n_atoms,
-            "n_grid": setup.grid.shape[0],
+            "n_grid": grid.shape[0],
             "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
             "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
             "n_packed": packed.size,
@@ -161,15 +163,20 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "coarse": int(coarse),
         "plain_bonus": int(setup.confidence is not None and setup.confidence.name == "paper"),
         "offset": offset,
-        "used": setup.grid.shape[0],
+        "used": grid.shape[0],
         "current": -1,
         "fineness": 0.01,
         "exploration": 1.0,
         **setup.numbers,
     }
     for name, number in numbers.items():
+        if not memory.has_number(name):
+            raise ValueError(
+                f"{type(policy).__name__} sets a number {name!r} that its state does not have; declare it, "
+                f"unpack = state({name}=float), and give the class that unpack: class ...(Policy, ..., unpack=unpack)."
+            )
         setattr(memory, name, number)
-    memory.grid[:], memory.mix[:] = setup.grid, 1.0 / n_arms
+    memory.grid[:], memory.mix[:] = grid, 1.0 / n_arms
     for book, marks in zip(memory.sketch_book, memory.sketch_marks, strict=True):
         sketching.begin(book, marks, fineness)
     plan = Plan(

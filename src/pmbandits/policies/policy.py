@@ -101,7 +101,14 @@ class Policy(Declared):
             cls._uses_sets = uses_sets
         if name is not None:
             cls.name = name
-            REGISTRY[name] = cls
+        if "name" in cls.__dict__:
+            other = REGISTRY.get(cls.name)
+            if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise ValueError(
+                    f"there is a policy with the name {cls.name!r} already, {other.__module__}.{other.__qualname__}; "
+                    "files are loaded by this name, so give yours another one."
+                )
+            REGISTRY[cls.name] = cls
 
     def __init__(self, *positional: Any, **given: Any) -> None:
         options = self._read_options(positional, given)

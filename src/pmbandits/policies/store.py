@@ -34,7 +34,7 @@ def save(policy: Policy, path: Path) -> None:
     """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
     twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
-    arrays, numbers = _content(twin._memory, set(twin._plan.setup.numbers))
+    arrays, numbers = _content(twin._memory)
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -68,10 +68,10 @@ def save(policy: Policy, path: Path) -> None:
     write_whole(path, write)
 
 
-def _content(memory: Memory, constants: set[str]) -> tuple[Arrays, Numbers]:
-    """What is saved of a memory: arrays, and single numbers but those that follow from the options."""
+def _content(memory: Memory) -> tuple[Arrays, Numbers]:
+    """What is saved of a memory: arrays, single numbers, and all numbers that the policy has of its own."""
     arrays: Arrays = {}
-    numbers: Numbers = {name: number for name, number in memory.own.items() if name not in constants}
+    numbers: Numbers = memory.own
     for field in FIELDS:
         if "saved" not in field.becomes:
             continue
@@ -187,7 +187,7 @@ def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> No
     if not isinstance(rewards, int) or rewards < 0 or "told" not in arrays:
         raise _unfit(label)
     memory = roomier(policy._memory, policy._plan, rewards)
-    wanted, known = _content(memory, set(policy._plan.setup.numbers))
+    wanted, known = _content(memory)
     if set(numbers) != set(known) or set(arrays) != set(wanted):
         raise _unfit(label)
     for name, number in numbers.items():
@@ -241,10 +241,11 @@ def _from_version_2(policy: Policy, arrays: Arrays, label: str) -> tuple[Arrays,
     if size.size != 16 or clock.size != 16 or any(size[at] != getattr(memory, n) for n, at in _SIZES_2.items()):
         raise _unfit(label)
     rewards = int(clock[_CLOCK_2["rewards"]])
-    wanted, known = _content(memory, set(policy._plan.setup.numbers))
+    wanted, known = _content(memory)
+    constants = {name: number for name, number in memory.own.items() if name in policy._plan.setup.numbers}
     found = {_NAMES_2.get(name, name): array for name, array in arrays.items()}
     missing = {name for name, array in wanted.items() if array.size and name not in found}
-    if not set(known) <= set(_CLOCK_2):
+    if not set(known) <= {*_CLOCK_2, *constants}:
         raise _unfit(label)
     if missing:
         raise ValueError(f"{label} has no part {sorted(missing)[0]!r}; it is damaged and was not loaded.")
@@ -252,4 +253,4 @@ def _from_version_2(policy: Policy, arrays: Arrays, label: str) -> tuple[Arrays,
     for name in _POOL:
         if name in out and memory.mode == SAMPLES:
             out[name] = out[name][:rewards]
-    return out, {name: int(clock[_CLOCK_2[name]]) for name in known}
+    return out, {name: constants[name] if name in constants else int(clock[_CLOCK_2[name]]) for name in known}

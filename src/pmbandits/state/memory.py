@@ -82,6 +82,10 @@ class Memory:
         """The policy's own numbers, by name."""
         return {name: self._single(*self._singles[name]) for name in self._own}
 
+    def has_number(self, name: str) -> bool:
+        """Whether there is a single number of this name that can be set."""
+        return name in self._singles and name not in SIZES
+
     def copy(self) -> Memory:
         """The same in another place, and free for whoever has it."""
         out = Memory(self.words.copy(), self._own)
@@ -130,10 +134,9 @@ class Memory:
         return (self.words if kind is int else self.numbers)[where].reshape(shape)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        single = self._singles.get(name)
-        if single is None or name in SIZES:
+        if not self.has_number(name):
             raise AttributeError(f"{name!r} is not a single number of the state that can be set.")
-        kind, place = single
+        kind, place = self._singles[name]
         (self.words if kind is int else self.numbers)[place] = kind(value)
 
     def __reduce__(self) -> Any:  # the address is that of the copy
