@@ -50,7 +50,12 @@ def explore_or_track(s):
 
 @step("state, int -> int")
 def pull(s, arm):
-    """Count a pull of the arm, and return the arm. It counts at once, whether or not its reward ever comes."""
+    """Count a pull of the arm, and return the arm. It counts at once, whether or not its reward ever comes.
+
+    If there is no such arm it counts nothing and returns −1, which the library reports as a mistake.
+    """
+    if arm < 0 or arm >= s.n_arms:
+        return -1
     s.pulls[arm] += 1
     s.pending[arm] += 1
     s.asked += 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,10 @@ from pmbandits.estimates._rewards import OK, SAMPLES, STALE
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import shown
-from pmbandits.policies._steps import CHOOSE, ask_one, choose_many, tell_many, tell_one
+from pmbandits.policies._steps import CHOOSE, WRONG, ask_one, choose_many, tell_many, tell_one, wrong_choice
 from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
 from pmbandits.policies.options import Declared, how_kept, option, whole
-from pmbandits.state.guard import BUSY, claim_memory, release_memory
+from pmbandits.state.guard import BUSY, claim_memory, prepare, release_memory
 from pmbandits.state.layout import FIELDS
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
@@ -126,7 +126,7 @@ class Policy(Declared):
             n_arms = len(names)
         self._own_names = names is not None
         self.names = arm_names(names, n_arms) if n_arms is not None else ()
-        self._lock = threading.Lock()
+        self._lock, self._owner = threading.Lock(), 0  # and the thread that has it
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, n_arms, support)
             self._memory = memory
@@ -173,13 +173,15 @@ class Policy(Declared):
 
     @property
     def _memory(self) -> Memory:
-        """The policy's memory; its address, which every ask and tell needs, is kept beside it."""
+        """The policy's memory; what every ask and tell needs of it is kept beside it."""
         return self._held
 
     @_memory.setter
     def _memory(self, memory: Memory) -> None:
-        self._where = _address(self._choose)
-        self._held, self._address = memory, memory.address
+        # The memory is part of what asks and tells look up: so it is not freed before their kernels have returned,
+        # even if another thread replaces it meanwhile.
+        now = _address(self._choose), memory.address, memory
+        self._held, self._now = memory, now
 
     def _twin(self) -> Policy:
         """A copy that can be changed."""
@@ -189,14 +191,14 @@ class Policy(Declared):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        out = {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_address", "_where")}
+        out = {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_owner", "_now")}
         if "_held" in out:
             out["_held"] = self._alone(lambda: self._held.copy())
         return out
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._lock, self._owner = threading.Lock(), 0
         if "_held" in state:
             self._memory = state["_held"]
 
@@ -207,14 +209,22 @@ class Policy(Declared):
         kernels, and comes here. Ctrl-C at any moment leaves the memory free: it is given back by its token, whether or
         not Python still learned that it was taken.
         """
-        token = next(_TOKENS)
+        prepare()
+        token, me = next(_TOKENS), threading.get_ident()
+        if self._owner == me:
+            raise RuntimeError(
+                "this policy is at work in this very thread, so a signal handler cannot use it now; "
+                "let the handler only take a note, and use the policy afterwards."
+            )
         with self._lock:
             try:
-                while not claim_memory(self._address, token):  # somebody asks or tells right now
+                self._owner = me
+                while not claim_memory(self._now[1], token):  # somebody asks or tells right now
                     time.sleep(1e-5)
                 return work()
             finally:
-                release_memory(self._address, token)
+                self._owner = 0
+                release_memory(self._now[1], token)
 
     # ---- ask and tell ----------------------------------------------------------------------------------
     @overload
@@ -228,10 +238,13 @@ class Policy(Declared):
         """
         if n is None:
             try:
-                arm = _ask(self._where, self._address)
+                where, address, _held = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
+            arm: int = _ask(where, address)
+            if arm == WRONG:
+                self._wrong_choice()
             return arm if arm != BUSY else int(self._ask_many(1)[0])
         return self._ask_many(_check.whole("n", n, 1))
 
@@ -239,8 +252,12 @@ class Policy(Declared):
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-        self._alone(lambda: choose_many(self._where, self._address, out))
+        if self._alone(lambda: choose_many(*self._now[:2], out)) == WRONG:
+            self._wrong_choice()
         return out
+
+    def _wrong_choice(self) -> NoReturn:
+        raise wrong_choice(type(self).__name__, self.n_arms)
 
     def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
         """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
@@ -255,11 +272,11 @@ class Policy(Declared):
                 reward = float(reward)
         if type(arm) is int and type(reward) is float:
             try:
-                code = _tell(self._address, arm, reward)
+                _, address, _held = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            if code != OK:
+            if _tell(address, arm, reward) != OK:
                 self._tell_carefully([arm], [reward])
             return
         one = np.ndim(reward) == 0
@@ -282,7 +299,7 @@ class Policy(Declared):
 
         def take_in() -> int:
             self._memory = roomier(self._memory, self._plan, where.size)
-            return tell_many(self._address, where, values)
+            return tell_many(self._now[1], where, values)
 
         code = self._alone(take_in)
         assert code == OK, code
@@ -379,7 +396,7 @@ class Policy(Declared):
 
     def _copy_of(self, name: str) -> NDArray[Any]:
         self._must_be_bound()
-        return self._memory.field(name).copy()
+        return self._alone(lambda: self._memory.field(name).copy())
 
     @property
     def mixture(self) -> FloatArray:

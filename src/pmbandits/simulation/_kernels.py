@@ -26,7 +26,7 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
 )
 from pmbandits.estimates._rewards import NEEDS_ROOM, OK, record
 from pmbandits.metrics.normal import normal_quantile
-from pmbandits.policies._steps import choose_at, update_at
+from pmbandits.policies._steps import WRONG, choice, update_at
 from pmbandits.state.compile import inlined, kernel
 from pmbandits.state.shared import shared
 from pmbandits.state.views import borrowed, unpack
@@ -34,7 +34,7 @@ from pmbandits.state.views import borrowed, unpack
 # how an arm's rewards are made
 TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
 # why the loop stops before the end
-DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED = range(4)
+DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE = range(5)
 # cursor: where a trial is
 WAITING, CHECKPOINT = range(2)
 
@@ -132,7 +132,9 @@ def play(
         while s.asked < until or waiting >= 0:
             arm = waiting
             if arm < 0:
-                arm = choose_at(choose, memory)
+                arm = choice(memory, choose)
+                if arm == WRONG:
+                    return WRONG_CHOICE
             reward = next_reward(arm, key, used, words_of, kinds, parameters, starts, points, levels, blocks, block_at)
             if math.isnan(reward):
                 cursor[WAITING] = arm

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
-from pmbandits.policies._steps import CHOOSE, UPDATE
+from pmbandits.policies._steps import CHOOSE, UPDATE, wrong_choice
 from pmbandits.policies.build import roomier
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation import _kernels as kernels
@@ -74,6 +74,8 @@ class Player:
                 self._blank()
             elif status == kernels.NEEDS_BLOCK:
                 stream.refill(int(cursor[kernels.WAITING]))
+            elif status == kernels.WRONG_CHOICE:
+                raise wrong_choice(type(policy).__name__, k)
             else:
                 arm = int(cursor[kernels.WAITING])
                 raise ValueError(

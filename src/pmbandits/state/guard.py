@@ -2,10 +2,14 @@
 
 A word of the memory says whether somebody is at work in it. Kernels that Python calls for one ask or one tell claim it
 with one atomic instruction, which costs some nanoseconds; a lock of Python's would cost more than the kernels
-themselves. If it is taken they answer :data:`BUSY` and do nothing, and Python waits (see ``Policy._alone``).
+themselves. If it is taken they answer :data:`BUSY` and do nothing, and Python waits (see ``Policy._alone``). Who waits
+says so in another word, and then single asks and tells wait, too: otherwise threads that ask all the time would leave
+no moment for a thread that wants to read.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 from llvmlite import ir
 from numba import types
@@ -14,6 +18,7 @@ from numba.extending import intrinsic
 
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import SINGLES
+from pmbandits.state.memory import Memory
 from pmbandits.state.views import StateType, unpack
 
 BUSY = -1  # what a kernel answers if somebody else is at work
@@ -22,6 +27,13 @@ KERNEL = 1  # the token of kernels that take and give back a memory in one call;
 
 def _word(context, builder, s):
     return builder.gep(s.at, [context.get_constant(types.intp, SINGLES["busy"][1])])
+
+
+def emit_release(builder, address, token=KERNEL):
+    """Emit what gives the memory at an address back, if it is taken with this token."""
+    word = ir.IntType(64)
+    at = builder.gep(builder.inttoptr(address, word.as_pointer()), [ir.Constant(word, SINGLES["busy"][1])])
+    builder.cmpxchg(at, ir.Constant(word, token), ir.Constant(word, 0), "acq_rel", "acquire")
 
 
 @intrinsic
@@ -58,11 +70,24 @@ def release(typingctx, s, token):
 
 @kernel
 def claim_memory(memory, token):
-    """For Python: take the memory, if nobody has it."""
-    return claim(unpack(memory), token)
+    """For Python: take the memory, if nobody has it; if somebody has, say that one waits."""
+    s = unpack(memory)
+    got = claim(s, token)
+    s.waiting = 0 if got else 1
+    return got
 
 
 @kernel
 def release_memory(memory, token):
-    """For Python: give the memory back. Nothing happens if it was not taken with this token."""
-    release(unpack(memory), token)
+    """For Python: give the memory back if it was taken with this token, and wait for it no longer."""
+    s = unpack(memory)
+    s.waiting = 0
+    release(s, token)
+
+
+@cache
+def prepare() -> None:
+    """Compile the two, so that Ctrl-C cannot come while a memory is taken and what gives it back is being compiled."""
+    memory = Memory.allocate({}, {})
+    claim_memory(memory.address, KERNEL)
+    release_memory(memory.address, KERNEL)

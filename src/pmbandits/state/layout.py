@@ -69,7 +69,8 @@ def _field(name: str, kind: type, shape: str = "", becomes: str = "") -> Field:
 
 
 FIELDS: tuple[Field, ...] = (
-    _field("busy", int, "", "fixed"),  # 1 while a thread is at work in the memory (state/guard.py)
+    _field("busy", int, "", "fixed"),  # not 0 while a thread is at work in the memory (state/guard.py)
+    _field("waiting", int, "", "fixed"),  # 1 while a thread waits for it that must come before single asks and tells
     # What was asked and told.
     _field("asked", int, "", "saved added"),  # pulls so far
     _field("rewards", int, "", "saved added"),  # rewards so far

@@ -80,7 +80,7 @@ class Memory:
     @property
     def own(self) -> dict[str, int | float]:
         """The policy's own numbers, by name."""
-        return {name: getattr(self, name) for name in self._own}
+        return {name: self._single(*self._singles[name]) for name in self._own}
 
     def has_number(self, name: str) -> bool:
         """Whether there is a single number of this name that can be set."""
@@ -120,11 +120,13 @@ class Memory:
         found: NDArray[Any] = getattr(self, name)
         return found
 
+    def _single(self, kind: type, place: int) -> int | float:
+        return int(self.words[place]) if kind is int else float(self.numbers[place])
+
     def __getattr__(self, name: str) -> Any:
         single = self._singles.get(name)
         if single is not None:
-            kind, place = single
-            return int(self.words[place]) if kind is int else float(self.numbers[place])
+            return self._single(*single)
         found = self.places.arrays.get(name)
         if found is None:
             raise AttributeError(f"the state has no field {name!r}.")

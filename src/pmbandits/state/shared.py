@@ -25,6 +25,7 @@ from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
 from pmbandits.state.compile import F, kernel
+from pmbandits.state.guard import emit_release
 from pmbandits.state.views import STATE, StateType
 
 _ints, _floats = types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")
@@ -192,11 +193,12 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
     return decorate
 
 
-def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
+def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable[[F], F]:
     """Make a kernel with one fixed signature, in the words of ``_TYPES``, that is built into whoever calls it.
 
     For small steps that run in every round. It is compiled once, whatever state it is given: a policy's state has
-    numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is).
+    numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is). With ``frees``, an error in it
+    gives the memory back whose address is its first argument (state/guard.py).
     """
     typed = _signature(signature, unpack)
 
@@ -210,7 +212,12 @@ def step(signature: str, unpack: Any = None) -> Callable[[F], F]:
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
             made = _compiled(own, typed)
             context.active_code_library.add_linking_library(made.library)
-            return context.call_internal(builder, made.fndesc, typed, given)
+            status, value = context.call_internal_no_propagate(builder, made.fndesc, typed, given)
+            with cgutils.if_unlikely(builder, status.is_error):
+                if frees:
+                    emit_release(builder, given[0])
+                context.call_conv.return_status_propagate(builder, status)
+            return value
 
         return cast(F, call)
 
