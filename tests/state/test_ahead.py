@@ -33,8 +33,10 @@ def second(x, n):
 
 
 def run(folder: Path, code: str) -> str:
-    (folder / "mine").mkdir(exist_ok=True)
-    (folder / "mine" / "kernels.py").write_text(KERNELS)
+    file = folder / "mine" / "kernels.py"
+    if not file.exists():  # numba looks at the time of the file
+        file.parent.mkdir()
+        file.write_text(KERNELS)
     head = f"import sys; sys.path.insert(0, {str(folder)!r})\nfrom mine.kernels import *\n"
     head += "from pmbandits.state.ahead import entry, in_order\n"
     head += "items = in_order([entry(first, 'float'), entry(second, 'float, int')], 'mine')\n"
