@@ -19,7 +19,7 @@ def choice(memory, choose):
     s = unpack(memory)
     before = s.asked
     arm = choose_at(choose, memory)
-    return arm if 0 <= arm and arm < s.n_arms and s.asked == before + 1 else WRONG
+    return arm if arm >= 0 and arm < s.n_arms and s.asked == before + 1 else WRONG
 
 
 @step("memory, int, float -> int", frees=True)

@@ -175,8 +175,8 @@ def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable
     """Make a kernel with one fixed signature, in the words of ``_TYPES``, that is built into whoever calls it.
 
     For small steps that run in every round. It is compiled once, whatever state it is given: a policy's state has
-    numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is). With ``frees``, an error in it
-    gives the memory back whose address is its first argument (state/guard.py).
+    numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is). With ``frees``, an error in
+    it gives the memory back whose address is its first argument (state/guard.py).
     """
     typed = _signature(signature, unpack)
 
