@@ -118,7 +118,7 @@ def test_a_kernel_that_raises_leaves_the_policy_free() -> None:
     "choose", [forgets_to_pull, pulls_twice, pulls_too_far, pulls_below, answers_too_far], ids=lambda k: k.__name__
 )
 def test_a_kernel_that_does_not_pull_one_arm_is_told_so(choose: Any) -> None:
-    wrong = type("Wrong", (_Own,), {}, choose=choose, update=update)
+    wrong = type("Wrong", (_Own,), {}, name=f"test-{choose.__name__}", choose=choose, update=update)
     policy = wrong("mean", n_arms=2, support=pmb.Binary())
     before = policy._memory.copy()
     for ask in (policy.ask, lambda: policy.ask(3)):
