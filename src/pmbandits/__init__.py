@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         Thompson,
         Track,
         Uniform,
+        Vet,
         load,
     )
     from pmbandits.simulation import Run, simulate
@@ -120,6 +121,7 @@ _ROOMS = {
         "UCB1",
         "UUCB",
         "Uniform",
+        "Vet",
         "WUCB",
         "load",
     ),

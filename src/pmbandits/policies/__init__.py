@@ -21,6 +21,7 @@ from pmbandits.policies.solitary_ucb import SolitaryUCB
 from pmbandits.policies.store import load
 from pmbandits.policies.track import Track
 from pmbandits.policies.ucb import PMUCB
+from pmbandits.policies.vet import Vet
 
 __all__ = [
     "BCVTS",
@@ -43,5 +44,6 @@ __all__ = [
     "Thompson",
     "Track",
     "Uniform",
+    "Vet",
     "load",
 ]

@@ -18,6 +18,7 @@ from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
 from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
+from pmbandits.mixtures._laws import KNOTS
 from pmbandits.policies.options import how_kept
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Real, Support
@@ -42,6 +43,7 @@ class Setup:
     numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
+    table : whether the arms' laws are also laid out on a table of cells, and arms that are left out are vetted.
     """
 
     grid: FloatArray | None = None
@@ -49,6 +51,7 @@ class Setup:
     numbers: Mapping[str, float] = field(default_factory=dict)
     confidence: ConfidenceSet | None = None
     begin: Callable[[int], Any] | None = None
+    table: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,16 @@ def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
     return chosen
 
 
+def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
+    """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
+    try:
+        metric.holder(support)
+    except ValueError:
+        # On Real rewards no bound holds for such a metric. It can be played all the same.
+        return None if isinstance(support, Real) else chosen_set(policy, support, n_arms)
+    return chosen_set(policy, support, n_arms)
+
+
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
@@ -143,6 +156,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_sketches": n_arms if buffer else 0,
             "sketch_room": buffer,
             "n_mass": n_arms * buffer,
+            "n_vetted": n_arms if setup.table else 0,
+            "knot_room": (n_atoms or KNOTS) if setup.table else 0,
         },
         policy._own,
     )

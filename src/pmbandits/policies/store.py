@@ -188,7 +188,9 @@ def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> No
         raise _unfit(label)
     memory = roomier(policy._memory, policy._plan, rewards)
     wanted, known = _content(memory)
-    if set(numbers) != set(known) or set(arrays) != set(wanted):
+    # Parts of no size belong to other algorithms; files need not have them.
+    needed = {name for name, array in wanted.items() if array.size or name in _POOL}
+    if set(numbers) != set(known) or not needed <= set(arrays) <= set(wanted):
         raise _unfit(label)
     for name, number in numbers.items():
         setattr(memory, name, number)

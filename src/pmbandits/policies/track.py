@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._continuous import best_mixture
 from pmbandits.mixtures._index import due, ready
 from pmbandits.mixtures._rivals import most_of_any
 from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.build import Setup, reading_set
 from pmbandits.policies.options import above, known_estimates, known_set, option, probability, share
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.views import unpack
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Support
 
 
 @kernel
@@ -93,14 +92,8 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        chosen: ConfidenceSet | None
         numbers: dict[str, float] = {"exploration": self.options["exploration"], "fineness": self.options["tolerance"]}
-        try:
-            metric.holder(support)
-            chosen = chosen_set(self, support, n_arms)
-        except ValueError:
-            # On Real rewards no bound holds for such a metric. It can be played all the same.
-            chosen = None if isinstance(support, Real) else chosen_set(self, support, n_arms)
+        chosen = reading_set(self, metric, n_arms, support)
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen)
 
     def certainty(self, weights: ArrayLike | None = None) -> Certainty:

@@ -26,6 +26,8 @@ SIZES = (
     "n_sketches",  # n_arms if rewards are kept in sketches, else 0
     "sketch_room",  # numbers that a sketch has room for
     "n_mass",  # numbers that all sketches together have room for
+    "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
+    "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 PHASE_ENDS = 64  # phases whose ends are remembered
@@ -166,6 +168,17 @@ FIELDS: tuple[Field, ...] = (
     _field("ends", int, f"{PHASE_ENDS}", "saved"),
     _field("leader_travel", float, "n_arms", "cleared"),
     _field("leader_radius", float, "n_arms", "cleared"),
+    # Vet: the arms' laws on a table, what is played and Φ at its knots, the shares to reach, and the arms left out.
+    _field("knots", float, "knot_room", "saved"),
+    _field("played", float, "knot_room", "saved"),
+    _field("phi", float, "knot_room", "saved"),
+    _field("laws", float, "n_vetted, knot_room", "scratch"),
+    _field("wanted", float, "n_vetted", "saved"),
+    _field("left_out", int, "n_vetted", "saved"),
+    _field("vet", float, "n_vetted", "saved"),  # the index of an arm that is left out
+    _field("vetted_pulls", int, "n_vetted", "saved"),  # its pulls and rewards when that was worked out
+    _field("vetted_told", int, "n_vetted", "saved"),
+    _field("root", float, "n_vetted", "saved"),  # where the divergence was found, to start there next time
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),

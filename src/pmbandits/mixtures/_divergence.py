@@ -1,0 +1,220 @@
+"""How little an arm's law must change, in relative entropy, to deserve a place in the mixture; compiled.
+
+This is what IMED (Honda and Takemura 2015) asks of an arm's mean. Here it is asked of the slope of the utility, and,
+for h that is not concave, of the utility itself. Laws are rows of the table of ``_laws.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.confidence._kernels import CONCAVE, CONVEX, kl
+from pmbandits.metrics.packed import extremum_place, h_slope, h_value, n_extrema
+from pmbandits.mixtures._laws import utility_of
+from pmbandits.state.shared import shared, step
+
+FAR = 1e9  # no change is enough
+FEW_CELLS = 20  # so many places are tried one by one
+_NOTHING = 1e-14  # a share of rewards below this is rounding
+
+
+@step("floats, int, floats -> none")
+def shares_at(above, n_knots, out):
+    """The share of the rewards at each knot."""
+    before = 1.0
+    for c in range(n_knots - 1):
+        out[c] = max(before - above[c], 0.0)
+        before = above[c]
+    out[n_knots - 1] = max(before, 0.0)
+
+
+@shared("floats, floats, int, float, float, float, float -> two floats")
+def to_reach(share, phi, n_knots, level, top, start, need):
+    """The least relative entropy from a law to one under which Φ has the mean ``level``; and where it was found.
+
+    The dual: the largest over 0 ≤ r ≤ 1 of E log(1 − r·(Φ − level)/(top − level)), which is concave in r: Newton's
+    method from ``start``, kept between bounds. It ends early when ``need`` is reached: then the answer is a lower bound.
+    """
+    mean = 0.0
+    for c in range(n_knots):
+        mean += share[c] * phi[c]
+    span = top - level
+    if mean >= level:
+        return 0.0, start
+    if span <= 1e-14 * (abs(top) + abs(level)):
+        return FAR, start
+    r = start
+    if not (r > 0.0 and r < 1.0):
+        power = 0.0
+        for c in range(n_knots):
+            power += share[c] * (phi[c] - level) ** 2
+        r = min((level - mean) * span / power, 0.5)
+    lo, hi, best, place, end_known = 0.0, 1.0, 0.0, r, False
+    for _ in range(60):
+        value, slope, bend = 0.0, 0.0, 0.0
+        for c in range(n_knots):
+            if share[c] > _NOTHING:
+                y = min((phi[c] - level) / span, 1.0)
+                z = max(1.0 - r * y, 1e-12)
+                value += share[c] * math.log(z)
+                slope -= share[c] * y / z
+                bend -= share[c] * (y / z) ** 2
+        if value > best:
+            best, place = value, r
+        if best >= need or abs(slope) * (hi - lo) <= 1e-3 * best:
+            break
+        if slope > 0.0:
+            lo = r
+        else:
+            hi = r
+        r = r - slope / bend if bend < 0.0 else lo
+        if r >= hi and not end_known and hi == 1.0:  # at r = 1 all that is added goes to the top
+            end_known, r = True, 1.0
+            for c in range(n_knots):
+                if share[c] > _NOTHING and phi[c] - level >= (1.0 - 1e-9) * span:
+                    r = 0.5 * (lo + hi)  # some is there already: the largest value lies before
+        elif r <= lo or r >= hi:
+            r = 0.5 * (lo + hi)
+    return best, place
+
+
+@step("floats, int -> int")
+def top_knot(phi, n_knots):
+    """The knot at which Φ is largest; the last of equals."""
+    top = 0
+    for c in range(n_knots):
+        if phi[c] >= phi[top]:
+            top = c
+    return top
+
+
+@step("floats, floats, floats, int, float, floats -> none")
+def phi_at(h, knots, above, n_knots, e, phi):
+    """Φ at the knots: the integral up to there of h' of the law ``above``."""
+    phi[0] = 0.0
+    for c in range(n_knots - 1):
+        phi[c + 1] = phi[c] + (knots[c + 1] - knots[c]) * h_slope(h, above[c], e)
+
+
+@step("floats, int, int, int, floats -> none")
+def step_law(above, n_knots, which, of, out):
+    """A law that is sure to pay at one place: at each knot in turn if there are few, else at quantiles of a law."""
+    cells = n_knots - 1
+    at = which
+    if cells > FEW_CELLS:
+        level, at = (which + 0.5) / of, 0
+        while at < cells - 1 and above[at] > 1.0 - level * level:
+            at += 1
+    for c in range(cells):
+        out[c] = 1.0 if c <= at else 0.0
+
+
+@shared("floats, floats, floats, floats, int, float, float, float -> float")
+def to_be_worth(h, knots, above, other, n_knots, worth, e, need):
+    """The least relative entropy, as far as it is found, from a law to one with U_h ≥ ``worth``; any h.
+
+    U_h is replaced by its slope at a law, the problem solved for that, and again at the answer; for convex h each turn
+    is an improvement. It starts from the law itself, from ``other``, and from laws that are sure to pay at one place.
+    Only laws that do reach the worth count.
+    """
+    if utility_of(h, knots, above, n_knots) >= worth:
+        return 0.0
+    cells = n_knots - 1
+    share, phi, law, changed = np.empty(n_knots), np.empty(n_knots), np.empty(cells), np.empty(n_knots)
+    shares_at(above, n_knots, share)
+    best = FAR
+    steps = cells if cells <= FEW_CELLS else 8
+    for start in range(2 + steps):
+        if best < need:
+            break
+        if start == 0:
+            for c in range(cells):
+                law[c] = above[c]
+        elif start == 1:
+            for c in range(cells):
+                law[c] = other[c]
+        else:
+            step_law(above, n_knots, start - 2, steps, law)
+        last = FAR
+        for _ in range(6 if start < 2 else 3):
+            phi_at(h, knots, law, n_knots, e, phi)
+            level = worth - utility_of(h, knots, law, n_knots)
+            for c in range(cells):
+                level += (phi[c + 1] - phi[c]) * law[c]
+            top = top_knot(phi, n_knots)
+            found, r = to_reach(share, phi, n_knots, level, phi[top], -1.0, np.inf)
+            if found >= FAR or found <= 0.0:
+                break
+            total = 0.0
+            for c in range(n_knots):
+                changed[c] = 0.0
+                if share[c] > _NOTHING:
+                    changed[c] = share[c] / max(1.0 - r * (phi[c] - level) / (phi[top] - level), 1e-12)
+                total += changed[c]
+            if total < 1.0:
+                changed[top] += 1.0 - total
+                total = 1.0
+            left = 1.0
+            for c in range(cells):
+                left -= changed[c] / total
+                law[c] = min(max(left, 0.0), 1.0)
+            if utility_of(h, knots, law, n_knots) >= worth - 1e-3 * abs(worth):
+                best = min(best, found)
+                if abs(found - last) < 1e-2 * found:
+                    break
+            last = found
+    return best
+
+
+@step("float, float -> float")
+def sure_kl(p, q):
+    """Bernoulli relative entropy, also where q is 0 or 1."""
+    if q <= 0.0:
+        return 0.0 if p <= 0.0 else FAR
+    if q >= 1.0:
+        return 0.0 if p >= 1.0 else FAR
+    return kl(p, q)
+
+
+@step("floats, float, float, bool -> float")
+def nearest_with(h, p, worth, upwards):
+    """The nearest u on one side of p with h(u) ≥ worth, or −1. Between its extrema h rises or falls throughout."""
+    end = 1.0 if upwards else 0.0
+    here, count = p, n_extrema(h)
+    for m in range(count + 1):
+        there = end
+        if m < count:
+            there = extremum_place(h, m if upwards else count - 1 - m)
+            if (upwards and there <= here) or (not upwards and there >= here):
+                continue
+        if h_value(h, there) >= worth:
+            for _ in range(60):
+                middle = 0.5 * (here + there)
+                if h_value(h, middle) >= worth:
+                    there = middle
+                else:
+                    here = middle
+            return there
+        here = there
+    return -1.0
+
+
+@shared("floats, int, float, float, float, float -> float")
+def of_coin(h, shape, p, mean, steep, worth):
+    """The same two questions for an arm that pays 1 with probability p and else 0, in closed form.
+
+    ``mean`` and ``steep`` are the mixture's mean and the slope of h there.
+    """
+    least = FAR
+    if shape != CONVEX:
+        least = sure_kl(p, mean) if steep * (mean - p) > 0.0 else 0.0
+    if shape != CONCAVE:
+        if h_value(h, p) >= worth:
+            return 0.0
+        for upwards in (False, True):
+            q = nearest_with(h, p, worth, upwards)
+            if q >= 0.0:
+                least = min(least, sure_kl(p, q))
+    return least

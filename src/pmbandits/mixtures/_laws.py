@@ -1,0 +1,270 @@
+"""All arms' laws on one table of at most 512 cells, and the best mixture on it; compiled.
+
+The ends of the cells are called knots. For each cell and arm the table says which share of the arm's rewards lies
+above, averaged over the cell. On 0/1 rewards, atoms and bins nothing is lost. Rewards that are kept one by one are
+thinned out: where they have many different values, cells hold about 1/320 of them each, and less at both ends.
+
+Averages over cells keep every mean. So U_h of the table misses the empirical one only by the bend of h within a cell,
+about 1e-6 of it, and the best mixture of the table is the best one but for much less. A search costs the same
+whatever the number of rewards; only laying the table out is one pass over them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmbandits.estimates._rewards import SAMPLES, pool_size, stands_for, tidy
+from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
+from pmbandits.state.arrays import copy_into
+from pmbandits.state.shared import shared, step
+
+KNOTS = 512  # for rewards that are kept one by one, at most
+_BULK = 1.0 / 320.0  # the share of all rewards in a cell
+_TAIL = 0.2  # but no more than this share of all that lie further out
+
+
+@shared("state, float -> int")
+def lay_knots(s, pad):
+    """Choose the knots for the rewards so far, ends of the support included; returns how many there are.
+
+    If the support has no ends, the least and the largest reward, ``pad`` further out, stand for them.
+    """
+    if s.mode != SAMPLES:
+        for c in range(s.n_atoms):
+            s.knots[c] = s.points[c]
+        return s.n_atoms
+    tidy(s)
+    x, n = s.x, pool_size(s)
+    low, high = s.low, s.high
+    if s.bounded == 0:
+        low, high = x[0] - pad, x[n - 1] + pad
+    different = 1
+    for c in range(1, n):
+        different += x[c] > x[c - 1]
+    all_of_them = different <= KNOTS - 2
+    s.knots[0] = low
+    used, gone, since, total = 1, 0.0, 0.0, float(s.rewards)
+    c = 0
+    while c < n and used < KNOTS - 1:
+        here, mass = x[c], 0.0
+        while c < n and x[c] == here:
+            mass += stands_for(s, c)
+            c += 1
+        gone += mass
+        since += mass
+        outside = min(gone, total - gone + mass)
+        if here > s.knots[used - 1] and here < high and (all_of_them or since >= min(_BULK * total, _TAIL * outside)):
+            s.knots[used] = here
+            used += 1
+            since = 0.0
+    s.knots[used] = high
+    return used + 1
+
+
+@step("floats, int, float -> int")
+def cell_of(knots, n_knots, x):
+    """The cell in which x lies; the first or last if it lies outside."""
+    lo, hi = 0, n_knots - 1
+    while hi - lo > 1:
+        middle = (lo + hi) // 2
+        if knots[middle] <= x:
+            lo = middle
+        else:
+            hi = middle
+    return lo
+
+
+@shared("state, int, int -> none")
+def fill_rows(s, n_knots, only):
+    """Write the rows of all arms, or of one arm only (otherwise −1)."""
+    first, last = (0, s.n_arms) if only < 0 else (only, only + 1)
+    laws, knots, cells = s.laws, s.knots, n_knots - 1
+    for i in range(first, last):
+        for c in range(n_knots):
+            laws[i, c] = 0.0
+    if s.mode != SAMPLES:
+        for i in range(first, last):
+            for c in range(n_knots):
+                laws[i, c] = s.counts[i, c]
+    else:
+        if s.sketch_size > 0:
+            tidy(s)
+        at, count, in_order = 0, pool_size(s), max(s.ordered, 0)
+        for j in range(count):
+            i = s.owner[j]
+            if only >= 0 and i != only:
+                continue
+            x = s.x[j]
+            if j < in_order:
+                while at < cells - 1 and knots[at + 1] <= x:
+                    at += 1
+            else:
+                at = cell_of(knots, n_knots, x)
+            # A reward between two knots counts in part at either, so that its mean stays.
+            share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
+            mass = stands_for(s, j)
+            laws[i, at] += share * mass
+            laws[i, at + 1] += (1.0 - share) * mass
+    for i in range(first, last):
+        left, inverse = float(s.told[i]), 1.0 / s.told[i]
+        for c in range(cells):
+            left -= laws[i, c]
+            laws[i, c] = max(left * inverse, 0.0)
+
+
+@step("floats, floats, floats, int -> float")
+def utility_of(h, knots, above, n_knots):
+    """U_h of a law, given the share that lies above in each cell."""
+    total = knots[0] * h_value(h, 1.0)
+    for c in range(n_knots - 1):
+        total += (knots[c + 1] - knots[c]) * h_value(h, above[c])
+    return total
+
+
+@shared("state, floats, int, floats -> none")
+def mix_rows(s, a, n_knots, above):
+    """The law of the mixture a: the share that lies above in each cell, into ``above``."""
+    cells, laws = n_knots - 1, s.laws
+    for c in range(cells):
+        above[c] = 0.0
+    for i in range(s.n_arms):
+        if a[i] != 0.0:
+            for c in range(cells):
+                above[c] += a[i] * laws[i, c]
+
+
+@step("state, int, floats, float, floats -> none")
+def weigh_cells(s, n_knots, above, e, steep):
+    """width·h' of each cell, where the mixture's law is ``above``, into ``steep``."""
+    for c in range(n_knots - 1):
+        steep[c] = (s.knots[c + 1] - s.knots[c]) * h_slope(s.h, above[c], e)
+
+
+@step("state, int, floats, int -> float")
+def slope_of(s, n_knots, steep, i):
+    """∂U_h/∂a_i: the sum over cells of width·h'·(share of arm i's rewards above)."""
+    total = 0.0
+    for c in range(n_knots - 1):
+        total += steep[c] * s.laws[i, c]
+    return total
+
+
+@step("state, int, floats, floats, float, float -> float")
+def slope_along(s, n_knots, above, direction, far, e):
+    """The slope of U_h in a direction, ``far`` along it."""
+    total = 0.0
+    for c in range(n_knots - 1):
+        if direction[c] != 0.0:
+            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slope(s.h, above[c] + far * direction[c], e)
+    return total
+
+
+@shared("state, int, floats, floats, float, float -> float")
+def top_along(s, n_knots, above, direction, room, e):
+    """Where, up to ``room``, concave U_h is largest along a direction in which it rises; a little short of it."""
+    behind = slope_along(s, n_knots, above, direction, room, e)
+    if behind >= 0.0:
+        return room
+    left, right, lead = 0.0, room, slope_along(s, n_knots, above, direction, 0.0, e)
+    ahead = lead
+    for turn in range(60):
+        middle = 0.5 * (left + right)
+        if turn % 2 == 0 and ahead > behind:  # the secant; in between halves, so that neither end stays for long
+            middle = left + (right - left) * min(max(ahead / (ahead - behind), 0.02), 0.98)
+        slope = slope_along(s, n_knots, above, direction, middle, e)
+        if slope >= 0.0:
+            left, ahead = middle, slope
+            if slope <= 1e-3 * lead:
+                break
+        else:
+            right, behind = middle, slope
+        if right - left <= 1e-9 * room or right - left < 1e-12:
+            break
+    return left
+
+
+@shared("state, int, floats, floats, float, float, int -> float")
+def climb_table(s, n_knots, a, low, e, goal, most):
+    """Concave h: improve the mixture a in place, within a ≥ low, until no mixture is better by more than the goal.
+
+    Returns by how much another can be better at most (the gap). Weight moves from the arm with the least slope to the
+    one with the greatest, among those that have weight; after that, an arm without weight may enter.
+    """
+    k, cells = s.n_arms, n_knots - 1
+    above, direction, steep = np.empty(cells), np.empty(cells), np.empty(cells)
+    slope, active = np.empty(k), np.zeros(k)
+    gap = np.inf
+    for _ in range(most):
+        mix_rows(s, a, n_knots, above)
+        weigh_cells(s, n_knots, above, e, steep)
+        to = 0
+        for i in range(k):
+            slope[i] = slope_of(s, n_knots, steep, i)
+            to = i if slope[i] > slope[to] else to
+        gap = 0.0
+        for i in range(k):
+            gap += (a[i] - low[i]) * (slope[to] - slope[i])
+            active[i] = 1.0 if a[i] > low[i] or i == to else 0.0
+        if gap <= goal:
+            break
+        moved = False
+        for inner in range(200):
+            if inner > 0:
+                weigh_cells(s, n_knots, above, e, steep)
+                for i in range(k):
+                    if active[i] > 0.0:
+                        slope[i] = slope_of(s, n_knots, steep, i)
+            best, worst = -1, -1
+            for i in range(k):
+                if active[i] > 0.0:
+                    if best < 0 or slope[i] > slope[best]:
+                        best = i
+                    if a[i] > low[i] and (worst < 0 or slope[i] < slope[worst]):
+                        worst = i
+            inside = 0.0
+            for i in range(k):
+                if active[i] > 0.0:
+                    inside += (a[i] - low[i]) * (slope[best] - slope[i])
+            if best == worst or worst < 0 or inside <= 0.5 * goal:
+                break
+            for c in range(cells):
+                direction[c] = s.laws[best, c] - s.laws[worst, c]
+            room = a[worst] - low[worst]
+            far = top_along(s, n_knots, above, direction, room, e)
+            if far <= 0.0:
+                break
+            moved = True
+            a[best] += far
+            a[worst] = low[worst] if far >= room else a[worst] - far
+            for c in range(cells):
+                above[c] += far * direction[c]
+        if not moved:
+            break
+    return gap
+
+
+@shared("state, int, floats, floats, float, float, int -> float")
+def maximise_table(s, n_knots, a, low, e, goal, most):
+    """The same. Where corners of h hold the climb up, first with h well rounded, then as it is."""
+    gap = climb_table(s, n_knots, a, low, e, goal, most)
+    if gap > goal:
+        b = a.copy()
+        for smooth in (0.1, 0.01, 0.001):
+            if smooth > e:
+                climb_table(s, n_knots, b, low, smooth, goal, most)
+        other = climb_table(s, n_knots, b, low, e, goal, most)
+        above = np.empty(n_knots)
+        mix_rows(s, a, n_knots, above)
+        before = utility_of(s.h, s.knots, above, n_knots)
+        mix_rows(s, b, n_knots, above)
+        if utility_of(s.h, s.knots, above, n_knots) > before:
+            copy_into(a, b)
+            gap = other
+    return gap
+
+
+@step("state, int -> float")
+def size_of_values(s, n_knots):
+    """How large utilities can be: the span of the knots times the largest |h|."""
+    largest = max(abs(h_max(s.h, 0.0, 1.0)), abs(h_min(s.h, 0.0, 1.0)))
+    return (s.knots[n_knots - 1] - s.knots[0]) * largest

@@ -1,0 +1,226 @@
+"""Vet's looks: the best mixture, the shares to reach next, and which of the arms left out must be tried again.
+
+The rule is written out in ``policies/vet.py``; here are its parts, compiled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.confidence._bounds import share_of_ones
+from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.estimates._rewards import BINARY, SAMPLES
+from pmbandits.metrics.packed import h_slope
+from pmbandits.mixtures._continuous import best_of_many, move_mean
+from pmbandits.mixtures._divergence import FEW_CELLS, of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
+from pmbandits.mixtures._index import TIE
+from pmbandits.mixtures._laws import (
+    fill_rows,
+    lay_knots,
+    maximise_table,
+    mix_rows,
+    size_of_values,
+    slope_of,
+    utility_of,
+    weigh_cells,
+)
+from pmbandits.state.arrays import copy_into, fill_with, largest_of
+from pmbandits.state.shared import shared, step
+from pmbandits.state.views import state
+
+unpack = state(
+    window_end=int,  # the round at which to look again
+    next_look=int,  # or the number of rewards
+    looked=int,  # rewards at the last look
+    n_knots=int,  # knots of the table in use
+    level=float,  # λ, the slope that an arm needs to deserve a place
+    top=float,  # the largest Φ on the support
+    worth=float,  # the utility of what is played
+    steep=float,  # 0/1 rewards: the slope of h at the mean of what is played
+    threshold=float,  # log(n*/K): arms with a smaller index are tried
+    pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
+)
+
+
+@step("state, int -> float")
+def evidence(s, i):
+    """n of an arm: its pulls, or its rewards if more were told than asked for."""
+    return float(max(s.pulls[i], s.told[i]))
+
+
+@step("state -> float")
+def time_so_far(s):
+    """t: the pulls so far, or the rewards if there are more."""
+    return float(max(s.asked, s.rewards))
+
+
+@step("state, int -> float")
+def grain_at(s, n_knots):
+    """Half the distance over which slopes of h are taken."""
+    return (0.5 if s.mode == SAMPLES or n_knots - 1 > FEW_CELLS else 0.05) / time_so_far(s)
+
+
+@shared("state, int -> none")
+def best_row(s, n_knots):
+    """Convex h: the arm whose row is worth the most; the one that is played if it is among the best."""
+    k = s.n_arms
+    value = np.empty(k)
+    for i in range(k):
+        value[i] = utility_of(s.h, s.knots, s.laws[i], n_knots)
+    top = largest_of(value)
+    chosen = -1
+    for i in range(k):
+        if value[i] >= top - TIE * max(1.0, abs(top)) and (chosen < 0 or s.mix[i] == 1.0):
+            chosen = i
+    fill_with(s.mix, 0.0)
+    s.mix[chosen] = 1.0
+
+
+@shared("state, int, float, float -> none")
+def best_shares(s, n_knots, e, goal):
+    """The best mixture for the rewards so far, into ``s.mix``; shares of less than one pull become none."""
+    k = s.n_arms
+    if s.mode == BINARY:
+        move_mean(s)
+    elif s.metric_shape == CONCAVE:
+        maximise_table(s, n_knots, s.mix, np.zeros(k), e, goal, 40)
+    elif s.metric_shape == CONVEX:
+        best_row(s, n_knots)
+    else:
+        best_of_many(s)
+    total, t = 0.0, time_so_far(s)
+    for i in range(k):
+        if s.mix[i] * t < 1.0:
+            s.mix[i] = 0.0
+        total += s.mix[i]
+    for i in range(k):
+        s.mix[i] /= total
+
+
+@shared("state, int, int, float, float -> none")
+def reachable_shares(s, n_knots, window_end, e, goal):
+    """The best shares that can still be had when the window ends, into ``s.wanted``: no less than what was pulled."""
+    k, end = s.n_arms, float(window_end)
+    low, lack, left = np.empty(k), 0.0, 1.0 - s.asked / end
+    for i in range(k):
+        low[i] = s.pulls[i] / end
+        lack += max(s.mix[i] - low[i], 0.0)
+    for i in range(k):  # start: what the window has goes to the arms that are behind
+        s.wanted[i] = low[i] + left * max(s.mix[i] - low[i], 0.0) / lack
+    maximise_table(s, n_knots, s.wanted, low, e, goal, 20)
+
+
+@shared("state, int -> float", unpack)
+def distance(s, i):
+    """D of an arm: how little its law must change to deserve a place. Its row must be up to date."""
+    if s.mode == BINARY:
+        return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth)
+    n, e = evidence(s, i), grain_at(s, s.n_knots)
+    need = max(s.threshold - math.log(n), 0.0) / n
+    least = np.inf
+    if s.metric_shape != CONVEX:
+        share = np.empty(s.n_knots)
+        shares_at(s.laws[i], s.n_knots, share)
+        least, s.root[i] = to_reach(share, s.phi, s.n_knots, s.level, s.top, s.root[i], need)
+    if s.metric_shape != CONCAVE:
+        least = min(least, to_be_worth(s.h, s.knots, s.laws[i], s.played, s.n_knots, s.worth, e, need))
+    return least
+
+
+@shared("state, int -> float", unpack)
+def work_out_index(s, i):
+    """I of an arm: n·D + log n. Returns D."""
+    n = evidence(s, i)
+    s.vetted_pulls[i], s.vetted_told[i] = s.pulls[i], s.told[i]
+    far = distance(s, i) if math.log(n) < s.threshold else np.inf
+    s.vet[i] = n * far + math.log(n)
+    return far
+
+
+@shared("state -> none", unpack)
+def look(s):
+    """Look at all rewards: the mixture, the shares to reach, λ, the threshold, and the index of every arm left out."""
+    k, t = s.n_arms, time_so_far(s)
+    s.window_end = s.asked + max(1, s.asked // 100)
+    s.next_look = s.rewards + max(1, s.rewards // 100)
+    s.looked, s.dirty = s.rewards, 0
+    s.n_knots = lay_knots(s, s.pad)
+    fill_rows(s, s.n_knots, -1)
+    e = grain_at(s, s.n_knots)
+    goal = 0.02 * size_of_values(s, s.n_knots) / t
+    best_shares(s, s.n_knots, e, goal)
+    concave = s.metric_shape == CONCAVE
+    if concave:
+        reachable_shares(s, s.n_knots, s.window_end, e, goal)
+    else:
+        copy_into(s.wanted, s.mix)
+    mix_rows(s, s.wanted, s.n_knots, s.played)
+    s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
+    phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
+    s.top = s.phi[top_knot(s.phi, s.n_knots)]
+    slope, steep = np.empty(k), np.empty(s.n_knots)
+    weigh_cells(s, s.n_knots, s.played, e, steep)
+    behind, most, level = -np.inf, 1.0, 0.0
+    for i in range(k):
+        slope[i] = slope_of(s, s.n_knots, steep, i)
+        lag = s.wanted[i] * s.window_end - s.pulls[i]
+        if concave and s.wanted[i] > 0.0 and lag > behind:
+            behind, level = lag, slope[i]
+        elif not concave:
+            level += s.mix[i] * slope[i]
+    if s.mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
+        s.steep = h_slope(s.h, s.played[0], e)
+        level = level / steep[0] if steep[0] != 0.0 else s.played[0]
+    s.level = level
+    for i in range(k):
+        out = s.mix[i] == 0.0 or (concave and s.mix[i] * s.asked < 0.5 * s.pulls[i])
+        s.left_out[i] = 1 if out else 0
+        if not out:
+            most = max(most, evidence(s, i))
+    s.threshold = math.log(most / k)
+    for i in range(k):
+        s.vet[i] = np.inf
+        if s.left_out[i] == 1:
+            work_out_index(s, i)
+
+
+@shared("state -> bool", unpack)
+def news(s):
+    """Bring the indices of arms left out up to date; whether one of them now deserves a place by its new rewards.
+
+    Then all must be looked at again, but not more often than after every thousandth of the rewards.
+    """
+    found = False
+    for i in range(s.n_arms):
+        if s.left_out[i] == 1 and (s.vetted_pulls[i] != s.pulls[i] or s.vetted_told[i] != s.told[i]):
+            if s.mode != BINARY:
+                fill_rows(s, s.n_knots, i)
+            told = s.vetted_told[i] != s.told[i]
+            if work_out_index(s, i) <= 0.0 and told:
+                found = True
+    return found and s.rewards >= s.looked + max(1, s.looked // 1000)
+
+
+@step("state -> int", unpack)
+def to_be_tried(s):
+    """The arm left out with the least index, if that is below the threshold; else −1."""
+    arm, least = -1, s.threshold
+    for i in range(s.n_arms):
+        if s.left_out[i] == 1 and s.vet[i] < least:
+            arm, least = i, s.vet[i]
+    return arm
+
+
+@step("state -> int", unpack)
+def most_wanted(s):
+    """The arm that is furthest behind: by the end of the window for concave h, else in the next round."""
+    concave = s.metric_shape == CONCAVE
+    end = float(s.window_end if concave else s.asked + 1)
+    arm, most = -1, 0.0
+    for i in range(s.n_arms):
+        lag = s.wanted[i] * end - s.pulls[i]
+        if (concave or s.wanted[i] > 0.0) and (arm < 0 or lag > most + 1e-9):
+            arm, most = i, lag
+    return arm
