@@ -20,64 +20,66 @@ FEW_CELLS = 20  # so many places are tried one by one
 _NOTHING = 1e-14  # a share of rewards below this is rounding
 
 
-@step("floats, int, floats -> none")
-def shares_at(above, n_knots, out):
-    """The share of the rewards at each knot."""
-    before = 1.0
-    for c in range(n_knots - 1):
-        out[c] = max(before - above[c], 0.0)
-        before = above[c]
-    out[n_knots - 1] = max(before, 0.0)
+@step("floats, int, floats, ints -> int")
+def shares_at(above, n_knots, share, place):
+    """The share of the rewards at each knot that has any, and the knot; returns how many have."""
+    used, before = 0, 1.0
+    for c in range(n_knots):
+        after = above[c] if c < n_knots - 1 else 0.0
+        if before - after > _NOTHING:
+            share[used], place[used] = before - after, c
+            used += 1
+        before = after
+    return used
 
 
-@shared("floats, floats, int, float, float, float, float -> two floats")
-def to_reach(share, phi, n_knots, level, top, start, need):
+@shared("floats, ints, int, floats, float, float, float, float -> two floats")
+def to_reach(share, place, used, phi, level, top, start, need):
     """The least relative entropy from a law to one under which Φ has the mean ``level``; and where it was found.
 
     The dual: the largest over 0 ≤ r ≤ 1 of E log(1 − r·(Φ − level)/(top − level)), which is concave in r: Newton's
     method from ``start``, kept between bounds. It ends early when ``need`` is reached: then the answer is a lower bound.
     """
-    mean = 0.0
-    for c in range(n_knots):
-        mean += share[c] * phi[c]
-    span = top - level
-    if mean >= level:
+    y = np.empty(used)
+    mean, power, at_top, span = 0.0, 0.0, False, top - level
+    for c in range(used):
+        above = phi[place[c]] - level
+        mean += share[c] * above
+        power += share[c] * above * above
+        y[c] = above
+    if mean >= 0.0:
         return 0.0, start
     if span <= 1e-14 * (abs(top) + abs(level)):
         return FAR, start
+    for c in range(used):
+        y[c] = min(y[c] / span, 1.0)
+        at_top |= y[c] >= 1.0 - 1e-9
     r = start
     if not (r > 0.0 and r < 1.0):
-        power = 0.0
-        for c in range(n_knots):
-            power += share[c] * (phi[c] - level) ** 2
-        r = min((level - mean) * span / power, 0.5)
-    lo, hi, best, place, end_known = 0.0, 1.0, 0.0, r, False
+        r = min(-mean * span / power, 0.5)
+    lo, hi, best, found = 0.0, 1.0, 0.0, r
     for _ in range(60):
         value, slope, bend = 0.0, 0.0, 0.0
-        for c in range(n_knots):
-            if share[c] > _NOTHING:
-                y = min((phi[c] - level) / span, 1.0)
-                z = max(1.0 - r * y, 1e-12)
-                value += share[c] * math.log(z)
-                slope -= share[c] * y / z
-                bend -= share[c] * (y / z) ** 2
+        for c in range(used):
+            z = max(1.0 - r * y[c], 1e-12)
+            ratio = y[c] / z
+            value += share[c] * math.log(z)
+            slope -= share[c] * ratio
+            bend -= share[c] * ratio * ratio
         if value > best:
-            best, place = value, r
-        if best >= need or abs(slope) * (hi - lo) <= 1e-3 * best:
+            best, found = value, r
+        if best >= need or abs(slope) * (hi - lo) <= 1e-3 * best or (r == 1.0 and slope >= 0.0):
             break
         if slope > 0.0:
             lo = r
         else:
             hi = r
-        r = r - slope / bend if bend < 0.0 else lo
-        if r >= hi and not end_known and hi == 1.0:  # at r = 1 all that is added goes to the top
-            end_known, r = True, 1.0
-            for c in range(n_knots):
-                if share[c] > _NOTHING and phi[c] - level >= (1.0 - 1e-9) * span:
-                    r = 0.5 * (lo + hi)  # some is there already: the largest value lies before
+        r = r - slope / bend
+        if r >= 1.0 and hi == 1.0 and lo < 1.0 and not at_top:  # at r = 1 all that is added goes to the top
+            r = 1.0
         elif r <= lo or r >= hi:
             r = 0.5 * (lo + hi)
-    return best, place
+    return best, found
 
 
 @step("floats, int -> int")
@@ -122,8 +124,9 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need):
     if utility_of(h, knots, above, n_knots) >= worth:
         return 0.0
     cells = n_knots - 1
-    share, phi, law, changed = np.empty(n_knots), np.empty(n_knots), np.empty(cells), np.empty(n_knots)
-    shares_at(above, n_knots, share)
+    share, place, phi = np.empty(n_knots), np.empty(n_knots, np.int64), np.empty(n_knots)
+    law, changed = np.empty(cells), np.empty(n_knots)
+    used = shares_at(above, n_knots, share, place)
     best = FAR
     steps = cells if cells <= FEW_CELLS else 8
     for start in range(2 + steps):
@@ -144,14 +147,15 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need):
             for c in range(cells):
                 level += (phi[c + 1] - phi[c]) * law[c]
             top = top_knot(phi, n_knots)
-            found, r = to_reach(share, phi, n_knots, level, phi[top], -1.0, np.inf)
+            found, r = to_reach(share, place, used, phi, level, phi[top], -1.0, np.inf)
             if found >= FAR or found <= 0.0:
                 break
             total = 0.0
             for c in range(n_knots):
                 changed[c] = 0.0
-                if share[c] > _NOTHING:
-                    changed[c] = share[c] / max(1.0 - r * (phi[c] - level) / (phi[top] - level), 1e-12)
+            for j in range(used):
+                c = place[j]
+                changed[c] = share[j] / max(1.0 - r * (phi[c] - level) / (phi[top] - level), 1e-12)
                 total += changed[c]
             if total < 1.0:
                 changed[top] += 1.0 - total

@@ -79,32 +79,36 @@ def fill_rows(s, n_knots, only):
     """Write the rows of all arms, or of one arm only (otherwise −1)."""
     first, last = (0, s.n_arms) if only < 0 else (only, only + 1)
     laws, knots, cells = s.laws, s.knots, n_knots - 1
+    if s.mode != SAMPLES:  # the knots are always the same, so only arms with new rewards cost anything
+        for i in range(first, last):
+            if s.row_told[i] != s.told[i]:
+                s.row_told[i] = s.told[i]
+                left, inverse = s.told[i], 1.0 / s.told[i]
+                for c in range(cells):
+                    left -= s.counts[i, c]
+                    laws[i, c] = left * inverse
+        return
     for i in range(first, last):
         for c in range(n_knots):
             laws[i, c] = 0.0
-    if s.mode != SAMPLES:
-        for i in range(first, last):
-            for c in range(n_knots):
-                laws[i, c] = s.counts[i, c]
-    else:
-        if s.sketch_size > 0:
-            tidy(s)
-        at, count, in_order = 0, pool_size(s), max(s.ordered, 0)
-        for j in range(count):
-            i = s.owner[j]
-            if only >= 0 and i != only:
-                continue
-            x = s.x[j]
-            if j < in_order:
-                while at < cells - 1 and knots[at + 1] <= x:
-                    at += 1
-            else:
-                at = cell_of(knots, n_knots, x)
-            # A reward between two knots counts in part at either, so that its mean stays.
-            share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
-            mass = stands_for(s, j)
-            laws[i, at] += share * mass
-            laws[i, at + 1] += (1.0 - share) * mass
+    if s.sketch_size > 0:
+        tidy(s)
+    at, count, in_order = 0, pool_size(s), max(s.ordered, 0)
+    for j in range(count):
+        i = s.owner[j]
+        if only >= 0 and i != only:
+            continue
+        x = s.x[j]
+        if j < in_order:
+            while at < cells - 1 and knots[at + 1] <= x:
+                at += 1
+        else:
+            at = cell_of(knots, n_knots, x)
+        # A reward between two knots counts in part at either, so that its mean stays.
+        share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
+        mass = stands_for(s, j)
+        laws[i, at] += share * mass
+        laws[i, at + 1] += (1.0 - share) * mass
     for i in range(first, last):
         left, inverse = float(s.told[i]), 1.0 / s.told[i]
         for c in range(cells):
@@ -143,10 +147,19 @@ def weigh_cells(s, n_knots, above, e, steep):
 @step("state, int, floats, int -> float")
 def slope_of(s, n_knots, steep, i):
     """∂U_h/∂a_i: the sum over cells of width·h'·(share of arm i's rewards above)."""
-    total = 0.0
-    for c in range(n_knots - 1):
-        total += steep[c] * s.laws[i, c]
-    return total
+    laws, cells = s.laws, n_knots - 1
+    one, two, three, four = 0.0, 0.0, 0.0, 0.0  # four sums, because the processor can work on them side by side
+    c = 0
+    while c + 3 < cells:
+        one += steep[c] * laws[i, c]
+        two += steep[c + 1] * laws[i, c + 1]
+        three += steep[c + 2] * laws[i, c + 2]
+        four += steep[c + 3] * laws[i, c + 3]
+        c += 4
+    while c < cells:
+        one += steep[c] * laws[i, c]
+        c += 1
+    return (one + two) + (three + four)
 
 
 @step("state, int, floats, floats, float, float -> float")

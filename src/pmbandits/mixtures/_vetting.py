@@ -121,9 +121,9 @@ def distance(s, i):
     need = max(s.threshold - math.log(n), 0.0) / n
     least = np.inf
     if s.metric_shape != CONVEX:
-        share = np.empty(s.n_knots)
-        shares_at(s.laws[i], s.n_knots, share)
-        least, s.root[i] = to_reach(share, s.phi, s.n_knots, s.level, s.top, s.root[i], need)
+        share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
+        used = shares_at(s.laws[i], s.n_knots, share, place)
+        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, s.top, s.root[i], need)
     if s.metric_shape != CONCAVE:
         least = min(least, to_be_worth(s.h, s.knots, s.laws[i], s.played, s.n_knots, s.worth, e, need))
     return least
@@ -160,16 +160,17 @@ def look(s):
     s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
     phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
     s.top = s.phi[top_knot(s.phi, s.n_knots)]
-    slope, steep = np.empty(k), np.empty(s.n_knots)
+    steep = np.empty(s.n_knots)
     weigh_cells(s, s.n_knots, s.played, e, steep)
-    behind, most, level = -np.inf, 1.0, 0.0
+    behind, most, furthest, level = -np.inf, 1.0, 0, 0.0
     for i in range(k):
-        slope[i] = slope_of(s, s.n_knots, steep, i)
         lag = s.wanted[i] * s.window_end - s.pulls[i]
-        if concave and s.wanted[i] > 0.0 and lag > behind:
-            behind, level = lag, slope[i]
-        elif not concave:
-            level += s.mix[i] * slope[i]
+        if s.wanted[i] > 0.0 and lag > behind:
+            behind, furthest = lag, i
+        if not concave and s.mix[i] > 0.0:
+            level += s.mix[i] * slope_of(s, s.n_knots, steep, i)
+    if concave:
+        level = slope_of(s, s.n_knots, steep, furthest)
     if s.mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
         s.steep = h_slope(s.h, s.played[0], e)
         level = level / steep[0] if steep[0] != 0.0 else s.played[0]
