@@ -59,7 +59,7 @@ def time_so_far(s):
 @step("state, int -> float")
 def grain_at(s, n_knots):
     """Half the distance over which slopes of h are taken."""
-    return (0.5 if s.mode == SAMPLES or n_knots - 1 > FEW_CELLS else 0.05) / time_so_far(s)
+    return 0.5 / time_so_far(s)
 
 
 @shared("state, int -> none")
@@ -176,7 +176,7 @@ def look(s):
         level = level / steep[0] if steep[0] != 0.0 else s.played[0]
     s.level = level
     for i in range(k):
-        out = s.mix[i] == 0.0 or (concave and s.mix[i] * s.asked < 0.5 * s.pulls[i])
+        out = s.mix[i] == 0.0
         s.left_out[i] = 1 if out else 0
         if not out:
             most = max(most, evidence(s, i))
