@@ -26,7 +26,7 @@ from pmbandits.mixtures._laws import (
     utility_of,
     weigh_cells,
 )
-from pmbandits.state.arrays import copy_into, fill_with, largest_of
+from pmbandits.state.arrays import fill_with, largest_of
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
 
@@ -101,15 +101,38 @@ def best_shares(s, n_knots, e, goal):
 
 @shared("state, int, int, float, float -> none")
 def reachable_shares(s, n_knots, window_end, e, goal):
-    """The best shares that can still be had when the window ends, into ``s.wanted``: no less than what was pulled."""
+    """The shares to have when the window ends, into ``s.wanted``: no less than what was pulled already.
+
+    Concave h: the best of those. Else, what is left is given to the arms of the mixture in its proportions: what the
+    arms left out have cost is then borne by all of them, and none with a small share is starved.
+    """
     k, end = s.n_arms, float(window_end)
-    low, lack, left = np.empty(k), 0.0, 1.0 - s.asked / end
+    low, left = np.empty(k), 1.0
     for i in range(k):
         low[i] = s.pulls[i] / end
-        lack += max(s.mix[i] - low[i], 0.0)
-    for i in range(k):  # start: what the window has goes to the arms that are behind
-        s.wanted[i] = low[i] + left * max(s.mix[i] - low[i], 0.0) / lack
-    maximise_table(s, n_knots, s.wanted, low, e, goal, 20)
+        s.wanted[i] = low[i]
+        left -= low[i]
+    if s.metric_shape == CONCAVE:
+        lack = 0.0
+        for i in range(k):
+            lack += max(s.mix[i] - low[i], 0.0)
+        for i in range(k):  # start: what the window has goes to the arms that are behind
+            s.wanted[i] += left * max(s.mix[i] - low[i], 0.0) / lack
+        maximise_table(s, n_knots, s.wanted, low, e, goal, 20)
+        return
+    scale = 1.0
+    for _ in range(k + 1):
+        rest, weight = 1.0, 0.0
+        for i in range(k):
+            if scale * s.mix[i] > low[i]:
+                weight += s.mix[i]
+            else:
+                rest -= low[i]
+        if not weight > 0.0 or scale == rest / weight:
+            break
+        scale = rest / weight
+    for i in range(k):
+        s.wanted[i] = max(scale * s.mix[i], low[i])
 
 
 @shared("state, int -> float", unpack)
@@ -152,11 +175,8 @@ def look(s):
     goal = 0.02 * size_of_values(s, s.n_knots) / t
     best_shares(s, s.n_knots, e, goal)
     concave = s.metric_shape == CONCAVE
-    if concave:
-        reachable_shares(s, s.n_knots, s.window_end, e, goal)
-    else:
-        copy_into(s.wanted, s.mix)
-    mix_rows(s, s.wanted, s.n_knots, s.played)
+    reachable_shares(s, s.n_knots, s.window_end, e, goal)
+    mix_rows(s, s.wanted if concave else s.mix, s.n_knots, s.played)
     s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
     phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
     s.top = s.phi[top_knot(s.phi, s.n_knots)]
@@ -216,12 +236,10 @@ def to_be_tried(s):
 
 @step("state -> int", unpack)
 def most_wanted(s):
-    """The arm that is furthest behind: by the end of the window for concave h, else in the next round."""
-    concave = s.metric_shape == CONCAVE
-    end = float(s.window_end if concave else s.asked + 1)
-    arm, most = -1, 0.0
-    for i in range(s.n_arms):
-        lag = s.wanted[i] * end - s.pulls[i]
-        if (concave or s.wanted[i] > 0.0) and (arm < 0 or lag > most + 1e-9):
+    """The arm that is furthest behind the share that it is to have when the window ends."""
+    arm, most = 0, s.wanted[0] * s.window_end - s.pulls[0]
+    for i in range(1, s.n_arms):
+        lag = s.wanted[i] * s.window_end - s.pulls[i]
+        if lag > most + 1e-9:
             arm, most = i, lag
     return arm
