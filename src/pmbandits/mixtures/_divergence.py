@@ -92,12 +92,19 @@ def top_knot(phi, n_knots):
     return top
 
 
-@step("floats, floats, floats, int, float, floats -> none")
+@step("floats, floats, floats, int, float, floats -> float")
 def phi_at(h, knots, above, n_knots, e, phi):
-    """Φ at the knots: the integral up to there of h' of the law ``above``."""
+    """Φ at the knots: the integral up to there of h' of the law ``above``. Returns U_h of the law."""
     phi[0] = 0.0
+    last, value, slope = -1.0, 0.0, 0.0
+    total = knots[0] * h_value(h, 1.0)
     for c in range(n_knots - 1):
-        phi[c + 1] = phi[c] + (knots[c + 1] - knots[c]) * h_slope(h, above[c], e)
+        if above[c] != last:  # a law of few rewards has few levels
+            last = above[c]
+            value, slope = h_value(h, last), h_slope(h, last, e)
+        phi[c + 1] = phi[c] + (knots[c + 1] - knots[c]) * slope
+        total += (knots[c + 1] - knots[c]) * value
+    return total
 
 
 @step("floats, int, int, int, floats -> none")
@@ -113,25 +120,25 @@ def step_law(above, n_knots, which, of, out):
         out[c] = 1.0 if c <= at else 0.0
 
 
-@shared("floats, floats, floats, floats, int, float, float, float -> float")
-def to_be_worth(h, knots, above, other, n_knots, worth, e, need):
+@shared("floats, floats, floats, floats, int, float, float, float, int -> float and int")
+def to_be_worth(h, knots, above, other, n_knots, worth, e, need, first):
     """The least relative entropy, as far as it is found, from a law to one with U_h ≥ ``worth``; any h.
 
     U_h is replaced by its slope at a law, the problem solved for that, and again at the answer; for convex h each turn
-    is an improvement. It starts from the law itself, from ``other``, and from laws that are sure to pay at one place.
-    Only laws that do reach the worth count.
+    is an improvement. It starts from the law itself, from ``other``, and from laws that are sure to pay at one place;
+    the start number ``first`` comes first. Only laws that do reach the worth count. It ends early when less than
+    ``need`` was found. Returns also the start that was best.
     """
-    if utility_of(h, knots, above, n_knots) >= worth:
-        return 0.0
     cells = n_knots - 1
     share, place, phi = np.empty(n_knots), np.empty(n_knots, np.int64), np.empty(n_knots)
     law, changed = np.empty(cells), np.empty(n_knots)
     used = shares_at(above, n_knots, share, place)
-    best = FAR
+    best, best_start = FAR, first
     steps = cells if cells <= FEW_CELLS else 8
-    for start in range(2 + steps):
-        if best < need:
-            break
+    for turn in range(-1, 2 + steps):
+        start = turn if turn >= 0 else first
+        if turn == first:
+            continue
         if start == 0:
             for c in range(cells):
                 law[c] = above[c]
@@ -141,9 +148,10 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need):
         else:
             step_law(above, n_knots, start - 2, steps, law)
         last = FAR
+        level = worth - phi_at(h, knots, law, n_knots, e, phi)
+        if start == 0 and level <= 0.0:
+            return 0.0, 0
         for _ in range(6 if start < 2 else 3):
-            phi_at(h, knots, law, n_knots, e, phi)
-            level = worth - utility_of(h, knots, law, n_knots)
             for c in range(cells):
                 level += (phi[c + 1] - phi[c]) * law[c]
             top = top_knot(phi, n_knots)
@@ -164,12 +172,16 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need):
             for c in range(cells):
                 left -= changed[c] / total
                 law[c] = min(max(left, 0.0), 1.0)
-            if utility_of(h, knots, law, n_knots) >= worth - 1e-3 * abs(worth):
-                best = min(best, found)
+            level = worth - phi_at(h, knots, law, n_knots, e, phi)
+            if level <= 1e-3 * abs(worth):
+                if found < best:
+                    best, best_start = found, start
                 if abs(found - last) < 1e-2 * found:
                     break
             last = found
-    return best
+        if best < need:
+            break
+    return best, best_start
 
 
 @step("float, float -> float")

@@ -11,10 +11,10 @@ import numpy as np
 
 from pmbandits.confidence._bounds import share_of_ones
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
-from pmbandits.estimates._rewards import BINARY, SAMPLES
+from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_slope
 from pmbandits.mixtures._continuous import best_of_many, move_mean
-from pmbandits.mixtures._divergence import FEW_CELLS, of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
+from pmbandits.mixtures._divergence import of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._laws import (
     fill_rows,
@@ -56,8 +56,8 @@ def time_so_far(s):
     return float(max(s.asked, s.rewards))
 
 
-@step("state, int -> float")
-def grain_at(s, n_knots):
+@step("state -> float")
+def grain_at(s):
     """Half the distance over which slopes of h are taken."""
     return 0.5 / time_so_far(s)
 
@@ -137,19 +137,44 @@ def reachable_shares(s, n_knots, window_end, e, goal):
 
 @shared("state, int -> float", unpack)
 def distance(s, i):
-    """D of an arm: how little its law must change to deserve a place. Its row must be up to date."""
+    """D of an arm: how little its law must change to deserve a place. Its row must be up to date.
+
+    Where it is plainly on one side of what the threshold needs, the answer is only known to lie on that side.
+    """
     if s.mode == BINARY:
         return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth)
-    n, e = evidence(s, i), grain_at(s, s.n_knots)
+    n = evidence(s, i)
     need = max(s.threshold - math.log(n), 0.0) / n
     least = np.inf
     if s.metric_shape != CONVEX:
         share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
         used = shares_at(s.laws[i], s.n_knots, share, place)
         least, s.root[i] = to_reach(share, place, used, s.phi, s.level, s.top, s.root[i], need)
-    if s.metric_shape != CONCAVE:
-        least = min(least, to_be_worth(s.h, s.knots, s.laws[i], s.played, s.n_knots, s.worth, e, need))
+    if s.metric_shape != CONCAVE and least >= need:
+        least = min(least, distance_to_worth(s, i, need))
     return least
+
+
+@shared("state, int, float -> float", unpack)
+def distance_to_worth(s, i, need):
+    """How little an arm's law must change to be worth, alone, what is played.
+
+    The more is played, the further. So if the arm is far enough even from a little less, that is remembered, and not
+    worked out again before the arm has new rewards or what is played is worth less than that.
+    """
+    if s.safe_told[i] == s.told[i] and s.worth >= s.safe_worth[i] and s.safe[i] >= need:
+        return s.safe[i]
+    own = utility_of(s.h, s.knots, s.laws[i], s.n_knots)
+    if own >= s.worth:
+        return 0.0
+    e, law = grain_at(s), s.laws[i]
+    less = s.worth - 0.1 * (s.worth - own)
+    far, s.start[i] = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, less, e, need, s.start[i])
+    if far >= need:
+        s.safe_told[i], s.safe_worth[i], s.safe[i] = s.told[i], less, far
+        return far
+    far, s.start[i] = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, s.worth, e, need, s.start[i])
+    return far
 
 
 @shared("state, int -> float", unpack)
@@ -171,13 +196,15 @@ def look(s):
     s.looked, s.dirty = s.rewards, 0
     s.n_knots = lay_knots(s, s.pad)
     fill_rows(s, s.n_knots, -1)
-    e = grain_at(s, s.n_knots)
+    e = grain_at(s)
     goal = 0.02 * size_of_values(s, s.n_knots) / t
     best_shares(s, s.n_knots, e, goal)
     concave = s.metric_shape == CONCAVE
     reachable_shares(s, s.n_knots, s.window_end, e, goal)
-    mix_rows(s, s.wanted if concave else s.mix, s.n_knots, s.played)
+    mix_rows(s, s.mix, s.n_knots, s.played)
     s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
+    if s.metric_shape != CONVEX:
+        mix_rows(s, s.wanted, s.n_knots, s.played)
     phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
     s.top = s.phi[top_knot(s.phi, s.n_knots)]
     steep = np.empty(s.n_knots)

@@ -180,6 +180,10 @@ FIELDS: tuple[Field, ...] = (
     _field("vetted_pulls", int, "n_vetted", "saved"),  # its pulls and rewards when that was worked out
     _field("vetted_told", int, "n_vetted", "saved"),
     _field("root", float, "n_vetted", "saved"),  # where the divergence was found, to start there next time
+    _field("start", int, "n_vetted", "saved"),  # the same for metrics that are not concave
+    _field("safe", float, "n_vetted", "saved cleared"),  # the arm is at least so far from being worth ``safe_worth``
+    _field("safe_worth", float, "n_vetted", "saved cleared"),
+    _field("safe_told", int, "n_vetted", "saved cleared"),  # with so many rewards; 0: not known
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),
