@@ -17,6 +17,7 @@ from pmbandits.mixtures._continuous import best_of_many, move_mean
 from pmbandits.mixtures._divergence import of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._laws import (
+    cell_of,
     fill_rows,
     lay_knots,
     maximise_table,
@@ -136,6 +137,33 @@ def reachable_shares(s, n_knots, window_end, e, goal):
 
 
 @shared("state, int -> float", unpack)
+def top_for(s, i):
+    """The largest Φ that arm i can plausibly reach."""
+    if s.bounded == 1:
+        return s.top
+    n = float(s.told[i])
+    reach = s.pad * (math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n))
+    mean = s.sums[i] / n
+    top = -np.inf
+    for c in range(s.n_knots):
+        x = s.knots[c]
+        if x >= mean - reach and x <= mean + reach:
+            top = max(top, s.phi[c])
+    for end in (mean - reach, mean + reach):
+        if end > s.knots[0] and end < s.knots[s.n_knots - 1]:
+            c = cell_of(s.knots, s.n_knots, end)
+            part = (end - s.knots[c]) / (s.knots[c + 1] - s.knots[c])
+            top = max(top, s.phi[c] + part * (s.phi[c + 1] - s.phi[c]))
+    before = 1.0
+    for c in range(s.n_knots):
+        after = s.laws[i, c] if c < s.n_knots - 1 else 0.0
+        if before > after:
+            top = max(top, s.phi[c])
+        before = after
+    return top
+
+
+@shared("state, int -> float", unpack)
 def distance(s, i):
     """D of an arm: how little its law must change to deserve a place. Its row must be up to date.
 
@@ -149,7 +177,7 @@ def distance(s, i):
     if s.metric_shape != CONVEX:
         share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
         used = shares_at(s.laws[i], s.n_knots, share, place)
-        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, s.top, s.root[i], need)
+        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, top_for(s, i), s.root[i], need)
     if s.metric_shape != CONCAVE and least >= need:
         least = min(least, distance_to_worth(s, i, need))
     return least
