@@ -237,7 +237,7 @@ def look(s):
     s.top = s.phi[top_knot(s.phi, s.n_knots)]
     steep = np.empty(s.n_knots)
     weigh_cells(s, s.n_knots, s.played, e, steep)
-    behind, most, furthest, level = -np.inf, 1.0, 0, 0.0
+    behind, furthest, level = -np.inf, 0, 0.0
     for i in range(k):
         lag = s.wanted[i] * s.window_end - s.pulls[i]
         if s.wanted[i] > 0.0 and lag > behind:
@@ -250,32 +250,33 @@ def look(s):
         s.steep = h_slope(s.h, s.played[0], e)
         level = level / steep[0] if steep[0] != 0.0 else s.played[0]
     s.level = level
+    members = 0
     for i in range(k):
-        out = s.mix[i] == 0.0
-        s.left_out[i] = 1 if out else 0
-        if not out:
-            most = max(most, evidence(s, i))
-    s.threshold = math.log(most / k)
+        s.left_out[i] = 1 if s.mix[i] == 0.0 else 0
+        members += 1 - s.left_out[i]
+    s.threshold = math.log(t / (members * k))
     for i in range(k):
-        s.vet[i] = np.inf
+        s.vet[i], s.vetted_told[i] = np.inf, s.told[i]
         if s.left_out[i] == 1:
             work_out_index(s, i)
 
 
 @shared("state -> bool", unpack)
 def news(s):
-    """Bring the indices of arms left out up to date; whether one of them now deserves a place by its new rewards.
+    """Bring the indices of arms left out up to date; whether new rewards are a reason to look at everything again.
 
-    Then all must be looked at again, but not more often than after every thousandth of the rewards.
+    They are if an arm that is left out now deserves a place, or if one that is played has a tenth more rewards than at
+    the last look; but not more often than after every thousandth of all rewards.
     """
     found = False
     for i in range(s.n_arms):
-        if s.left_out[i] == 1 and (s.vetted_pulls[i] != s.pulls[i] or s.vetted_told[i] != s.told[i]):
+        more = s.told[i] - s.vetted_told[i]
+        if s.left_out[i] == 0:
+            found |= more > 0 and 10 * more >= s.vetted_told[i]
+        elif more > 0 or s.vetted_pulls[i] != s.pulls[i]:
             if s.mode != BINARY:
                 fill_rows(s, s.n_knots, i)
-            told = s.vetted_told[i] != s.told[i]
-            if work_out_index(s, i) <= 0.0 and told:
-                found = True
+            found |= work_out_index(s, i) <= 0.0 and more > 0
     return found and s.rewards >= s.looked + max(1, s.looked // 1000)
 
 
