@@ -13,6 +13,7 @@ from pmbandits.mixtures._index import BOUND, POOLED, holder_change, ready
 from pmbandits.state.arrays import largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
+from pmbandits.state.views import unpack
 
 EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 
@@ -57,8 +58,9 @@ def span_bound(h, lo, hi):
 
 
 @kernel
-def most_of_any(s):
+def most_of_any(memory):
     """What no mixture's utility exceeds while every arm's law is in its confidence set."""
+    s = unpack(memory)
     k = s.n_arms
     refresh(s)
     if s.mode == BINARY:
