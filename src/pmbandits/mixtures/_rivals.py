@@ -59,7 +59,12 @@ def span_bound(h, lo, hi):
 
 @kernel
 def most_of_any(memory):
-    """What no mixture's utility exceeds while every arm's law is in its confidence set."""
+    """What no mixture's utility exceeds while every arm's law is in its confidence set.
+
+    Intervals, and convex h: the largest optimistic value. Concave h, bands or the line: the same, to a hundredth of
+    what chance does to the estimates; where h has corners and rewards are continuous, some per cent above. Else
+    only a bound: in each cell the best of what the arms allow.
+    """
     s = unpack(memory)
     k = s.n_arms
     refresh(s)
@@ -83,7 +88,7 @@ def most_of_any(memory):
         return plain
     far = s.radius.copy()
     kind = POOLED if ball else BOUND
-    a = s.mix.copy()
+    a = np.full(k, 1.0 / k)  # not from the current mixture: the answer is to depend on the rewards alone
     maximise(s, a, np.zeros(k), np.ones(k), kind, far)
     gap = climb(s, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
     # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
