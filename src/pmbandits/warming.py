@@ -122,7 +122,7 @@ def _entries() -> Iterator[Item]:
     }.values():
         yield entry(bounds, "state, floats", own)
         yield entry(arm_radius, "state, int", own)
-    yield entry(most_of_any, "state")
+    yield entry(most_of_any, "memory")
     yield entry(lower_end, "int, float, float")
     yield entry(upper_end, "int, float, float")
     yield entry(simulation.rewards_of, f"int, int, {_STREAM}, floats, int")

@@ -66,7 +66,7 @@ for support, bandit in bandits.items():
                 policy.tell(arm, float(rewards.next(arm)[0]))
             policy.tell(policy.ask(4), [0.0, 1.0, 1.0, 0.0])
             policy.mixture, policy.estimates, policy.explain()
-            if name == "track":
+            if policy.confidence is not None:
                 policy.certainty()
             policy.merge(recipe.bind(metric, 2, support))
             pmb.simulate(bandit, metric, recipe, rounds, trials=1, n_jobs=1)

@@ -414,6 +414,8 @@ def test_policies_without_confidence_sets_say_so(name: str) -> None:
     assert policy.confidence is None
     with pytest.raises(ValueError, match="no confidence sets"):
         policy.utility_bounds()
+    with pytest.raises(ValueError, match="no confidence sets"):
+        policy.certainty()
     assert all(e.kind == "none" for e in policy.estimates)
 
 

@@ -1,11 +1,10 @@
-"""Track: its pulls against a plain rule, and how sure it is against convex programs."""
+"""Track: its pulls against a plain rule."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.stats as stats
@@ -92,71 +91,7 @@ def test_simulate_and_ask_tell_agree_and_a_restart_changes_nothing(tmp_path: Any
                 one.mixture  # noqa: B018  reading must not matter
 
 
-# ---- certainty -------------------------------------------------------------------------------------------
-def banded(policy: Any, data: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Cells of [0, 1] with each arm's lowest and highest survival, from the data alone."""
-    cuts = np.unique(np.concatenate(([0.0, 1.0], *data.values())))
-    width, low, high = np.diff(cuts), [], []
-    for x in data.values():
-        share = np.array([(x > c).mean() for c in cuts[:-1]])
-        r = float(policy.confidence.radius(len(x)))
-        low.append(np.maximum(share - r, 0))
-        high.append(np.minimum(share + r, 1))
-    return width, np.array(low), np.array(high)
-
-
-def test_no_mixture_is_worth_more_than_the_rival() -> None:
-    policy, data = taught(GINI, "interval", 3, 900)
-    width, low, high = banded(policy, data)
-    a, u = cp.Variable(3, nonneg=True), cp.Variable(width.size)
-    problem = cp.Problem(
-        cp.Maximize(width @ u - cp.sum(cp.multiply(width, cp.square(u)))), [cp.sum(a) == 1, u >= a @ low, u <= a @ high]
-    )
-    problem.solve(solver=cp.CLARABEL)
-    sure = policy.certainty()
-    assert sure.rival == pytest.approx(problem.value, abs=2e-4)
-    assert sure.rival >= problem.value - 1e-7
-    assert sure.lower <= sure.utility <= sure.upper <= sure.rival
-    assert sure.regret == sure.rival - sure.lower
-
-
-@pytest.mark.parametrize("support", SUPPORTS)
-@pytest.mark.parametrize("metric", [GINI, pmb.LowerCVaR(0.3), pmb.InvertedS(0.7), pmb.MeanMedianDeviation()], ids=repr)
-def test_the_rival_bounds_random_mixtures(metric: Any, support: str) -> None:
-    if support == "real" and isinstance(metric, pmb.InvertedS):
-        policy, _ = taught(metric, support, 3, 60)
-        with pytest.raises(ValueError, match="no confidence sets"):
-            policy.certainty()
-        return
-    policy, _ = taught(metric, support, 3, 800)
-    sure = policy.certainty()
-    rng = np.random.default_rng(0)
-    for a in [*rng.dirichlet(np.ones(3) * 0.5, 40), *np.eye(3)]:
-        assert policy.utility_bounds(a)[2] <= sure.rival + 1e-9
-
-
-def test_the_regret_bound_holds_and_shrinks() -> None:
-    bandit = pmb.Bandit.bernoulli([0.4, 0.9])
-    rng = np.random.default_rng(2)
-    policy = pmb.Track(GINI, n_arms=2, support=pmb.Binary())
-    bounds = []
-    for t in range(1, 4001):
-        arm = policy.ask()
-        policy.tell(arm, float(rng.random() < (0.4, 0.9)[arm]))
-        if t in (10, 100, 1000, 4000):
-            sure = policy.certainty()
-            regret = 0.25 - pmb.utility(GINI, bandit, policy.mixture)
-            assert regret <= sure.regret
-            bounds.append(sure.regret)
-    assert bounds == sorted(bounds, reverse=True) and bounds[-1] < 0.05
-
-
-def test_where_no_bound_holds_certainty_says_so() -> None:
-    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0))
-    with pytest.raises(ValueError, match=r"no bound holds for PHT\(s=0.5\) on Real"):
-        policy.certainty()
-
-
+# ---- many arms -------------------------------------------------------------------------------------------
 def test_with_twenty_arms_most_of_the_gap_from_uniform_to_the_best_mixture_is_closed() -> None:
     rng = np.random.default_rng(0)
     laws = [stats.beta(*rng.uniform(0.5, 5, 2)) for _ in range(20)]

@@ -17,9 +17,9 @@ n ≤ T with T⁻² each, as the paper does. *Anytime*: for all n without end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import exp, isfinite, log, sqrt
+from math import exp, isfinite, log, nan, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -52,12 +52,15 @@ class ConfidenceSet:
     ----------
     name, kind : see the table of :mod:`pmbandits.confidence.sets`.
     meaning : what is guaranteed, in one sentence.
+    failure : the probability that the arm's law is ever outside, while the set is valid; nan where nobody says it (the
+        paper's constants, and sets of your own).
     """
 
     name: str
     kind: str
     meaning: str
     rule: Callable[[FloatArray], FloatArray] = field(repr=False)
+    failure: float = nan
 
     def radius(self, n: ArrayLike) -> Any:
         """The radius after n rewards; infinite for n = 0.
@@ -129,10 +132,12 @@ def confidence_set(
             return np.log(n * (n + 1.0) / each)
 
     if name == "kl":
-        return _kl(support, meaning, horizon, each, depth)
-    if name == "dkw":
-        return _dkw(support, meaning, horizon, each, depth)
-    return _wasserstein(support, meaning, depth)
+        chosen = _kl(support, meaning, horizon, each, depth)
+    elif name == "dkw":
+        chosen = _dkw(support, meaning, horizon, each, depth)
+    else:
+        chosen = _wasserstein(support, meaning, depth)
+    return replace(chosen, failure=each)
 
 
 def _kl(support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]) -> ConfidenceSet:

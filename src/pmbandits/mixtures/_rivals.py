@@ -13,6 +13,7 @@ from pmbandits.mixtures._index import BOUND, POOLED, holder_change, ready
 from pmbandits.state.arrays import largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
+from pmbandits.state.views import unpack
 
 EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 
@@ -57,8 +58,14 @@ def span_bound(h, lo, hi):
 
 
 @kernel
-def most_of_any(s):
-    """What no mixture's utility exceeds while every arm's law is in its confidence set."""
+def most_of_any(memory):
+    """What no mixture's utility exceeds while every arm's law is in its confidence set.
+
+    Intervals, and convex h: the largest optimistic value. Concave h, bands or the line: the same, to a hundredth of
+    what chance does to the estimates; where h has corners and rewards are continuous, some per cent above. Else
+    only a bound: in each cell the best of what the arms allow.
+    """
+    s = unpack(memory)
     k = s.n_arms
     refresh(s)
     if s.mode == BINARY:
@@ -81,7 +88,7 @@ def most_of_any(s):
         return plain
     far = s.radius.copy()
     kind = POOLED if ball else BOUND
-    a = s.mix.copy()
+    a = np.full(k, 1.0 / k)  # not from the current mixture: the answer is to depend on the rewards alone
     maximise(s, a, np.zeros(k), np.ones(k), kind, far)
     gap = climb(s, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
     # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.

@@ -103,7 +103,9 @@ def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
     chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta)
     if how != "exact":
         lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
-        chosen = replace(chosen, meaning=f"{chosen.meaning}; and the error of {lost} is added")
+        also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
+        meaning = f"{chosen.meaning}; and the error of {lost} is added"
+        chosen = replace(chosen, meaning=meaning, failure=chosen.failure + also)
     if chosen.kind == "interval" and not isinstance(support, Binary):
         raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
     return chosen

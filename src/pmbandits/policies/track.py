@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._continuous import best_mixture
 from pmbandits.mixtures._index import due, ready
-from pmbandits.mixtures._rivals import most_of_any
 from pmbandits.mixtures._sampling import explore_or_track, pull
 from pmbandits.policies.build import Setup, reading_set
 from pmbandits.policies.options import above, known_estimates, known_set, option, probability, share
@@ -35,22 +33,6 @@ def update(memory: int) -> None:
     s = unpack(memory)
     if due(s) and ready(s):
         best_mixture(s)
-
-
-class Certainty(NamedTuple):
-    """How sure a policy is of a mixture. With probability 1 − δ, at all times at once.
-
-    utility : the mixture's empirical utility.
-    lower, upper : between these lies its true utility.
-    rival : no mixture's true utility exceeds this.
-    regret : so the mixture falls short of the best by at most this (rival − lower).
-    """
-
-    utility: float
-    lower: float
-    upper: float
-    rival: float
-    regret: float
 
 
 class Track(Policy, name="track", choose=choose, update=update, uses_sets=False):
@@ -95,16 +77,3 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
         numbers: dict[str, float] = {"exploration": self.options["exploration"], "fineness": self.options["tolerance"]}
         chosen = reading_set(self, metric, n_arms, support)
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen)
-
-    def certainty(self, weights: ArrayLike | None = None) -> Certainty:
-        """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
-
-        >>> import pmbandits as pmb
-        >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
-        >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
-        >>> policy.certainty().regret < 0.02
-        True
-        """
-        low, middle, high = self.utility_bounds(weights)
-        rival = max(float(most_of_any(self._with_sets())), high)
-        return Certainty(middle, low, high, rival, rival - low)

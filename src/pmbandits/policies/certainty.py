@@ -1,0 +1,99 @@
+"""How sure a policy is of a mixture, by its confidence sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.confidence._bounds import bounds
+from pmbandits.mixtures._rivals import most_of_any
+from pmbandits.policies.build import with_radii
+from pmbandits.state.memory import Memory
+from pmbandits.supports import Real
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
+
+class Certainty(NamedTuple):
+    """How sure a policy is of a mixture: what :meth:`Policy.certainty` gives.
+
+    All of it holds at once, for every mixture and at every time for which the policy's confidence sets are valid, with
+    the ``probability`` at least; so you may look as often as you like, and stop when you like. ``meaning`` says for
+    which times: sets without a horizon (Track, CIRT) are valid for rewards without end, sets with one (PMUCB, CEUCB,
+    SolitaryUCB) up to so many rewards of each arm, and not beyond.
+
+    utility : the mixture's empirical utility.
+    lower, upper : between these lies its true utility.
+    rival : no mixture's true utility exceeds this.
+    regret : so the mixture falls short of the best by at most this (rival − lower).
+    probability : with which all this holds, at least: 1 − K·(probability that one arm's set fails). nan if nobody says
+        it: with the paper's constants, and with sets of your own.
+    meaning : what is guaranteed of the confidence set of each arm, and for which times.
+
+    Printed, it is one sentence.
+
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> print(policy.certainty())
+    With probability 95 %, the mixture falls short of the best by at most 0.0052.
+    >>> policy.certainty().meaning
+    "each arm's law stays inside, rewards without end, with probability 0.975 at least"
+    """
+
+    utility: float
+    lower: float
+    upper: float
+    rival: float
+    regret: float
+    probability: float
+    meaning: str
+
+    def __str__(self) -> str:
+        when = f"With probability {100 * self.probability:.6g} %" if self.probability > 0.0 else "If the sets hold"
+        return f"{when}, the mixture falls short of the best by at most {self.regret:.2g}."
+
+
+def utility_bounds(policy: Policy, weights: ArrayLike | None) -> tuple[float, float, float]:
+    """Pessimistic, empirical and optimistic utility of a mixture."""
+    sets_of(policy)
+    memory, mix = moment(policy, weights)
+    low, middle, high = bounds(memory, mix)
+    return float(low), float(middle), float(high)
+
+
+def certainty(policy: Policy, weights: ArrayLike | None) -> Certainty:
+    """How sure the utility of a mixture is, and what any other could still be worth."""
+    chosen = sets_of(policy)
+    memory, mix = moment(policy, weights)
+    low, middle, high = (float(value) for value in bounds(memory, mix))
+    rival = max(float(most_of_any(memory.address)), high)
+    probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
+    return Certainty(middle, low, high, rival, rival - low, probability, chosen.meaning)
+
+
+def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArray]:
+    """The state at one moment, in which confidence sets can be worked out, and a mixture (default: the current one)."""
+    if weights is not None:
+        return policy._with_sets(), _check.weights(weights, policy.n_arms)
+    memory = policy._look()  # the rewards are put in order once, for the mixture and for the sets
+    return with_radii(memory, policy._plan), memory.mix.copy()
+
+
+def sets_of(policy: Policy) -> ConfidenceSet:
+    """The policy's confidence sets; an error in one sentence where it keeps none."""
+    policy._must_be_bound()
+    if policy.confidence is None:
+        why = (
+            f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
+            if isinstance(policy.support, Real) and "confidence" in policy.options
+            else ", so it has no bounds to report"
+        )
+        raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
+    return policy.confidence
