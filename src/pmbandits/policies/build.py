@@ -42,6 +42,7 @@ class Setup:
     numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
+    slopes : whether there is room for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
     """
 
     grid: FloatArray | None = None
@@ -49,6 +50,7 @@ class Setup:
     numbers: Mapping[str, float] = field(default_factory=dict)
     confidence: ConfidenceSet | None = None
     begin: Callable[[int], Any] | None = None
+    slopes: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_sketches": n_arms if buffer else 0,
             "sketch_room": buffer,
             "n_mass": n_arms * buffer,
+            "n_slopes": n_arms if setup.slopes else 0,
         },
         policy._own,
     )

@@ -188,7 +188,8 @@ def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> No
         raise _unfit(label)
     memory = roomier(policy._memory, policy._plan, rewards)
     wanted, known = _content(memory)
-    if set(numbers) != set(known) or set(arrays) != set(wanted):
+    needed = {name for name, array in wanted.items() if array.size}  # what is empty may be newer than the file
+    if set(numbers) != set(known) or not needed <= set(arrays) <= set(wanted):
         raise _unfit(label)
     for name, number in numbers.items():
         setattr(memory, name, number)

@@ -26,6 +26,7 @@ SIZES = (
     "n_sketches",  # n_arms if rewards are kept in sketches, else 0
     "sketch_room",  # numbers that a sketch has room for
     "n_mass",  # numbers that all sketches together have room for
+    "n_slopes",  # n_arms if slopes are kept from round to round, else 0
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 PHASE_ENDS = 64  # phases whose ends are remembered
@@ -105,7 +106,7 @@ FIELDS: tuple[Field, ...] = (
     _field("used", int, "", "saved"),  # grid points in use
     _field("current", int, "", "saved"),  # the grid point that is played, or −1
     _field("dirty", int, "", "saved"),  # 1 if rewards came since the last look
-    _field("look_at", int, "", "saved cleared"),  # at how many rewards a mixture is looked for again
+    _field("look_at", int, "", "saved cleared"),  # at how many rewards (or pulls and rewards) it is time to look again
     _field("wide_at", int, "", "saved cleared"),  # at how many rewards it is looked for from many starts again
     _field("continuous", int, "", "fixed"),  # 1 if all mixtures are searched, without a grid
     _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
@@ -166,6 +167,9 @@ FIELDS: tuple[Field, ...] = (
     _field("ends", int, f"{PHASE_ENDS}", "saved"),
     _field("leader_travel", float, "n_arms", "cleared"),
     _field("leader_radius", float, "n_arms", "cleared"),
+    # The slope of the utility towards each arm at the last look, and the variance of what it is the mean of.
+    _field("slope", float, "n_slopes", "saved"),
+    _field("spread", float, "n_slopes", "saved"),
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),
