@@ -39,8 +39,8 @@ def empirical_slopes(s, a, e, out):
 def slope_moments(s, a, e, mean, square):
     """The mean of Φ and of Φ² over each arm's rewards, and the least and the largest Φ over the whole support.
 
-    Φ is that of :func:`empirical_slopes`, and its mean is the slope. Where ``square`` has no room it is left out. On
-    an unbounded support the least and the largest Φ are taken between the smallest and the largest reward.
+    Φ is that of :func:`empirical_slopes`, and its mean is the slope. On an unbounded support the least and the largest
+    Φ are taken between the smallest and the largest reward. Where ``square`` has no room, only the means are right.
     """
     k, h = s.n_arms, s.h
     squares = square.size > 0
@@ -89,14 +89,14 @@ def slope_moments(s, a, e, mean, square):
         here, i = x[c], owner[c]
         if here > before:
             phi += (here - before) * h_slope(h, u, e)
-            least, most = min(least, phi), max(most, phi)
             before = here
         each = inverse[i] * stands_for(s, c)
         mean[i] += phi * each
         if squares:
             square[i] += phi * (phi * each)
+            least, most = min(least, phi), max(most, phi)
         u -= a[i] * each
-    if s.bounded == 1:  # below all rewards the survival is 1, above all of them 0
+    if squares and s.bounded == 1:  # below all rewards the survival is 1, above all of them 0
         below = (s.low - x[0]) * h_slope(h, 1.0, e)
         above = phi + (s.high - before) * h_slope(h, 0.0, e)
         least, most = min(least, below, above), max(most, below, above)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from pmbandits.estimates._rewards import BINARY
 from pmbandits.mixtures._climb import grain, slope_moments
 from pmbandits.mixtures._sampling import shares_played
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import unpack
+from pmbandits.supports import Binary, Support
+
+
+def wait_for_slopes(tolerance: float, support: Support) -> float:
+    """The share by which pulls and rewards grow between two looks at slopes: 0 where slopes have a closed form."""
+    return 0.0 if isinstance(support, Binary) else tolerance
 
 
 @step("state -> bool")
@@ -21,9 +26,9 @@ def time_to_look(s: Any) -> bool:
 
 @step("state, float -> none")
 def look_again(s: Any, wait: float) -> None:
-    """Note that the next look is due when pulls and rewards have grown by the share ``wait``; 0/1 rewards: at once."""
+    """Note that the next look is due when pulls and rewards have grown by the share ``wait``."""
     clock = s.asked + s.rewards
-    s.look_at = clock + 1 + (0 if s.mode == BINARY else int(wait * clock))
+    s.look_at = clock + 1 + int(wait * clock)
 
 
 @shared("state, float -> float")

@@ -15,7 +15,7 @@ from pmbandits.policies.build import Setup
 from pmbandits.policies.options import above, known_estimates, one_of, option, within
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded, quadratic_parts
-from pmbandits.policies.published._slopes import look_again, look_at_slopes, time_to_look
+from pmbandits.policies.published._slopes import look_again, look_at_slopes, time_to_look, wait_for_slopes
 from pmbandits.policies.simple import random_share
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
@@ -109,7 +109,7 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
     What differs from the publication: it plays generative models, scored by a kernel on images or texts; rewards take
     their place here, and the kernel is the one that gives U_h. The authors' program replaces Δ_L by a number that is
     tuned by hand. The quadratic program is solved until the mixture is proved to be best up to a hundredth of (range of
-    the rewards)·(range of h)/√t. And beyond 0/1 rewards slopes and programs are not worked out again in every round:
+    the rewards)·(range of h)/√t. And programs, and slopes beyond 0/1 rewards, are not worked out again in every round:
     see ``tolerance``.
 
     Parameters
@@ -146,8 +146,10 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
         bounded("MixtureUCB", support)
         mean, gini = quadratic_parts("MixtureUCB", metric)
         solves, wait = self.options["form"] == "cab", self.options["tolerance"]
+        if wait is None:
+            wait = 0.01 if solves else 0.001
         numbers = {
-            "wait": wait if wait is not None else 0.01 if solves else 0.001,
+            "wait": wait if solves else wait_for_slopes(wait, support),
             "solves": int(solves),
             "beta": self.options["beta"],
             "sensitivity": (gini + abs(mean)) * support.width,

@@ -11,7 +11,7 @@ from pmbandits.policies.build import Setup
 from pmbandits.policies.options import known_estimates, one_of, option, within
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import continuous
-from pmbandits.policies.published._slopes import look_at_slopes, name_shares, time_to_look
+from pmbandits.policies.published._slopes import look_at_slopes, name_shares, time_to_look, wait_for_slopes
 from pmbandits.state.compile import kernel
 from pmbandits.state.views import state
 from pmbandits.supports import Support
@@ -92,5 +92,5 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         continuous("UCFW", metric)
-        numbers = {"wait": self.options["tolerance"], "by_variance": int(self.options["bonus"] == "variance")}
-        return Setup(numbers=numbers, slopes=True)
+        wait = wait_for_slopes(self.options["tolerance"], support)
+        return Setup(numbers={"wait": wait, "by_variance": int(self.options["bonus"] == "variance")}, slopes=True)
