@@ -107,10 +107,11 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
     mixture that was found for ``"cab"``.
 
     What differs from the publication: it plays generative models, scored by a kernel on images or texts; rewards take
-    their place here, and the kernel is the one that gives U_h. The authors' program replaces Δ_L by a number that is
-    tuned by hand. The quadratic program is solved until the mixture is proved to be best up to a hundredth of (range of
-    the rewards)·(range of h)/√t. And programs, and slopes beyond 0/1 rewards, are not worked out again in every round:
-    see ``tolerance``.
+    their place here, and the kernel is the one that gives U_h. ε_i was worked out here with McDiarmid's inequality, and
+    its constants may differ from those in the publication. The authors' program has √(β·ln t/n_i) times a number that
+    is tuned by hand, and begins with five pulls of each arm. The quadratic program is solved until the mixture is
+    proved to be best up to a hundredth of (range of the rewards)·(range of h)/√t, or after some hundred passes.
+    And programs, and slopes beyond 0/1 rewards, are not worked out again in every round: see ``tolerance``.
 
     Parameters
     ----------
