@@ -61,8 +61,8 @@ class Row:
     any_order: bool = True
 
     def __str__(self) -> str:
-        kept = self.recipe.options.get("estimates", "exact")
-        return type(self.recipe).__name__ + (f" {kept}" if kept != "exact" else "")
+        given = (self.recipe.options.get(key) for key in ("bonus", "form", "estimates"))
+        return " ".join([type(self.recipe).__name__, *filter(None, given)])
 
 
 TABLE = [
@@ -90,7 +90,15 @@ TABLE = [
     Row(pmb.RhoNPTS(), ("finite", "interval"), tracks=None, metric=TAIL),
     Row(pmb.MVLCB(horizon=2000, rho=0.7), ("finite", "interval"), tracks=None, metric=TAIL),
     Row(pmb.SolitaryUCB(horizon=2000), ("binary", "finite", "real"), tracks=None, metric=TAIL),
+    # The mixture is the shares so far, or one that arms are drawn from: after 1000 more asks the shares can differ.
+    Row(pmb.UCFW(), ("binary", "interval"), tracks=None),
+    Row(pmb.UCFW(bonus="variance"), EVERY, tracks=None),
+    Row(pmb.MixtureUCB(), ("binary", "finite", "interval"), tracks=None),
+    Row(pmb.MixtureUCB(form="cab"), ("binary", "finite", "interval"), tracks=None),
     # Policies that keep bins or sketches in place of all rewards.
+    Row(pmb.UCFW(bonus="variance", estimates="binned:64"), ("interval",), tracks=None),
+    Row(pmb.UCFW(estimates="sketch:64"), ("real",), tracks=None),
+    Row(pmb.MixtureUCB(form="cab", estimates="sketch:64"), ("interval",), tracks=None),
     Row(pmb.FixedGrid(epsilon=0.5, estimates="binned:64"), ("interval",), tracks=0.07),
     Row(pmb.PMUCB(horizon=2000, epsilon=1 / 4, estimates="sketch:64"), ("interval",), tracks=0.07),
     Row(pmb.PMETC(horizon=1300, epsilon=0.1, estimates="sketch:64"), ("real",)),

@@ -32,6 +32,8 @@ RECIPES: dict[str, tuple[pmb.Policy, pmb.Support]] = {
     "track-neither": (pmb.Track(pmb.InvertedS(0.5)), UNIT),
     "thompson-binary": (pmb.Thompson(), pmb.Binary()),
     "b-cvts-interval": (pmb.BCVTS(pmb.LowerCVaR(0.3)), UNIT),
+    "ucfw-interval": (pmb.UCFW(GINI, tolerance=0.05), UNIT),
+    "mixture-ucb-cab-finite": (pmb.MixtureUCB(GINI, form="cab"), THREE),
     "solitary-finite": (pmb.SolitaryUCB(GINI, horizon=2000), THREE),
 }
 BANDITS = {

@@ -32,18 +32,32 @@ def empirical_slopes(s, a, e, out):
     The sum over cells of width·h'(S)·S_i, where S_i is the share of arm i's rewards that lie above. Summed the other
     way round it is the mean, over arm i's rewards x, of Φ(x) = Σ width·h'(S) over the cells below x.
     """
+    slope_moments(s, a, e, out, np.empty(0))
+
+
+@shared("state, floats, float, floats, floats -> two floats")
+def slope_moments(s, a, e, mean, square):
+    """The mean of Φ and of Φ² over each arm's rewards, and the least and the largest Φ over the whole support.
+
+    Φ is that of :func:`empirical_slopes`, and its mean is the slope. On an unbounded support the least and the largest
+    Φ are taken between the smallest and the largest reward. Where ``square`` has no room, only the means are right.
+    """
     k, h = s.n_arms, s.h
-    fill_with(out, 0.0)
+    squares = square.size > 0
+    fill_with(mean, 0.0)
+    fill_with(square, 0.0)
     if s.mode == BINARY:
         u = 0.0
         for i in range(k):
             u += a[i] * share_of_ones(s, i)
         steep = h_slope(h, u, e)
         for i in range(k):
-            out[i] = steep * share_of_ones(s, i)
-        return
+            mean[i] = steep * share_of_ones(s, i)
+            if squares:
+                square[i] = steep * mean[i]
+        return min(steep, 0.0), max(steep, 0.0)
     inverse = inverses(s.told)
-    u, phi = 1.0, 0.0
+    u, phi, least, most = 1.0, 0.0, 0.0, 0.0
     if s.mode == FINITE:
         m, points, counts = s.n_atoms, s.points, s.counts
         drop = np.zeros(m)
@@ -55,25 +69,38 @@ def empirical_slopes(s, a, e, out):
         for c in range(m):
             if c > 0:
                 phi += (points[c] - points[c - 1]) * h_slope(h, u, e)
+                least, most = min(least, phi), max(most, phi)
             u -= drop[c]
             drop[c] = phi
         for i in range(k):
-            total = 0.0
+            total, power = 0.0, 0.0
             for c in range(m):
                 total += counts[i, c] * drop[c]
-            out[i] = total * inverse[i]
-        return
+            mean[i] = total * inverse[i]
+            if squares:
+                for c in range(m):
+                    power += counts[i, c] * (drop[c] * drop[c])
+                square[i] = power * inverse[i]
+        return least, most
     tidy(s)
-    x, owner = s.x, s.owner
+    x, owner, count = s.x, s.owner, pool_size(s)
     before = x[0]
-    for c in range(pool_size(s)):
+    for c in range(count):
         here, i = x[c], owner[c]
         if here > before:
             phi += (here - before) * h_slope(h, u, e)
             before = here
         each = inverse[i] * stands_for(s, c)
-        out[i] += phi * each
+        mean[i] += phi * each
+        if squares:
+            square[i] += phi * (phi * each)
+            least, most = min(least, phi), max(most, phi)
         u -= a[i] * each
+    if squares and s.bounded == 1:  # below all rewards the survival is 1, above all of them 0
+        below = (s.low - x[0]) * h_slope(h, 1.0, e)
+        above = phi + (s.high - before) * h_slope(h, 0.0, e)
+        least, most = min(least, below, above), max(most, below, above)
+    return least, most
 
 
 @shared("state, floats, float, floats -> none")

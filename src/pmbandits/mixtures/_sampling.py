@@ -20,6 +20,13 @@ def fewest(s):
     return arm
 
 
+@step("state, floats -> none")
+def shares_played(s, out):
+    """The shares of the arms in all pulls so far, into ``out``; equal shares before the first pull."""
+    for i in range(s.n_arms):
+        out[i] = s.pulls[i] / s.asked if s.asked > 0 else 1.0 / s.n_arms
+
+
 @step("state -> int")
 def most_behind(s):
     """The arm that is furthest behind its share in ``s.mix``: argmax t·a(i) − τ(i), ``eq:UCB_sampling_rule``."""

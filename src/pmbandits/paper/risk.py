@@ -99,7 +99,7 @@ def risk(context: Context) -> Outcome:
         shown_as.table(
             "Part 4: instances where a mixture is best, "
             f"{sizes.mixed_trials} trials, T = {sizes.mixed_horizon:,}. Floor: what the best single arm leaves. "
-            "Track is this library's own policy; no claim is about it.",
+            "Track is not one of the paper's policies; no claim is about it.",
             mixed,
         ),
         shown_as.winners([*cvar, many, *drms, *mixed]),

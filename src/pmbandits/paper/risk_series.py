@@ -12,7 +12,7 @@ from pmbandits._check import FloatArray
 
 OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
 OURS = (OURS_UCB, OURS_CE, OURS_ETC, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
-TRACK = "Track"  # this library's own: shown where a mixture is best, not judged
+TRACK = "Track"  # not one of the paper's: shown where a mixture is best, not judged
 
 
 @dataclass(frozen=True)

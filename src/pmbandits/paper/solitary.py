@@ -75,7 +75,8 @@ def run(context: Context) -> Outcome:
         "best single arm is the one that a solitary algorithm for the metric would find at best, played from the "
         "first round. Both lose the same in every round, so their total loss is linear, whatever they learn; the "
         "algorithms of the paper learn the mixture. PM-UCB-M and CIRT stop at the resolution of their grids. Track is "
-        "this library's own policy (estimate the best mixture, without a grid, and keep to it); no claim is about it.",
+        "not one of the paper's policies (estimate the best mixture, without a grid, and keep to it); no claim is "
+        "about it.",
     ]
     shown = [Shown(f"Regret at T = {horizon:,}", ["metric", "arms", *policies], lines)]
     return Outcome("solitary", TITLE, text, claims, {"solitary": figure}, {"solitary": pa.concat_tables(tables)}, shown)

@@ -44,6 +44,7 @@ class Setup:
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
     table : whether the arms' laws are also laid out on a table of cells, and arms that are left out are vetted.
+    slopes : whether there is room for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
     """
 
     grid: FloatArray | None = None
@@ -52,6 +53,7 @@ class Setup:
     confidence: ConfidenceSet | None = None
     begin: Callable[[int], Any] | None = None
     table: bool = False
+    slopes: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_mass": n_arms * buffer,
             "n_vetted": n_arms if setup.table else 0,
             "knot_room": (n_atoms or KNOTS) if setup.table else 0,
+            "n_slopes": n_arms if setup.slopes else 0,
         },
         policy._own,
     )

@@ -55,7 +55,7 @@ def explain(policy: Policy) -> str:
     lag = t * float(mixture[arm]) - int(pulls[arm])
     if pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
         text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
-    elif lag >= 0.0:
+    elif lag >= 0.0 and not np.allclose(t * mixture, pulls, rtol=0.0, atol=1e-9):
         text += f" It is {lag:.1f} pulls behind its share."
     else:
         text += f" It is next by the rule of {type(policy).__name__}."

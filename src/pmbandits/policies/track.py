@@ -1,4 +1,4 @@
-"""Track: estimate and track. Ours, not the paper's."""
+"""Track: estimate and track. Not one of the paper's: it is in the line of ForcingBalance and of D-tracking."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
     """Estimate and track: play the proportions of the best mixture of what was seen so far. Anytime; the default.
 
     No grid, no ε, no horizon, no optimism: every arm is pulled about √(t/K) times whatever happens, the empirical
-    utility is maximised over all mixtures, and the arm furthest behind its share is pulled. Ours, beside the paper's
-    four algorithms: it has no proved regret bound, and the least regret in all our runs where a mixture is best.
+    utility is maximised over all mixtures, and the arm furthest behind its share is pulled. It is a variant, for
+    preference metrics, of ForcingBalance (forced exploration of about √t pulls, the best mixture of the estimates,
+    tracking), with D-tracking. No regret bound is proved for it. It had no more regret than the paper's four algorithms
+    in all our runs where a mixture is best.
 
     Bernoulli rewards: closed form, every round. Concave metrics: a warm-started solver that stops when it has proved
     that no mixture is better by more than a hundredth of what chance does to the estimates. Convex metrics: the best
@@ -55,6 +57,12 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
         the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.
         Smaller is closer and slower.
     confidence, delta : the sets behind :meth:`certainty`; they do not change what is played.
+
+    References
+    ----------
+    A. Erraqabi, A. Lazaric, M. Valko, E. Brunskill and Y.-E. Liu (2017), *Trading off rewards and errors in
+    multi-armed bandits*, AISTATS. A. Garivier and E. Kaufmann (2016), *Optimal best arm identification with fixed
+    confidence*, COLT.
 
     Examples
     --------

@@ -28,6 +28,7 @@ SIZES = (
     "n_mass",  # numbers that all sketches together have room for
     "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
+    "n_slopes",  # n_arms if slopes are kept from round to round, else 0
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 PHASE_ENDS = 64  # phases whose ends are remembered
@@ -107,7 +108,7 @@ FIELDS: tuple[Field, ...] = (
     _field("used", int, "", "saved"),  # grid points in use
     _field("current", int, "", "saved"),  # the grid point that is played, or −1
     _field("dirty", int, "", "saved"),  # 1 if rewards came since the last look
-    _field("look_at", int, "", "saved cleared"),  # at how many rewards a mixture is looked for again
+    _field("look_at", int, "", "saved cleared"),  # at how many rewards (or pulls and rewards) it is time to look again
     _field("wide_at", int, "", "saved cleared"),  # at how many rewards it is looked for from many starts again
     _field("continuous", int, "", "fixed"),  # 1 if all mixtures are searched, without a grid
     _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
@@ -184,6 +185,9 @@ FIELDS: tuple[Field, ...] = (
     _field("safe", float, "n_vetted", "saved cleared"),  # the arm is at least so far from being worth ``safe_worth``
     _field("safe_worth", float, "n_vetted", "saved cleared"),
     _field("safe_told", int, "n_vetted", "saved cleared"),  # with so many rewards; 0: not known
+    # The slope of the utility towards each arm at the last look, and the variance of what it is the mean of.
+    _field("slope", float, "n_slopes", "saved"),
+    _field("spread", float, "n_slopes", "saved"),
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pmbandits.metrics import LowerCVaR
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Real, Support
@@ -38,3 +40,26 @@ def bounded(policy: str, support: Support) -> None:
             f"{policy} assumes rewards with a known upper bound, but the support is {support!r}; "
             "declare Interval(lo, hi), Finite(atoms) or Binary()."
         )
+
+
+def continuous(policy: str, metric: Distortion) -> None:
+    """Refuse distortions that jump."""
+    if metric.jumps:
+        raise ValueError(
+            f"{policy} assumes a continuous functional, but the distortion of {metric!r} jumps; "
+            "take an average of quantiles such as CVaR or LowerCVaR."
+        )
+
+
+def quadratic_parts(policy: str, metric: Distortion) -> tuple[float, float]:
+    """m and g ≥ 0 of h(u) = m·u + g·u(1 − u); any other h is refused."""
+    u = np.linspace(0.0, 1.0, 129)
+    h = np.asarray(metric(u), dtype=np.float64)
+    mean, size = float(h[-1]), float(np.abs(h).max())
+    gini = 4.0 * (float(h[64]) - 0.5 * mean)
+    if gini < -1e-9 * size or not np.allclose(h, mean * u + gini * u * (1.0 - u), rtol=0.0, atol=1e-9 * size):
+        raise ValueError(
+            f"{policy} is for distortions m·u + g·u(1 − u) with g ≥ 0 (Mean, GiniDeviation, Quadratic, DualPower(2), "
+            f"and sums of these), but the metric is {metric!r}; take UCFW or Track instead."
+        )
+    return mean, max(gini, 0.0)

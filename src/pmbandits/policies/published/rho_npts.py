@@ -8,7 +8,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._sampling import largest, pull
 from pmbandits.policies.build import Setup
 from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded
+from pmbandits.policies.published._checks import bounded, continuous
 from pmbandits.policies.published._laws import distorted, draw_rewards, scratch, update_utility
 from pmbandits.state.compile import kernel
 from pmbandits.state.views import state
@@ -65,9 +65,5 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unp
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("RhoNPTS", support)
-        if metric.jumps:
-            raise ValueError(
-                f"RhoNPTS assumes a continuous functional, but the distortion of {metric!r} jumps; "
-                "take an average of quantiles such as CVaR or LowerCVaR."
-            )
+        continuous("RhoNPTS", metric)
         return Setup(grid=np.eye(n_arms), numbers={"both_ends": int(metric.monotonicity != "increasing")})

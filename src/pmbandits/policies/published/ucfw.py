@@ -1,0 +1,96 @@
+"""UC-Frank-Wolfe: pull the arm towards which the utility may rise the most."""
+
+from __future__ import annotations
+
+import math
+
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._index import ready
+from pmbandits.mixtures._sampling import fewest, largest, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.options import known_estimates, one_of, option, within
+from pmbandits.policies.policy import Policy
+from pmbandits.policies.published._checks import continuous
+from pmbandits.policies.published._slopes import look_at_slopes, name_shares, time_to_look, wait_for_slopes
+from pmbandits.state.compile import kernel
+from pmbandits.state.views import state
+from pmbandits.supports import Support
+
+unpack = state(wait=float, by_variance=int, reach=float)
+
+
+@kernel
+def choose(memory: int) -> int:
+    """The arm with the largest slope plus bonus."""
+    s = unpack(memory)
+    if not ready(s):
+        return pull(s, fewest(s))
+    if time_to_look(s):
+        s.reach = look_at_slopes(s, s.wait)
+    depth = math.log(s.asked + 1.0)
+    for i in range(s.n_arms):
+        n = s.told[i]
+        if s.by_variance == 1:
+            bonus = math.sqrt(2.0 * (s.spread[i] + 0.02 * s.reach * s.reach / n) * depth / n)
+        else:
+            bonus = 2.0 * s.reach * math.sqrt(3.0 * depth / n)
+        s.index[i] = s.slope[i] + bonus
+    return pull(s, largest(s))
+
+
+class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack):
+    """UC-Frank-Wolfe: pull the arm towards which the utility of what was played so far may rise the most.
+
+    **Objective:** the largest U_h of the shares played, over all mixtures: maximised.
+    **Assumes:** U_h is concave and smooth in the mixture: h is concave with a bounded second derivative. No horizon.
+    **Proved:** regret Õ(√(K/T)) for smooth concave utilities; O(log²T/T) if the utility is also strongly concave and
+    the best mixture gives something to every arm. Other metrics are accepted, without a promise: where h is convex the
+    policy can stay with an arm that is not the best one.
+
+    1. Pull the arms in turn until each has paid.
+    2. Then the arm with the largest slope plus bonus. The slope is ∂U_h/∂a_i of the mixture of the empirical laws at
+       the shares played, τ/t. It is the mean of Φ over the rewards of arm i, where Φ(x) = ∫ up to x of h'(S) and S is
+       the survival of that mixture.
+
+    There is no solver and no tracking: each pull is a Frank–Wolfe step of length 1/t. ``mixture`` is the shares played
+    so far, because the theory is about these.
+
+    What differs from the publication: the bonus 2·√(3·ln t/n) is for slopes that are means of numbers from a range of
+    1. Here it is multiplied by the range of Φ over the support at the shares played, which is at most (width of the
+    support)·max|h'|. On ``Real`` the range is taken between the smallest and the largest reward so far. h' is the slope
+    of h between u − e and u + e, with e a half of one reward's weight (a twentieth where rewards are counted), so h
+    needs no derivative. And beyond 0/1 rewards the slopes are worked out again when pulls and rewards have grown by
+    0.1 %, that is in every round of the first thousand; the bonus is new in every round.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    bonus : ``"published"``: R·2·√(3·ln t/n), with R the range of Φ. ``"variance"``: √(2·(v + 0.02·R²/n)·ln t/n), with v
+        the variance of Φ over the rewards of arm i. This one is not published; it explores much less.
+    tolerance : the share by which pulls and rewards grow between two looks at the slopes; 0 looks in every round, which
+        costs a pass over all rewards (over all atoms where rewards are counted).
+
+    References
+    ----------
+    Q. Berthet and V. Perchet (2017), *Fast rates for bandit optimization with upper-confidence Frank–Wolfe*, NeurIPS.
+    X. Fontaine, Q. Berthet and V. Perchet (2019), *Regularized contextual bandits*, AISTATS.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.UCFW(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), bonus="variance")
+    >>> for t in range(2000):
+    ...     arm = policy.ask()
+    ...     policy.tell(arm, reward=float(arm == 1 or t % 5 < 2))
+    >>> policy.mixture.round(1).tolist()
+    [0.8, 0.2]
+    """
+
+    bonus: str = option(default="published", check=one_of("published", "variance"))
+    tolerance: float = option(default=0.001, check=within(0.0, 1.0))
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
+
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        continuous("UCFW", metric)
+        wait = wait_for_slopes(self.options["tolerance"], support)
+        return Setup(numbers={"wait": wait, "by_variance": int(self.options["bonus"] == "variance")}, slopes=True)
