@@ -189,6 +189,7 @@ __all__ = [
     "TverskyKahneman",
     "Uniform",
     "VaR",
+    "Vet",
     "WangRightTail",
     "WangTransform",
     "Warmed",

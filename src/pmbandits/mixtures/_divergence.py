@@ -12,7 +12,6 @@ import numpy as np
 
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, kl
 from pmbandits.metrics.packed import extremum_place, h_slope, h_value, n_extrema
-from pmbandits.mixtures._laws import utility_of
 from pmbandits.state.shared import shared, step
 
 FAR = 1e9  # no change is enough
@@ -38,7 +37,7 @@ def to_reach(share, place, used, phi, level, top, start, need):
     """The least relative entropy from a law to one under which Φ has the mean ``level``; and where it was found.
 
     The dual: the largest over 0 ≤ r ≤ 1 of E log(1 − r·(Φ − level)/(top − level)), which is concave in r: Newton's
-    method from ``start``, kept between bounds. It ends early when ``need`` is reached: then the answer is a lower bound.
+    method from ``start``, kept between bounds. It ends when ``need`` is reached: the answer is then a lower bound.
     """
     y = np.empty(used)
     mean, power, at_top, span = 0.0, 0.0, False, top - level

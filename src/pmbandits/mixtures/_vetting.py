@@ -215,9 +215,44 @@ def work_out_index(s, i):
     return far
 
 
+@step("state -> int", unpack)
+def most_wanted(s):
+    """The arm that is furthest behind the share that it is to have when the window ends."""
+    arm, most = 0, s.wanted[0] * s.window_end - s.pulls[0]
+    for i in range(1, s.n_arms):
+        lag = s.wanted[i] * s.window_end - s.pulls[i]
+        if lag > most + 1e-9:
+            arm, most = i, lag
+    return arm
+
+
+@shared("state, float -> none", unpack)
+def set_the_bar(s, e):
+    """What an arm must reach to deserve a place: Φ and λ of what is played, and its worth."""
+    mix_rows(s, s.mix, s.n_knots, s.played)
+    s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
+    if s.metric_shape != CONVEX:
+        mix_rows(s, s.wanted, s.n_knots, s.played)
+    phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
+    s.top = s.phi[top_knot(s.phi, s.n_knots)]
+    steep = np.empty(s.n_knots)
+    weigh_cells(s, s.n_knots, s.played, e, steep)
+    if s.metric_shape == CONCAVE:  # λ: the slope of the arm that is furthest behind; it is the one that is pulled
+        level = slope_of(s, s.n_knots, steep, most_wanted(s))
+    else:
+        level = 0.0
+        for i in range(s.n_arms):
+            if s.mix[i] > 0.0:
+                level += s.mix[i] * slope_of(s, s.n_knots, steep, i)
+    if s.mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
+        s.steep = h_slope(s.h, s.played[0], e)
+        level = level / steep[0] if steep[0] != 0.0 else s.played[0]
+    s.level = level
+
+
 @shared("state -> none", unpack)
 def look(s):
-    """Look at all rewards: the mixture, the shares to reach, λ, the threshold, and the index of every arm left out."""
+    """Look at all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
     k, t = s.n_arms, time_so_far(s)
     s.window_end = s.asked + max(1, s.asked // 100)
     s.next_look = s.rewards + max(1, s.rewards // 100)
@@ -227,29 +262,8 @@ def look(s):
     e = grain_at(s)
     goal = 0.02 * size_of_values(s, s.n_knots) / t
     best_shares(s, s.n_knots, e, goal)
-    concave = s.metric_shape == CONCAVE
     reachable_shares(s, s.n_knots, s.window_end, e, goal)
-    mix_rows(s, s.mix, s.n_knots, s.played)
-    s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
-    if s.metric_shape != CONVEX:
-        mix_rows(s, s.wanted, s.n_knots, s.played)
-    phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
-    s.top = s.phi[top_knot(s.phi, s.n_knots)]
-    steep = np.empty(s.n_knots)
-    weigh_cells(s, s.n_knots, s.played, e, steep)
-    behind, furthest, level = -np.inf, 0, 0.0
-    for i in range(k):
-        lag = s.wanted[i] * s.window_end - s.pulls[i]
-        if s.wanted[i] > 0.0 and lag > behind:
-            behind, furthest = lag, i
-        if not concave and s.mix[i] > 0.0:
-            level += s.mix[i] * slope_of(s, s.n_knots, steep, i)
-    if concave:
-        level = slope_of(s, s.n_knots, steep, furthest)
-    if s.mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
-        s.steep = h_slope(s.h, s.played[0], e)
-        level = level / steep[0] if steep[0] != 0.0 else s.played[0]
-    s.level = level
+    set_the_bar(s, e)
     members = 0
     for i in range(k):
         s.left_out[i] = 1 if s.mix[i] == 0.0 else 0
@@ -287,15 +301,4 @@ def to_be_tried(s):
     for i in range(s.n_arms):
         if s.left_out[i] == 1 and s.vet[i] < least:
             arm, least = i, s.vet[i]
-    return arm
-
-
-@step("state -> int", unpack)
-def most_wanted(s):
-    """The arm that is furthest behind the share that it is to have when the window ends."""
-    arm, most = 0, s.wanted[0] * s.window_end - s.pulls[0]
-    for i in range(1, s.n_arms):
-        lag = s.wanted[i] * s.window_end - s.pulls[i]
-        if lag > most + 1e-9:
-            arm, most = i, lag
     return arm

@@ -441,6 +441,10 @@ class Policy(Declared):
         """
         return sureness.certainty(self, weights)
 
+    def _reason(self, arm: int) -> str:
+        """Why this arm was just chosen, in the policy's own words; if it has none, :meth:`explain` finds some."""
+        return ""
+
     def explain(self) -> str:
         """Why the next arm is the next arm, in a few numbers. Changes nothing."""
         return shown.explain(self)

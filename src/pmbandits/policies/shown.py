@@ -53,7 +53,10 @@ def explain(policy: Policy) -> str:
                        for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
     text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played (and wanted): {shares}."
     lag = t * float(mixture[arm]) - int(pulls[arm])
-    if pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
+    own = twin._reason(arm)
+    if own:
+        text += f" {own}"
+    elif pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
         text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
     elif lag >= 0.0 and not np.allclose(t * mixture, pulls, rtol=0.0, atol=1e-9):
         text += f" It is {lag:.1f} pulls behind its share."

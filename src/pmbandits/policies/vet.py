@@ -38,7 +38,34 @@ def update(memory: int) -> None:
 
 
 class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_sets=False):
-    """Estimate and track, and test whoever is left out.
+    """Estimate and track, and test whoever is left out. Anytime; no grid, no ε, no horizon.
+
+    Like :class:`Track`, it plays the proportions of the best mixture of what was seen so far. But no exploration is
+    forced. An arm that has no place in that mixture is tried again only while its rewards do not yet rule out that it
+    should have one. So it is good where a mixture is best, and where one arm is.
+
+    The test is that of IMED (Honda and Takemura 2015), with the slope of the utility in place of the mean. An arm that
+    is left out has n rewards, and D is how little its law must change, in relative entropy, for the arm to deserve a
+    place. Its index is n·D + log n. It is tried while the index is below log(t/(m·K)), where m is the number of arms
+    in the mixture: so the less plausible it is that the arm deserves a place, the more rarely it is tried.
+
+    In each look (when rewards have grown by 1 %, or an arm's own by 10 %, or an arm that was left out now deserves a
+    place):
+
+    1. a is the best mixture of the empirical laws; shares of less than one pull are dropped.
+    2. b are the shares to have when the look's window ends, at 1 % more rounds; no less than what was pulled already.
+       For concave h it is the best of those. Otherwise what is left is divided in the proportions of a.
+    3. Φ is the integral of h' of the law of b, so that its mean over an arm's rewards is the slope of the utility
+       towards that arm; λ is the slope towards the arm that is furthest behind b.
+    4. D of each arm that is left out: for concave h the least relative entropy from its law to one whose mean of Φ is
+       λ; for convex h, to one that is worth as much as a; for other h, the smaller of both.
+
+    In each round the arm with the least index is pulled if that is below the threshold, else the arm that is furthest
+    behind b. On ``Real`` rewards the support has no ends; an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
+    mean on either side.
+
+    It is ours, and has no proved regret bound. The page "Which policy learns fastest?" compares it with the others,
+    and says where it loses.
 
     Parameters
     ----------
@@ -64,3 +91,21 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         pad = support.sigma if isinstance(support, Real) else 0.0
         chosen = reading_set(self, metric, n_arms, support)
         return Setup(grid=np.zeros((0, n_arms)), numbers={"pad": pad}, confidence=chosen, table=True)
+
+    def _reason(self, arm: int) -> str:
+        memory = self._memory
+        if not memory.n_knots or not memory.left_out.any():
+            return ""
+        index, threshold = memory.vet, memory.threshold
+        if memory.left_out[arm] == 1:
+            return (
+                f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
+                f"threshold {threshold:.3g}, so its rewards do not rule out yet that it deserves a place."
+            )
+        first = int(np.argmin(np.where(memory.left_out == 1, index, np.inf)))
+        behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
+        return (
+            f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}. Of the arms "
+            f"that are left out, {self.names[first]} comes first: its index is {index[first]:.3g}, and it is tried "
+            f"again when the threshold, now {threshold:.3g}, is above that."
+        )
