@@ -263,7 +263,7 @@ def look(s):
     goal = 0.02 * size_of_values(s, s.n_knots) / t
     best_shares(s, s.n_knots, e, goal)
     reachable_shares(s, s.n_knots, s.window_end, e, goal)
-    set_the_bar(s, e)
+    set_the_bar(s, e * max(1.0, math.log(t)))
     members = 0
     for i in range(k):
         s.left_out[i] = 1 if s.mix[i] == 0.0 else 0
