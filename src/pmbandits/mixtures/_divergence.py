@@ -16,7 +16,7 @@ from pmbandits.state.shared import shared, step
 
 FAR = 1e9  # no change is enough
 FEW_CELLS = 20  # so many places are tried one by one
-_NOTHING = 1e-14  # a share of rewards below this is rounding
+NOTHING = 1e-14  # a share of rewards below this is rounding
 
 
 @step("floats, int, floats, ints -> int")
@@ -25,7 +25,7 @@ def shares_at(above, n_knots, share, place):
     used, before = 0, 1.0
     for c in range(n_knots):
         after = above[c] if c < n_knots - 1 else 0.0
-        if before - after > _NOTHING:
+        if before - after > NOTHING:
             share[used], place[used] = before - after, c
             used += 1
         before = after

@@ -74,6 +74,17 @@ def cell_of(knots, n_knots, x):
     return lo
 
 
+@step("floats, floats, int -> float")
+def variance_of(above, knots, n_knots):
+    """The variance of a row's law: from the means of x and x², as integrals of the share that lies above."""
+    mean, square = 0.0, 0.0
+    for c in range(n_knots - 1):
+        low, high = knots[c] - knots[0], knots[c + 1] - knots[0]
+        mean += (high - low) * above[c]
+        square += (high - low) * (high + low) * above[c]
+    return max(square - mean * mean, 0.0)
+
+
 @shared("state, int, int -> none")
 def fill_rows(s, n_knots, only):
     """Write the rows of all arms, or of one arm only (otherwise −1)."""
@@ -87,6 +98,7 @@ def fill_rows(s, n_knots, only):
                 for c in range(cells):
                     left -= s.counts[i, c]
                     laws[i, c] = left * inverse
+                s.row_variance[i] = variance_of(laws[i], knots, n_knots)
         return
     for i in range(first, last):
         for c in range(n_knots):
@@ -114,6 +126,7 @@ def fill_rows(s, n_knots, only):
         for c in range(cells):
             left -= laws[i, c]
             laws[i, c] = max(left * inverse, 0.0)
+        s.row_variance[i] = variance_of(laws[i], knots, n_knots)
 
 
 @step("floats, floats, floats, int -> float")

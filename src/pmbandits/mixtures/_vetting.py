@@ -14,7 +14,7 @@ from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_slope
 from pmbandits.mixtures._continuous import best_of_many, move_mean
-from pmbandits.mixtures._divergence import of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
+from pmbandits.mixtures._divergence import NOTHING, of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._laws import (
     cell_of,
@@ -42,6 +42,8 @@ unpack = state(
     steep=float,  # 0/1 rewards: the slope of h at the mean of what is played
     threshold=float,  # log(n*/K): arms with a smaller index are tried
     pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
+    within=float,  # the variance of rewards around the mean of their arm, of all arms together
+    caution=float,  # what rewards count that would lie where the arm has not been seen to reach
 )
 
 
@@ -136,31 +138,41 @@ def reachable_shares(s, n_knots, window_end, e, goal):
         s.wanted[i] = max(scale * s.mix[i], low[i])
 
 
-@shared("state, int -> float", unpack)
-def top_for(s, i):
-    """The largest Φ that arm i can plausibly reach."""
-    if s.bounded == 1:
-        return s.top
+@step("state, int -> float")
+def reach_of(s, i):
+    """How many standard deviations from its mean the rewards of an arm may be expected to reach."""
     n = float(s.told[i])
-    reach = s.pad * (math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n))
-    mean = s.sums[i] / n
-    top = -np.inf
+    return math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n)
+
+
+@step("state, int -> float", unpack)
+def own_scale(s, i):
+    """The standard deviation of arm i's rewards, drawn a little towards that of all arms together."""
+    return math.sqrt((s.told[i] * s.row_variance[i] + 2.0 * s.within) / (s.told[i] + 1.0))
+
+
+@shared("state, int, float -> float", unpack)
+def top_within(s, i, reach):
+    """The largest Φ within a distance of the mean of arm i, or at one of its rewards."""
+    mean, top, before = s.sums[i] / s.told[i], -np.inf, 1.0
+    low, high = mean - reach, mean + reach
     for c in range(s.n_knots):
-        x = s.knots[c]
-        if x >= mean - reach and x <= mean + reach:
+        x, after = s.knots[c], s.laws[i, c] if c < s.n_knots - 1 else 0.0
+        if before - after > NOTHING or (x >= low and x <= high):
             top = max(top, s.phi[c])
-    for end in (mean - reach, mean + reach):
+        before = after
+    for end in (low, high):
         if end > s.knots[0] and end < s.knots[s.n_knots - 1]:
             c = cell_of(s.knots, s.n_knots, end)
             part = (end - s.knots[c]) / (s.knots[c + 1] - s.knots[c])
             top = max(top, s.phi[c] + part * (s.phi[c + 1] - s.phi[c]))
-    before = 1.0
-    for c in range(s.n_knots):
-        after = s.laws[i, c] if c < s.n_knots - 1 else 0.0
-        if before > after:
-            top = max(top, s.phi[c])
-        before = after
     return top
+
+
+@step("state, int -> float", unpack)
+def farthest(s, i):
+    """The largest Φ that arm i can reach: on the whole support, or as far as σ allows if that has no ends."""
+    return s.top if s.bounded == 1 else top_within(s, i, s.pad * reach_of(s, i))
 
 
 @shared("state, int -> float", unpack)
@@ -177,7 +189,12 @@ def distance(s, i):
     if s.metric_shape != CONVEX:
         share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
         used = shares_at(s.laws[i], s.n_knots, share, place)
-        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, top_for(s, i), s.root[i], need)
+        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, farthest(s, i), s.root[i], need * s.caution)
+        least /= s.caution
+        if s.caution < 1.0 and least >= need:
+            near = top_within(s, i, own_scale(s, i) * reach_of(s, i))
+            usual, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need)
+            least = min(least, usual)
     if s.metric_shape != CONCAVE and least >= need:
         least = min(least, distance_to_worth(s, i, need))
     return least
@@ -259,6 +276,10 @@ def look(s):
     s.looked, s.dirty = s.rewards, 0
     s.n_knots = lay_knots(s, s.pad)
     fill_rows(s, s.n_knots, -1)
+    total = 0.0
+    for i in range(k):
+        total += s.told[i] * s.row_variance[i]
+    s.within = total / max(s.rewards - k, 1)
     e = grain_at(s)
     goal = 0.02 * size_of_values(s, s.n_knots) / t
     best_shares(s, s.n_knots, e, goal)

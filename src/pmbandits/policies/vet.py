@@ -11,10 +11,12 @@ from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, pull
 from pmbandits.mixtures._vetting import look, most_wanted, news, to_be_tried, unpack
 from pmbandits.policies.build import Setup, reading_set
-from pmbandits.policies.options import known_estimates, known_set, option, probability
+from pmbandits.policies.options import known_estimates, known_set, option, probability, share
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Binary, Finite, Real, Support
+
+FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely as the rewards say
 
 
 @kernel
@@ -60,6 +62,10 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     4. D of each arm that is left out: for concave h the least relative entropy from its law to one whose mean of Φ is
        λ; for convex h, to one that is worth as much as a; for other h, the smaller of both.
 
+    A change of an arm's law may put rewards where the arm has not been seen to reach: further than
+    s·(√(2·log n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and
+    its D counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
+
     In each round the arm with the least index is pulled if that is below the threshold, else the arm that is furthest
     behind b. On ``Real`` rewards the support has no ends; an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
     mean on either side.
@@ -70,6 +76,9 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     Parameters
     ----------
     metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
+        that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
+        arm that pays rarely and much may be found late.
     confidence, delta : the sets behind :meth:`certainty`; they do not change what is played.
 
     Examples
@@ -83,6 +92,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     [0.83, 0.17]
     """
 
+    caution: float = option(default=1 / 3, check=share)
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
@@ -90,7 +100,9 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         pad = support.sigma if isinstance(support, Real) else 0.0
         chosen = reading_set(self, metric, n_arms, support)
-        return Setup(grid=np.zeros((0, n_arms)), numbers={"pad": pad}, confidence=chosen, table=True)
+        known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
+        numbers = {"pad": pad, "caution": 1.0 if known else self.options["caution"]}
+        return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
 
     def _reason(self, arm: int) -> str:
         memory = self._memory

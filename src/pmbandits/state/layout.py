@@ -175,6 +175,7 @@ FIELDS: tuple[Field, ...] = (
     _field("phi", float, "knot_room", "saved"),
     _field("laws", float, "n_vetted, knot_room"),
     _field("row_told", int, "n_vetted", "cleared"),  # rewards of each arm when its row was written; 0: not yet
+    _field("row_variance", float, "n_vetted"),  # of the law in each row
     _field("wanted", float, "n_vetted", "saved"),
     _field("left_out", int, "n_vetted", "saved"),
     _field("vet", float, "n_vetted", "saved"),  # the index of an arm that is left out
