@@ -159,7 +159,7 @@ def write() -> Any:
 
 ROWS = [
     {name: 2 + k for k, name in enumerate(SIZES)},
-    {name: 13 - k for k, name in enumerate(SIZES)},
+    {name: len(SIZES) + 1 - k for k, name in enumerate(SIZES)},
     {"n_arms": 3, "n_atoms": 2, "n_grid": 5, "n_radii": 8, "n_packed": 4},
     {"n_arms": 1, "room": 7, "n_watched": 1},
 ]

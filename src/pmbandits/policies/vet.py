@@ -89,7 +89,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     ...     arm = policy.ask()
     ...     policy.tell(arm, reward=float(arm == 1 or t % 5 < 2))
     >>> policy.mixture.round(2).tolist()
-    [0.83, 0.17]
+    [0.82, 0.18]
     """
 
     caution: float = option(default=1 / 3, check=share)
