@@ -29,6 +29,7 @@ SHARE = 0.9  # of all instances must be close
 LIMIT = 10.0  # seconds a trial: a policy that is slower at a horizon is not run to it
 BUDGET = 8.0  # seconds for all trials of a policy on an instance, where the fewest trials do not take longer
 TRIALS = (64, 32, 16, 8)
+FIRST = 1_000  # the number of the first trial; quick runs begin with 0
 QUICK_HORIZONS = (1_000,)
 QUICK_TRIALS = 4
 QUICK_ARMS = 5  # instances with more arms are left out of a quick run
@@ -43,7 +44,8 @@ PLAN = (
     f"{SETS} sets of them, and trial r plays set r mod {SETS}, so every set is played equally often. A policy that "
     f"would take more than {LIMIT:g} s a trial at a horizon is not run to it. Where a policy refuses an instance, "
     "or is too slow, the cell is “–” and the reason is given.",
-    "Seeds. Those of “pmbandits reproduce family” without --seed. In a trial all policies are paid the same n-th "
+    f"Seeds. Those of “pmbandits reproduce family” without --seed, trials {FIRST:,} and up: smaller numbers are those "
+    "of quick runs, which were looked at while this was written. In a trial all policies are paid the same n-th "
     "reward of an arm, so they are compared in pairs, trial by trial, on the trials that both played.",
     "Comparison. The best other is the policy with the least mean regret at this T, Vet aside. The ratio is the "
     "mean regret of Vet ÷ that of the best other, on the trials that both played. Vet is better (worse) if the "
