@@ -136,12 +136,3 @@ def trials(seconds: float) -> int:
     (64, 16, 8)
     """
     return next((n for n in TRIALS if n * seconds <= BUDGET), TRIALS[-1])
-
-
-def affordable(costs: tuple[float, ...]) -> tuple[int, ...]:
-    """The horizons to which a policy is run.
-
-    >>> affordable((0.1, 2.0, 60.0))
-    (1000, 10000)
-    """
-    return tuple(t for t, seconds in zip(HORIZONS, costs, strict=True) if seconds <= LIMIT)
