@@ -21,6 +21,12 @@ from pmbandits.paper.family_plan import HORIZONS
 DOCS = Path(__file__).resolve().parent
 PAGE, KEPT = DOCS / "family.md", DOCS / "family.json"
 BEGIN, END = "<!-- written by docs/family.py: begin -->", "<!-- written by docs/family.py: end -->"
+SECTIONS = {  # head of a section: how the captions of its tables begin
+    "Vet beside the best other policy": "Vet beside",
+    "Where means and medians differ": "Where the mean",
+    "What was not played": "What was not",
+}
+HEADS = ("Score.", "Trials.", "Seeds.", "Comparison.", "Goals.", "The best mixture.", "Nothing is left out")
 MARKS = {"holds": "reached", "does not hold": "**missed**", "not decidable": "not decided"}
 
 
@@ -29,7 +35,8 @@ def take_over(folder: Path) -> None:
     record = json.loads((folder / "outcomes" / "family.json").read_text(encoding="utf-8"))
     made = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
     full = not made["quick"] and made["seed"] == SEED and _played_to_the_end(record)
-    kept = {key: record[key] for key in ("title", "text", "claims", "shown")} | {"registered": full, "seed": made["seed"]}
+    shown = [table for table in record["shown"] if table["caption"].startswith(tuple(SECTIONS.values()))]
+    kept = {"registered": full, "text": record["text"], "claims": record["claims"], "shown": shown}
     KEPT.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     shutil.copy(folder / "figures" / "family.png", DOCS / "_static" / "family.png")
     for name in ("family", "family-ratios"):
@@ -51,34 +58,24 @@ def body(kept: dict[str, Any]) -> str:
     parts = []
     if not kept["registered"]:
         parts.append(
-            ":::{warning}\nThis is a pilot with other seeds and short horizons, to show the layout. It decides nothing; "
-            "the run of the plan below is still to be made.\n:::"
+            ":::{warning}\nThis is a pilot with other seeds, few trials and short horizons, to show the layout. It "
+            "decides nothing; the run of the plan below is still to be made.\n:::"
         )
-    parts += [paragraph for paragraph in kept["text"] if not paragraph.startswith(("Not in the paper", *_HEADS))]
+    parts += [paragraph for paragraph in kept["text"] if not paragraph.startswith(("Not in the paper", *HEADS))]
     parts.append("## What Vet was to reach")
-    parts.append(
-        markdown_table(
-            ["goal", "", "measured"],
-            [[c["says"], MARKS[c["verdict"]] if kept["registered"] else "pilot", c["evidence"]] for c in kept["claims"]],
-        )
-    )
-    for head, captions in (
-        ("## Vet beside the best other policy", "Vet beside"),
-        ("## Where means and medians differ", "Where the mean"),
-        ("## What was not played", "What was not"),
-    ):
-        found = [shown for shown in kept["shown"] if shown["caption"].startswith(captions)]
-        if any(shown["rows"] for shown in found):
-            parts.append(head)
-        for shown in found:
-            if shown["rows"]:
-                parts += [shown["caption"], markdown_table(shown["heads"], shown["rows"])]
+    lines = [
+        [goal["says"], MARKS[goal["verdict"]] if kept["registered"] else "(pilot)", goal["evidence"]]
+        for goal in kept["claims"]
+    ]
+    parts.append(markdown_table(["goal", "", "measured"], lines))
+    for head, captions in SECTIONS.items():
+        found = [table for table in kept["shown"] if table["caption"].startswith(captions) and table["rows"]]
+        parts += [f"## {head}"] if found else []
+        for table in found:
+            parts += [table["caption"], markdown_table(table["heads"], table["rows"])]
     parts.append("## The plan, as it was written down before")
-    parts.append("\n".join(f"- {p}" for p in kept["text"] if p.startswith(_HEADS)))
+    parts.append("\n".join(f"- {p}" for p in kept["text"] if p.startswith(HEADS)))
     return "\n\n".join(parts)
-
-
-_HEADS = ("Score.", "Trials.", "Seeds.", "Comparison.", "Goals.", "The best mixture.", "Nothing is left out")
 
 
 def page(text: str, kept: dict[str, Any]) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from pmbandits import __version__
 from pmbandits._check import FloatArray
 from pmbandits._files import write_whole
+from pmbandits.arms import Bandit
 from pmbandits.paper import family_plan as plan
 from pmbandits.paper import family_shown as shown_as
 from pmbandits.paper.family_arms import Instance, instances
@@ -56,7 +57,7 @@ class Job:
         source = Path(str(inspect.getsourcefile(type(recipe))))
         what = {
             "library": __version__,
-            "arms": [self.instance.arms(number).to_dict() for number in range(self.instance.count)],
+            "arms": _arms_hash(self.instance.make, self.instance.count),
             "metric": metric_to_dict(self.instance.metric),
             "policy": describe(recipe, self.instance.metric),
             "code": hashlib.sha256(source.read_bytes()).hexdigest(),
@@ -72,6 +73,13 @@ class Job:
     def file(self, folder: Path) -> Path:
         """Where its results are stored."""
         return folder / "cells" / self.instance.key / f"{self.player.label}.json"
+
+
+@cache
+def _arms_hash(make: Callable[[int], Bandit], count: int) -> str:
+    """Of all sets of arms of an instance; its policies share it."""
+    arms = [make(number).to_dict() for number in range(count)]
+    return hashlib.sha256(json.dumps(arms, sort_keys=True).encode()).hexdigest()
 
 
 def run(context: Context) -> Outcome:

@@ -197,7 +197,7 @@ def picture(scores: Scores) -> Figure:
         for n, t in enumerate(shown):
             ax = figure.add_axes((left + n * each, bottom, each - 0.12 / wide, top - bottom))
             _panel(ax, scores, t, groups, named=n == 0)
-        _legend(figure, left, wide, high)
+        _legend(figure, wide, high)
     return figure
 
 
@@ -260,7 +260,7 @@ def times(value: float) -> str:
     return "1" if value == 1.0 else f"{value:.1f}" if value >= 1.05 else f"{value:.2f}"
 
 
-def _legend(figure: Figure, left: float, wide: float, high: float) -> None:
+def _legend(figure: Figure, wide: float, high: float) -> None:
     from matplotlib.patches import Rectangle
 
     x, y = 0.15, 0.22
@@ -274,6 +274,6 @@ def _legend(figure: Figure, left: float, wide: float, high: float) -> None:
         x += 0.42
     figure.text(
         (x + 0.12) / wide, (y + 0.11) / high,
-        "times the mean regret of the best policy (framed) on this instance.  –  not played: refused or too slow.",
+        "times the mean regret of the best policy (framed)\n–  not played: it refuses, or is too slow",
         ha="left", va="center", fontsize=9.0,
     )  # fmt: skip
