@@ -36,7 +36,7 @@ def measured(player: plan.Player, instance: Instance) -> tuple[float, ...] | Non
         if known:
             growth = 1.0
             if len(known) > 1:
-                growth = float(np.clip(np.log10(known[-1][1] / known[-2][1]), 0.8, 2.2))
+                growth = float(np.clip(np.log10(known[-1][1] / known[-2][1]), 0.3, 2.2))
             expected = known[-1][1] * (t / known[-1][0]) ** growth
             if expected > PREDICTED[len(known)]:
                 out.append(expected)
