@@ -46,7 +46,7 @@ def utility(h: Callable[[Any], Any], x: Any, mass: Any) -> Any:
 def test_every_instance_is_what_it_says_and_the_same_every_time() -> None:
     assert len(BY_KEY) == len(instances()) == 45
     assert {one.group for one in instances()} == set(GROUPS)
-    assert len({(one.group, one.title) for one in instances()}) == 45
+    assert len({one.title for one in instances()}) == 45
     for one in instances():
         first, again = one.make(0), one.make(0)
         assert first.to_dict() == again.to_dict()
@@ -218,6 +218,14 @@ def test_the_best_other_leaves_out_whom_it_should() -> None:
 def test_goals_are_judged_by_the_ratios(vet: float, verdicts: list[str]) -> None:
     scores = made({"beta10-gini": {VET: vet, TRACK: 1.0, "CIRT": 1.0}, "coins-gini": {VET: 1.0, TRACK: 1.0}})
     assert [goal.verdict for goal in goals(scores)] == verdicts
+
+
+def test_an_instance_that_vet_does_not_play_is_missed() -> None:
+    scores = made({"beta10-gini": {TRACK: 1.0, "CIRT": 1.0}, "coins-gini": {VET: 0.4, TRACK: 1.0, "CIRT": 1.0}})
+    found = {goal.name: goal for goal in goals(scores)}
+    assert found["close-10000"].numbers["share"] == 0.5
+    assert {found[name].verdict for name in ("close-10000", "far-10000")} == {"does not hold"}
+    assert "Vet was not played on Beta, K = 10, Gini." in found["far-100000"].evidence
 
 
 def test_without_vet_nothing_is_judged() -> None:

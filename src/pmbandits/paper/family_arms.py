@@ -219,9 +219,9 @@ def _of_the_notes() -> list[Instance]:
         Instance("coins-bent", "Bernoulli (0.01, 0.6), inverted S − mean", NEITHER, COINS, 2, _BENT,
                  coins(0.01, 0.6)),
         Instance("five-bent", "Beta, K = 5, inverted S − mean", NEITHER, BETA, 5, _BENT, random_betas(5, 100), SETS),
-        Instance("gauss-exact", "Gaussian 1, 3, 5, Gini", CONTINUOUS, GAUSS, 3, gini, exact_gaussians),
-        Instance("beta10-exact", "Beta, K = 10, Gini", CONTINUOUS, BETA, 10, gini, exact_betas, SETS),
-        Instance("three-exact", "Beta, K = 3, PHT(0.5)", CONTINUOUS, BETA, 3, PHT(0.5), lambda number: beta_arms()),
+        Instance("gauss-exact", "Gaussian 1, 3, 5, Gini, continuous", CONTINUOUS, GAUSS, 3, gini, exact_gaussians),
+        Instance("beta10-exact", "Beta, K = 10, Gini, continuous", CONTINUOUS, BETA, 10, gini, exact_betas, SETS),
+        Instance("three-exact", "Beta, K = 3, PHT(0.5), continuous", CONTINUOUS, BETA, 3, PHT(0.5), lambda number: beta_arms()),
     ]  # fmt: skip
     return out
 
@@ -272,7 +272,7 @@ def _drawn() -> list[Instance]:
     out = []
     for n, (size, law, (name, metric)) in enumerate(zip(sizes.tolist(), laws.tolist(), metrics, strict=True)):
         title = f"{law[0].upper()}{law[1:]}, K = {size}, {name}".replace("Laws on {0, 0.1, …, 1}", "Laws on tenths")
-        title = title.replace("Truncated Gaussian", "Gaussian")
+        title = title.replace("Truncated Gaussian", "Gaussian") + ", drawn"
 
         def make(number: int, law: str = law, size: int = size, n: int = n) -> Bandit:
             return drawn_arms(law, size, [DRAWN_SEED, n, number])

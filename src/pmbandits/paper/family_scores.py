@@ -95,32 +95,37 @@ def against(scores: Scores, t: int, without: Sequence[str] = (VET,)) -> dict[str
 
 
 def goals(scores: Scores) -> list[Claim]:
-    """What Vet was to reach, and whether it did."""
+    """What Vet was to reach, and whether it did. An instance that Vet did not play counts as missed."""
     out = []
+    title = {instance.key: instance.title for instance in scores.instances}
     for t in JUDGED:
-        found = against(scores, t)
+        found, absent = against(scores, t), _absent(scores, t, (VET,))
         ratios = {key: one.ratio.value for key, one in found.items()}
+        count = len(ratios) + len(absent)
         close = sum(ratio <= CLOSE for ratio in ratios.values())
-        share, worst = (close / len(ratios), max(ratios, key=lambda k: ratios[k])) if ratios else (0.0, "")
-        title = {instance.key: instance.title for instance in scores.instances}
+        share = close / count if count else 0.0
+        worst = max(ratios, key=lambda key: ratios[key], default=None)
+        largest = "" if worst is None else (
+            f"The largest ratio is {found[worst].ratio} ({title[worst]}, beside {found[worst].other})."
+        )  # fmt: skip
         out += [
             Claim(
                 f"close-{t}",
                 f"T = {t:,}: Vet's regret is at most {CLOSE:g} times that of the best other policy on at least "
                 f"{100 * SHARE:.0f} % of all instances.",
                 _verdict(ratios, share >= SHARE),
-                f"On {close} of {len(ratios)} instances ({100 * share:.0f} %).{_doubtful(found, title, CLOSE)}",
-                {"share": share, "instances": float(len(ratios))},
+                f"On {close} of {count} instances ({100 * share:.0f} %)."
+                f"{_left(absent)}{_doubtful(found, title, CLOSE)}",
+                {"share": share, "instances": float(count)},
             ),
             Claim(
                 f"far-{t}",
                 f"T = {t:,}: Vet's regret is at most {FAR:g} times that of the best other policy on every instance.",
-                _verdict(ratios, bool(ratios) and ratios[worst] <= FAR),
-                f"The largest ratio is {found[worst].ratio} ({title[worst]}, beside {found[worst].other})."
-                f"{_doubtful(found, title, FAR)}" if ratios else "Vet was not played.",
+                _verdict(ratios, not absent and all(ratio <= FAR for ratio in ratios.values())),
+                f"{largest}{_left(absent)}{_doubtful(found, title, FAR)}".strip() or "Vet was not played.",
                 {f"ratio {key}": ratio for key, ratio in ratios.items()},
             ),
-        ]  # fmt: skip
+        ]
     return [*out, _beta_goal(scores)]
 
 
@@ -129,16 +134,30 @@ def _beta_goal(scores: Scores) -> Claim:
     wanted = [instance for instance in scores.instances if instance.law == BETA and instance.n_arms >= 10]
     title = {instance.key: instance.title for instance in wanted}
     found = {key: one for key, one in against(scores, t, OURS).items() if key in title}
+    absent = [name for name in _absent(scores, t, OURS) if name in title.values()]
     missed = [f"{title[key]} ({one.ratio}, {one.other})" for key, one in found.items() if one.ratio.value > HALF]
     return Claim(
         "beta-half",
         f"T = {t:,}: with ten or more Beta arms Vet's regret is at most {HALF:g} times that of the best published "
         "policy (all but Vet and Track).",
-        _verdict(found, not missed),
-        f"On {len(found) - len(missed)} of {len(found)} instances"
-        f"{'; not on ' + '; '.join(missed) if missed else ''}.{_doubtful(found, title, HALF)}",
+        _verdict(found, not missed and not absent),
+        f"On {len(found) - len(missed)} of {len(found) + len(absent)} instances"
+        f"{'; not on ' + '; '.join(missed) if missed else ''}.{_left(absent)}{_doubtful(found, title, HALF)}",
         {f"ratio {key}": one.ratio.value for key, one in found.items()},
     )
+
+
+def _absent(scores: Scores, t: int, without: Sequence[str]) -> list[str]:
+    """Titles of instances that others played to this horizon, and Vet did not."""
+    return [
+        one.title
+        for one in scores.instances
+        if VET not in scores.at(one, t) and best_of(scores, one, t, without) is not None
+    ]
+
+
+def _left(absent: Sequence[str]) -> str:
+    return f" Vet was not played on {'; '.join(absent)}." if absent else ""
 
 
 def _verdict(found: Mapping[str, object], met: bool) -> Verdict:
