@@ -221,7 +221,8 @@ def _of_the_notes() -> list[Instance]:
         Instance("five-bent", "Beta, K = 5, inverted S − mean", NEITHER, BETA, 5, _BENT, random_betas(5, 100), SETS),
         Instance("gauss-exact", "Gaussian 1, 3, 5, Gini, continuous", CONTINUOUS, GAUSS, 3, gini, exact_gaussians),
         Instance("beta10-exact", "Beta, K = 10, Gini, continuous", CONTINUOUS, BETA, 10, gini, exact_betas, SETS),
-        Instance("three-exact", "Beta, K = 3, PHT(0.5), continuous", CONTINUOUS, BETA, 3, PHT(0.5), lambda number: beta_arms()),
+        Instance("three-exact", "Beta, K = 3, PHT(0.5), continuous", CONTINUOUS, BETA, 3, PHT(0.5),
+                 lambda number: beta_arms()),
     ]  # fmt: skip
     return out
 
