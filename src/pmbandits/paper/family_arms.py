@@ -48,7 +48,7 @@ SINGLE = "One arm is best"
 RARE = "Rare large rewards"
 NEITHER = "Neither concave nor convex"
 CONTINUOUS = "Continuous rewards"
-UNSEEN = "Drawn by rule, never looked at"
+UNSEEN = "Drawn by rule, not used to make Vet"
 GROUPS = (MIXED, MANY, EDGE, SINGLE, RARE, NEITHER, CONTINUOUS, UNSEEN)
 
 
@@ -227,7 +227,7 @@ def _of_the_notes() -> list[Instance]:
     return out
 
 
-# ---- ten that nobody has looked at -----------------------------------------------------------------------
+# ---- ten drawn by rule, not used to make Vet -------------------------------------------------------------
 
 DRAWN_SEED = 2026
 DRAWN_SIZES = (2, 3, 5, 10, 20)

@@ -11,6 +11,7 @@ from pmbandits.paper.family_plan import CLOSE, FAR, HALF, JUDGED, OURS, SHARE, V
 from pmbandits.paper.measure import ERRORS, Mean, mean
 from pmbandits.paper.outcome import Claim, Verdict
 
+NOT_PLAYED = "Nothing was played to this horizon."
 LEAST = 1e-12  # a regret below this is rounding
 
 
@@ -114,15 +115,16 @@ def goals(scores: Scores) -> list[Claim]:
                 f"T = {t:,}: Vet's regret is at most {CLOSE:g} times that of the best other policy on at least "
                 f"{100 * SHARE:.0f} % of all instances.",
                 _verdict(ratios, share >= SHARE),
-                f"On {close} of {count} instances ({100 * share:.0f} %)."
-                f"{_left(absent)}{_doubtful(found, title, CLOSE)}",
+                f"On {close} of {count} instances ({100 * share:.0f} %).{_left(absent)}{_doubtful(found, title, CLOSE)}"
+                if count
+                else NOT_PLAYED,
                 {"share": share, "instances": float(count)},
             ),
             Claim(
                 f"far-{t}",
                 f"T = {t:,}: Vet's regret is at most {FAR:g} times that of the best other policy on every instance.",
                 _verdict(ratios, not absent and all(ratio <= FAR for ratio in ratios.values())),
-                f"{largest}{_left(absent)}{_doubtful(found, title, FAR)}".strip() or "Vet was not played.",
+                f"{largest}{_left(absent)}{_doubtful(found, title, FAR)}".strip() or NOT_PLAYED,
                 {f"ratio {key}": ratio for key, ratio in ratios.items()},
             ),
         ]
@@ -142,7 +144,9 @@ def _beta_goal(scores: Scores) -> Claim:
         "policy (all but Vet and Track).",
         _verdict(found, not missed and not absent),
         f"On {len(found) - len(missed)} of {len(found) + len(absent)} instances"
-        f"{'; not on ' + '; '.join(missed) if missed else ''}.{_left(absent)}{_doubtful(found, title, HALF)}",
+        f"{'; not on ' + '; '.join(missed) if missed else ''}.{_left(absent)}{_doubtful(found, title, HALF)}"
+        if found or absent
+        else NOT_PLAYED,
         {f"ratio {key}": one.ratio.value for key, one in found.items()},
     )
 

@@ -189,10 +189,10 @@ def picture(scores: Scores) -> Figure:
     groups = [(name, list(members)) for name, members in groupby(scores.instances, key=lambda one: one.group)]
     lines = len(scores.instances) + len(groups)
     columns = len(scores.labels)
-    wide, high = 3.5 + len(shown) * (0.46 * columns + 0.12), 0.235 * lines + 1.7
+    wide, high = 4.1 + len(shown) * (0.46 * columns + 0.12), 0.235 * lines + 1.7
     with mpl.rc_context({**PAGE_STYLE, "axes.grid": False}):
         figure = Figure(figsize=(wide, high))
-        left, bottom, top = 3.4 / wide, 0.75 / high, 1.0 - 0.95 / high
+        left, bottom, top = 4.0 / wide, 0.75 / high, 1.0 - 0.95 / high
         each = (1.0 - left - 0.08 / wide) / len(shown)
         for n, t in enumerate(shown):
             ax = figure.add_axes((left + n * each, bottom, each - 0.12 / wide, top - bottom))
