@@ -76,7 +76,13 @@ class Instance:
 
     def arms(self, trial: int) -> Bandit:
         """The arms of this trial."""
-        return self.make(trial % self.count)
+        return _made(self.make, trial % self.count)
+
+
+@cache
+def _made(make: Callable[[int], Bandit], number: int) -> Bandit:
+    """A set of arms, which all policies share."""
+    return make(number)
 
 
 # ---- laws ------------------------------------------------------------------------------------------------
