@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all lint bench paper docs numba lock clean
+.PHONY: demo test test-all lint bench paper family docs numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -31,6 +31,12 @@ bench: $(READY)
 # The paper's experiments at full size, with the page out/paper/index.html. Stopped, it goes on where it was.
 paper: $(RUNTIME)
 	$(BIN)/pmbandits reproduce all --out out/paper
+
+# Our own comparison of all policies (half an hour on two cores), and the page docs/family.md with its picture and tables.
+# Stopped, it goes on where it was. A new policy needs its seconds first: python -m benchmarks.family.
+family: $(RUNTIME)
+	$(BIN)/pmbandits reproduce family --out out/family
+	$(BIN)/python docs/family.py out/family
 
 # The documentation, out/docs/index.html: runs every example and checks every link inside. Warnings are errors.
 docs: $(DOCS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import csv
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -97,3 +99,18 @@ def test_gallery_scripts_become_pages_with_text_and_code() -> None:
         text = BUILD.markdown(path)
         assert text.startswith("# ")
         assert len(BUILD.examples(path)) >= 3
+
+
+def test_the_comparison_of_the_family_is_what_its_run_left() -> None:
+    spec = importlib.util.spec_from_file_location("docs_family", DOCS / "family.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kept = json.loads(module.KEPT.read_text(encoding="utf-8"))
+    text = module.PAGE.read_text(encoding="utf-8")
+    assert text == module.page(text, kept)  # else: python docs/family.py
+    with (DOCS / "_static" / "family-ratios.csv").open(encoding="utf-8", newline="") as file:
+        ratios = [row for row in csv.DictReader(file) if row["others"] == "all" and int(row["t"]) > 1_000]
+    assert ratios
+    for row in ratios:
+        assert f"{float(row['ratio']):.2f} ± {float(row['ratio_error']):.2f} | {row['vet_is']}" in text

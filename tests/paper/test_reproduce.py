@@ -84,7 +84,7 @@ def test_every_figure_and_table_of_the_paper_is_there() -> None:
 def test_every_claim_is_judged_with_its_evidence(claims: dict[str, Any]) -> None:
     assert claims["format"] == "pmbandits-claims"
     assert (claims["schema"], claims["seed"], claims["quick"]) == (1, 0, True)
-    assert {claim["experiment"] for claim in claims["claims"]} == set(entries())
+    assert {claim["experiment"] for claim in claims["claims"]} == {e.name for e in entries().values() if not e.ours}
     names = [(claim["experiment"], claim["name"]) for claim in claims["claims"]]
     assert len(names) == len(set(names))
     for claim in claims["claims"]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pmbandits import __version__
 from pmbandits.paper import store
+from pmbandits.paper.registry import ours
 
 _MARKS = {"holds": ("yes", "✓"), "does not hold": ("no", "✗"), "not decidable": ("open", "?")}
 _STYLE = """
@@ -63,7 +64,12 @@ def put_page(folder: Path, *, seed: int, quick: bool) -> Path:
 def render(folder: Path, claims: dict[str, Any]) -> str:
     """The page as text."""
     records, times = store.records(folder), store.timings(folder)
-    parts = [_head(claims), _summary(records, quick=claims["quick"])]
+    quick = claims["quick"]
+    theirs = [record for record in records if not ours(record["name"])]
+    own = [record for record in records if ours(record["name"])]
+    parts = [_head(claims), _summary(theirs, "All claims", "claims", quick=quick)] if theirs else [_own(quick)]
+    if own:
+        parts.append(_summary(own, "Goals of this library, which are no claims of the paper", "goals", quick=quick))
     parts += [_section(folder, record, times.get(record["name"], {})) for record in records]
     parts.append(_provenance(claims, times))
     return (
@@ -84,7 +90,7 @@ def label(name: str) -> str:
     found = re.fullmatch(r"(fig|table)(\d+)", name)
     if found:
         return f"{'Figure' if found[1] == 'fig' else 'Table'} {found[2]}"
-    return {"risk": "Risk-sensitive bandits"}.get(name, "Beyond the paper")
+    return {"risk": "Risk-sensitive bandits", "family": "Our own comparison"}.get(name, "Beyond the paper")
 
 
 def badge(verdict: str) -> str:
@@ -126,7 +132,13 @@ def _head(claims: dict[str, Any]) -> str:
     )
 
 
-def _summary(records: list[dict[str, Any]], *, quick: bool) -> str:
+def _own(quick: bool) -> str:
+    """The head of a page on which nothing is about the paper."""
+    note = '<p class="note">Quick sizes: few trials and short horizons. Nothing here decides anything.</p>'
+    return "<h1>pmbandits: policies compared</h1>\n" + (note if quick else "")
+
+
+def _summary(records: list[dict[str, Any]], title: str, anchor: str, *, quick: bool) -> str:
     rows = []
     for record in records:
         for k, claim in enumerate(record["claims"]):
@@ -137,7 +149,7 @@ def _summary(records: list[dict[str, Any]], *, quick: bool) -> str:
             )
     head = "verdict" + (" (indicative)" if quick else "")
     return (
-        '<h2 id="claims">All claims</h2>\n<div class="scroll"><table><thead><tr><th>where</th><th>claim</th>'
+        f'<h2 id="{anchor}">{title}</h2>\n<div class="scroll"><table><thead><tr><th>where</th><th>claim</th>'
         f"<th>{head}</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -14,7 +14,8 @@ from pmbandits.paper.outcome import Experiment
 class Entry:
     """Where an experiment is, and about how many seconds it takes on two cores: full size and ``--quick``.
 
-    One that measures time (``alone``) is not run beside others.
+    One that measures time (``alone``) is not run beside others. One that is this library's own comparison (``ours``)
+    is not part of ``all`` and has to be named; what it finds is not counted among the paper's claims.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Entry:
     seconds: float
     quick_seconds: float
     alone: bool = False
+    ours: bool = False
 
     def load(self) -> Experiment:
         """The function that runs it."""
@@ -45,6 +47,7 @@ _ENTRIES = (
     Entry("table4", "pmbandits.paper.tables:table4", 1, 1),
     Entry("solitary", "pmbandits.paper.solitary:run", 40, 2),
     Entry("risk", "pmbandits.paper.risk:risk", 230, 10),
+    Entry("family", "pmbandits.paper.family:run", 1800, 30, ours=True),
 )
 ALL = "all"
 
@@ -55,7 +58,7 @@ def entries() -> dict[str, Entry]:
 
 
 def chosen(names: list[str]) -> list[Entry]:
-    """The experiments of these names, in the order of the page; ``all`` for every one.
+    """The experiments of these names, in the order of the page; ``all`` for every one that is about the paper.
 
     >>> [entry.name for entry in chosen(["table2", "fig3"])]
     ['fig3', 'table2']
@@ -67,4 +70,14 @@ def chosen(names: list[str]) -> list[Entry]:
     known = entries()
     for name in names:
         _check.choice("experiment", name, [ALL, *known], kind="experiment")
-    return [entry for name, entry in known.items() if ALL in names or name in names]
+    return [entry for name, entry in known.items() if name in names or (ALL in names and not entry.ours)]
+
+
+def ours(name: str) -> bool:
+    """Whether an experiment is this library's own comparison, which says nothing about the paper.
+
+    >>> ours("family"), ours("fig3")
+    (True, False)
+    """
+    found = entries().get(name)
+    return found is not None and found.ours

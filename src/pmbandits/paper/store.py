@@ -24,7 +24,7 @@ from pmbandits._files import write_whole
 from pmbandits.paper.afterwards import AFTERWARDS
 from pmbandits.paper.draw import PAGE_STYLE
 from pmbandits.paper.outcome import Outcome
-from pmbandits.paper.registry import entries
+from pmbandits.paper.registry import entries, ours
 
 MARKER = "reproduction.json"
 SCHEMA = 1
@@ -129,12 +129,13 @@ def timings(folder: Path) -> dict[str, Any]:
 
 
 def put_claims(folder: Path, *, seed: int, quick: bool) -> dict[str, Any]:
-    """Write and return ``claims.json``."""
-    claims = [
+    """Write and return ``claims.json``: the claims of the paper, counted, and apart from them the goals of our own."""
+    found = [
         {"experiment": record["name"], **claim, "indicative": quick}
         for record in records(folder)
         for claim in record["claims"]
     ]
+    claims = [claim for claim in found if not ours(claim["experiment"])]
     counts = {v: sum(c["verdict"] == v for c in claims) for v in ("holds", "does not hold", "not decidable")}
     whole = {
         "format": "pmbandits-claims",
@@ -145,6 +146,7 @@ def put_claims(folder: Path, *, seed: int, quick: bool) -> dict[str, Any]:
         "rule": "a difference counts when it is two standard errors away from 0",
         "counts": counts,
         "claims": claims,
+        "goals": [claim for claim in found if ours(claim["experiment"])],
     }
     write(folder / "claims.json", _json(whole))
     return whole

@@ -185,8 +185,9 @@ def perform(task: Task) -> bytes:
                 "seconds": found.seconds,
             }
         )
-    while len(_IDLE) >= _MOST_IDLE and task.token not in _IDLE:
-        _IDLE.pop(next(iter(_IDLE)), None)
+    for other in list(_IDLE):  # a copy: other threads may play other runs
+        if len(_IDLE) >= _MOST_IDLE and task.token not in _IDLE:
+            _IDLE.pop(other, None)
     _IDLE.setdefault(task.token, []).append(plays)
     return encode(rows)
 
