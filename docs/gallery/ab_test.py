@@ -26,9 +26,9 @@ def order(variant: int) -> float:
 # Half the average, half the mean of the worst 10 %. Both policies meet the same kind of customers.
 pref = 0.5 * pmb.Mean() + 0.5 * pmb.LowerCVaR(0.1)
 support = pmb.Interval(-60, 60)
-careful = pmb.Track(pref, names=["A", "B"], support=support)
+careful = pmb.Vet(pref, names=["A", "B"], support=support)
 plain = pmb.UCB1(names=["A", "B"], n_arms=2, support=support)
-shares = {"Track, average and worst 10 %": [], "UCB1, average alone": []}
+shares = {"Vet, average and worst 10 %": [], "UCB1, average alone": []}
 for _t in range(4000):
     for policy, path in zip((careful, plain), shares.values(), strict=True):
         arm = policy.ask()

@@ -18,7 +18,7 @@ outcomes = {
     "high": [0.3, 0.1, 0.05, 0.15, 0.4],
 }
 value = 0.5 * pmb.Mean() + 0.5 * pmb.LowerCVaR(0.25)
-policy = pmb.Track(value, names=list(outcomes), support=pmb.Finite([0, 1, 2, 3, 4]))
+policy = pmb.Vet(value, names=list(outcomes), support=pmb.Finite([0, 1, 2, 3, 4]))
 
 # %%
 # `ask(20)` gives a whole cohort its doses; its outcomes are told two cohorts later. In between, the state goes to

@@ -29,7 +29,7 @@ ax = pmb.plot_mixture(hits, families)
 # The rare family alone wastes most of the top tenth on failures; a quarter of broad tests fills it up.
 #
 # Learned from scratch, beside a policy that looks for the best average (and so prefers the broad family).
-policies = [pmb.Track(), pmb.UCB1(), pmb.Uniform()]
+policies = [pmb.Vet(), pmb.UCB1(), pmb.Uniform()]
 run = pmb.simulate(families, hits, policies, 5000, trials=10, seed=0)
 for row in run.summary().rows:
     worth = best.value - row["regret"]

@@ -27,7 +27,7 @@ ax = pmb.plot_mixture(surprise, routes)
 
 # %%
 # The guard does not know these distributions (traffic, weather), so a policy learns while walking: 1,500 nights.
-policy = pmb.Track(surprise, names=routes.names, support=pmb.Interval(0, 12))
+policy = pmb.Vet(surprise, names=routes.names, support=pmb.Interval(0, 12))
 rng = np.random.default_rng(0)
 hours = []
 for _night in range(1500):

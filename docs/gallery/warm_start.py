@@ -21,7 +21,7 @@ print(best)
 # The regret of the shares played, with and without the log. Logged rewards inform, but are not counted as pulls.
 def play(log_size: int, trial: int, rounds: int = 1000) -> list[float]:
     rng = np.random.default_rng([trial, 7])
-    policy = pmb.Track(gini, names=arms.names, support=pmb.Interval(0, 1))
+    policy = pmb.Vet(gini, names=arms.names, support=pmb.Interval(0, 1))
     for name in arms.names:
         if log_size:
             policy.tell(name, arms.sample(name, log_size, rng=rng))

@@ -25,7 +25,7 @@ from pmbandits.state.ahead import Item, entry, in_order
 from pmbandits.state.compile import cache_folder, no_hint
 
 PACKAGE = "pmbandits"
-_FIRST = ("track", "cirt", "pmucb", "ceucb", "pmetc")  # the default policy, and the paper's
+_FIRST = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the default policy, and the paper's
 _STREAM = "words, ints, table of words, ints, table, ints, floats, floats, table, ints"  # Stream.arrays
 _SKETCH = "ints, floats, floats"  # book, items, marks
 

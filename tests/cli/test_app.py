@@ -220,7 +220,7 @@ def test_demo_prints_the_table_and_draws_the_picture(tmp_path: Path) -> None:
         "Gini",
         "Wang right-tail",
         "80 % gate A",
-        "what Track plays",
+        "what Vet plays",
         "10,000",
     ):
         assert text in done.out

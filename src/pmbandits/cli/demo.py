@@ -59,7 +59,7 @@ def show(out: Console, path: Path, rounds: int) -> None:
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"
         "  print(pmb.advise({'a': [0, 1, 1], 'b': [2, 0, 5]}, 'gini'))\n"
-        "  policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())\n"
+        "  policy = pmb.Vet(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())\n"
         "  arm = policy.ask(); policy.tell(arm, 1.0)\n"
         "[bold]Other preferences[/]: pmbandits metrics --by-wish",
         highlight=False,
@@ -67,13 +67,13 @@ def show(out: Console, path: Path, rounds: int) -> None:
 
 
 def _learned(out: Console) -> Table:
-    """Nobody tells a policy what the arms pay: Track finds the mixture of the first case while it plays."""
-    from pmbandits.policies import Track
+    """Nobody tells a policy what the arms pay: Vet finds the mixture of the first case while it plays."""
+    from pmbandits.policies import Vet
 
     title, metric, bandit = cases()[0]
     best = oracle(metric, bandit)
-    policy = Track(metric, support=bandit.support, names=bandit.names)
-    table = Table(title=f"{title}, not knowing the arms: what Track plays")
+    policy = Vet(metric, support=bandit.support, names=bandit.names)
+    table = Table(title=f"{title}, not knowing the arms: what Vet plays")
     for head in ("rounds", *(f"{name} (best {w:.0%})" for name, w in zip(bandit.names, best.weights, strict=True))):
         table.add_column(head, justify="right")
     table.add_column(f"worth (best {best.value:.4f})", justify="right")

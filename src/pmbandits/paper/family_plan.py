@@ -61,8 +61,8 @@ PLAN = (
     "searches without a proof: if a policy finds more, that value takes the place of the oracle's for all "
     "policies, and the page says so.",
     "Looked at before. The instances of the notes, by whoever made Vet: its rule and its constants (the threshold, the "
-    "caution of 1/3, when to look again) were chosen on them, with other seeds. The ten drawn ones, once, by whoever wrote "
-    "this plan: in a pilot with another seed and T ≤ 10,000, which was deleted. No instance, score or goal was "
+    "caution of 1/3, when to look again) were chosen on them, with other seeds. The ten drawn ones, once, by whoever "
+    "wrote this plan: in a pilot with another seed and T ≤ 10,000, which was deleted. No instance, score or goal was "
     "changed after it; the seconds allowed were cut, from 10 to 6 a trial and from 8 to 5 in all, so some cells have "
     "fewer trials. They are not in quick runs, so that they are not looked at in passing.",
     "Nothing is left out afterwards: all instances, policies and trials of the plan are in the table. B-CVTS with "
