@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import advice, arms, foundation, memory, policies, regret, simulation, walls
+from benchmarks import advice, arms, foundation, memory, policies, regret, simulation, vet, walls
 
 ROOMS = {
     "foundation": foundation.tables,
@@ -15,6 +15,7 @@ ROOMS = {
     "regret": regret.tables,
     "walls": walls.tables,
     "arms": arms.tables,
+    "vet": vet.tables,
     "memory": memory.tables,
     "advice": advice.tables,
 }
