@@ -12,6 +12,7 @@ import numpy as np
 
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, kl
 from pmbandits.metrics.packed import extremum_place, h_slope, h_value, n_extrema
+from pmbandits.mixtures._laws import utility_of
 from pmbandits.state.shared import shared, step
 
 FAR = 1e9  # no change is enough
@@ -106,17 +107,41 @@ def phi_at(h, knots, above, n_knots, e, phi):
     return total
 
 
-@step("floats, int, int, int, floats -> none")
-def step_law(above, n_knots, which, of, out):
-    """A law that is sure to pay at one place: at each knot in turn if there are few, else at quantiles of a law."""
+@step("floats, floats, int, int, floats -> none")
+def step_law(above, other, n_knots, which, out):
+    """A law that is sure to pay at one place: at each knot in turn if there are few, else at quantiles of two laws."""
     cells = n_knots - 1
     at = which
     if cells > FEW_CELLS:
-        level, at = (which + 0.5) / of, 0
-        while at < cells - 1 and above[at] > 1.0 - level * level:
+        level, at = (which // 2 + 0.5) / 4.0, 0
+        while at < cells - 1 and (above[at] if which % 2 == 0 else other[at]) > 1.0 - level * level:
             at += 1
     for c in range(cells):
         out[c] = 1.0 if c <= at else 0.0
+
+
+@shared("floats, floats, floats, int, float, floats, floats -> float")
+def straight_way(h, knots, above, n_knots, worth, target, law):
+    """The relative entropy from a law to the first law worth enough on the straight way to a target that is."""
+    lo, hi, cells = 0.0, 1.0, n_knots - 1
+    for _ in range(30):
+        part = 0.5 * (lo + hi)
+        for c in range(cells):
+            law[c] = above[c] + part * (target[c] - above[c])
+        if utility_of(h, knots, law, n_knots) >= worth:
+            hi = part
+        else:
+            lo = part
+    if hi >= 1.0:
+        return FAR
+    total, before, goal = 0.0, 1.0, 1.0
+    for c in range(n_knots):
+        after, wish = (above[c], target[c]) if c < cells else (0.0, 0.0)
+        share = before - after
+        if share > NOTHING:
+            total += share * math.log(share / (share + hi * (goal - wish - share)))
+        before, goal = after, wish
+    return total
 
 
 @shared("floats, floats, floats, floats, int, float, float, float, int -> float and int")
@@ -125,10 +150,15 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need, first):
 
     U_h is replaced by its slope at a law, the problem solved for that, and again at the answer; for convex h each turn
     is an improvement. It starts from the law itself, from ``other``, and from laws that are sure to pay at one place;
-    the start number ``first`` comes first. Only laws that do reach the worth count. It ends early when less than
-    ``need`` was found. Returns also the start that was best.
+    the start number ``first`` comes first. Only laws that do reach the worth count. Where there are few cells, or
+    nothing was found, the straight ways to the starts are tried too. It ends early when less than ``need`` was found.
+    Returns also the start that was best.
     """
     cells = n_knots - 1
+    own = utility_of(h, knots, above, n_knots)
+    if own >= worth:
+        return 0.0, 0
+    start_law = np.empty(cells)
     share, place, phi = np.empty(n_knots), np.empty(n_knots, np.int64), np.empty(n_knots)
     law, changed = np.empty(cells), np.empty(n_knots)
     used = shares_at(above, n_knots, share, place)
@@ -145,11 +175,12 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need, first):
             for c in range(cells):
                 law[c] = other[c]
         else:
-            step_law(above, n_knots, start - 2, steps, law)
+            step_law(above, other, n_knots, start - 2, law)
+        for c in range(cells):
+            start_law[c] = law[c]
         last = FAR
         level = worth - phi_at(h, knots, law, n_knots, e, phi)
-        if start == 0 and level <= 0.0:
-            return 0.0, 0
+        reached = level <= 0.0
         for _ in range(6 if start < 2 else 3):
             for c in range(cells):
                 level += (phi[c + 1] - phi[c]) * law[c]
@@ -172,12 +203,16 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need, first):
                 left -= changed[c] / total
                 law[c] = min(max(left, 0.0), 1.0)
             level = worth - phi_at(h, knots, law, n_knots, e, phi)
-            if level <= 1e-3 * abs(worth):
+            if level <= 1e-2 * (worth - own):
                 if found < best:
                     best, best_start = found, start
                 if abs(found - last) < 1e-2 * found:
                     break
             last = found
+        if reached and best >= need and (cells <= FEW_CELLS or best >= FAR):
+            found = straight_way(h, knots, above, n_knots, worth, start_law, law)
+            if found < best:
+                best, best_start = found, start
         if best < need:
             break
     return best, best_start

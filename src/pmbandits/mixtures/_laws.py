@@ -4,9 +4,9 @@ The ends of the cells are called knots. For each cell and arm the table says whi
 above, averaged over the cell. On 0/1 rewards, atoms and bins nothing is lost. Rewards that are kept one by one are
 thinned out: where they have many different values, cells hold about 1/320 of them each, and less at both ends.
 
-Averages over cells keep every mean. So U_h of the table misses the empirical one only by the bend of h within a cell,
-about 1e-6 of it, and the best mixture of the table is the best one but for much less. A search costs the same
-whatever the number of rewards; only laying the table out is one pass over them.
+Averages over cells keep every mean. So U_h of the table misses the empirical one only by the bend of h within a cell
+(measured: 6e-6 to 3e-4 of it, on heavy tails up to 9e-4), and the best mixture of the table is the best one but for
+much less. A search costs the same whatever the number of rewards; only laying the table out is one pass over them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def fill_rows(s, n_knots, only):
         left, inverse = float(s.told[i]), 1.0 / s.told[i]
         for c in range(cells):
             left -= laws[i, c]
-            laws[i, c] = max(left * inverse, 0.0)
+            laws[i, c] = left * inverse if left > 1e-9 else 0.0  # what is left of parts of one reward is rounding
         s.row_variance[i] = variance_of(laws[i], knots, n_knots)
 
 

@@ -274,7 +274,11 @@ def look(s):
     s.window_end = s.asked + max(1, s.asked // 100)
     s.next_look = s.rewards + max(1, s.rewards // 100)
     s.looked, s.dirty = s.rewards, 0
+    low, high = s.knots[0], s.knots[max(s.n_knots - 1, 0)]
     s.n_knots = lay_knots(s, s.pad)
+    if s.knots[0] != low or s.knots[s.n_knots - 1] != high:  # an arm may now reach further than when that was found
+        for i in range(k):
+            s.safe_told[i] = 0
     fill_rows(s, s.n_knots, -1)
     total = 0.0
     for i in range(k):

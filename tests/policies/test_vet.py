@@ -1,0 +1,437 @@
+"""Vet takes the decisions of its rule, as a slow reference finds them, and behaves well where little is known."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats as stats
+
+import pmbandits as pmb
+from tests.helpers import SUPPORTS as DRAWN
+from tests.helpers import final_regret, play_rewards
+from tests.reference import convex
+from tests.reference import vet as slow
+
+METRICS: dict[str, Any] = {
+    "gini": pmb.GiniDeviation(),
+    "wang": pmb.WangRightTail(),
+    "cvar": pmb.CVaR(0.9),
+    "mean": pmb.Mean(),
+    "pht": pmb.PHT(0.5),
+    "lower_cvar": pmb.LowerCVaR(0.5),
+    "inverted_s": pmb.InvertedS(0.5),
+    "difference": pmb.InvertedS(0.5) - pmb.Mean(),
+}
+PROGRAMS = {
+    "gini": convex.gini(),
+    "wang": convex.wang_right_tail(),
+    "cvar": convex.cvar(0.9),
+    "mean": convex.mean(),
+    "pht": convex.pht(0.5),
+}
+SUPPORTS = ("binary", "finite 5", "finite 11", "interval", "binned", "real")
+NEITHER = ("inverted_s", "difference")
+
+
+def instance(support: str, n_arms: int, rounds: int, seed: int) -> tuple[Any, np.ndarray]:
+    """A random support of the kind, and the n-th reward of arm i for all i and n."""
+    rng = np.random.default_rng([seed, n_arms])
+    if support == "binary":
+        means = rng.uniform(0.05, 0.95, (n_arms, 1))
+        return pmb.Binary(), (rng.random((n_arms, rounds)) < means).astype(float)
+    if support.startswith("finite"):
+        atoms = np.round(np.sort(rng.uniform(-1.0, 2.0, int(support.split()[1]))), 3)
+        chances = rng.dirichlet(np.full(atoms.size, 0.7), n_arms)
+        return pmb.Finite(atoms), np.array([rng.choice(atoms, rounds, p=row) for row in chances])
+    if support in ("interval", "binned"):
+        shape = rng.uniform(0.5, 4.0, (2, n_arms, 1))
+        return pmb.Interval(-0.5, 1.5), 2.0 * rng.beta(shape[0], shape[1], (n_arms, rounds)) - 0.5
+    return pmb.Real(1.0), rng.normal(rng.uniform(-1.0, 3.0, (n_arms, 1)), 1.0, (n_arms, rounds))
+
+
+@dataclass(frozen=True)
+class Case:
+    metric: str
+    support: str
+    n_arms: int
+    rounds: int
+    seed: int = 0
+    batch: int = 1  # rewards are told when so many have gathered
+    history: int = 0  # rewards of each arm that are told before the first round
+
+    def __str__(self) -> str:
+        late = f"-late{self.batch}" if self.batch > 1 else ""
+        return f"{self.metric}-{self.support}-K{self.n_arms}{late}{'-history' if self.history else ''}-{self.seed}"
+
+
+def story(memory: Any, reference: slow.Vet) -> str:
+    """What to print on the first difference: fast / slow."""
+    r = reference
+    return (
+        f"threshold {memory.threshold:.6g} / {r.threshold:.6g}, level {memory.level:.6g} / {r.level:.6g}, worth "
+        f"{memory.worth:.6g} / {r.worth:.6g}\nindices {memory.vet} / {r.index}\nmixture {memory.mix}, wanted "
+        f"{memory.wanted} / {r.b}, by round {memory.window_end} / {r.window_end}\npulls {r.pulls}, rewards {r.told}"
+    )
+
+
+@dataclass
+class Tally:
+    excused: int = 0  # decisions that differ where the reference compares nearly equal numbers
+    tried: int = 0  # rounds in which an arm that is left out was pulled
+
+
+def play(case: Case) -> tuple[Tally, slow.Vet]:
+    """Play with the fast policy, and ask the reference in every round what it would do."""
+    support, rewards = instance(case.support, case.n_arms, case.rounds + case.history, case.seed)
+    metric, bins = METRICS[case.metric], 64 if case.support == "binned" else None
+    given = {"estimates": "binned:64"} if bins else {}
+    fast = pmb.Vet(metric, n_arms=case.n_arms, support=support, **given)
+    reference = slow.Vet(metric, case.n_arms, support, bins, PROGRAMS.get(case.metric))
+    tally, waiting, drawn = Tally(), [], np.full(case.n_arms, case.history)
+    for arm in range(case.n_arms):
+        for reward in rewards[arm, : case.history]:
+            fast.tell(arm, float(reward))
+            reference.tell(arm, float(reward))
+    for t in range(case.rounds):
+        before = fast._memory.window_end
+        arm = fast.ask()
+        memory = fast._memory
+        if reference.ready():
+            looked = memory.window_end != before
+            due, clear = reference.due()
+            if due != looked:
+                assert not clear, f"round {t}: look {looked} / {due}\n{story(memory, reference)}"
+                tally.excused += 1
+            if looked:
+                reference.look(memory.mix, memory.wanted)
+            tally.tried += int(reference.left_out[arm])
+        decision = reference.decide()
+        if arm not in decision.allowed:
+            assert not decision.sure, f"round {t}: {arm} / {decision.allowed}\n{story(memory, reference)}"
+            tally.excused += 1
+        reference.pulled(arm)
+        waiting.append((arm, float(rewards[arm, drawn[arm]])))
+        drawn[arm] += 1
+        if len(waiting) >= case.batch or not reference.ready():
+            for told in waiting:
+                fast.tell(*told)
+                reference.tell(*told)
+            waiting = []
+    return tally, reference
+
+
+def check(case: Case) -> None:
+    tally, reference = play(case)
+    assert tally.excused <= 0.02 * case.rounds
+    if case.metric not in NEITHER:
+        assert max(reference.miss_a) <= 1.001
+    assert max(reference.miss_b) <= 1.001
+
+
+def cases(metrics: tuple[str, ...], supports: tuple[str, ...], rounds: int, every: int) -> list[Case]:
+    """Every so-manieth pair of metric and support, with K = 2, 3, 5 in turn."""
+    pairs = [(metric, support) for metric in metrics for support in supports]
+    return [Case(*pair, (2, 3, 5)[k % 3], rounds) for k, pair in enumerate(pairs) if k % every == 0]
+
+
+QUICK = [
+    *cases(tuple(PROGRAMS), SUPPORTS, 230, 2),
+    *cases(("lower_cvar",), ("binary", "finite 5", "finite 11", "interval"), 110, 1),
+    *cases(NEITHER, ("binary",), 200, 1),
+    Case("inverted_s", "finite 3", 2, 30),
+    Case("gini", "interval", 3, 300, batch=20),
+    Case("wang", "finite 5", 3, 300, batch=20, history=2),
+    Case("mean", "binary", 5, 300, batch=20, history=5),
+]
+
+
+@pytest.mark.parametrize("case", QUICK, ids=str)
+def test_it_pulls_what_the_rule_says(case: Case) -> None:
+    check(case)
+
+
+FULL = [
+    Case(metric, support, n_arms, 240 if metric == "lower_cvar" else 600, seed=1)
+    for metric in (*PROGRAMS, "lower_cvar")
+    for support in SUPPORTS
+    for n_arms in (2, 3, 5)
+]
+
+
+# On Real a rounding error in the table's last cell (a share of 1e-16) counts as a reward at the upper end: D too small.
+ROUNDING = {("wang", 2), ("wang", 5), ("cvar", 3), ("mean", 3)}
+# On Real the support grows with the largest reward, but a lower bound of D that was found before is still trusted.
+REMEMBERED = {("lower_cvar", 3)}
+WRONG = [
+    pytest.param(
+        case,
+        marks=pytest.mark.xfail(reason="see ROUNDING and REMEMBERED")
+        if case.support == "real" and (case.metric, case.n_arms) in ROUNDING | REMEMBERED
+        else (),
+        id=str(case),
+    )
+    for case in FULL
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WRONG)
+def test_it_pulls_what_the_rule_says_with_every_metric_on_every_support(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_arms", [2, 3])
+def test_it_pulls_what_the_rule_says_with_a_metric_of_neither_shape(n_arms: int) -> None:
+    check(Case("inverted_s", "finite 5", n_arms, 200, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["gini", "wang", "cvar"])
+def test_it_pulls_what_the_rule_says_when_the_table_is_thinned_out(metric: str) -> None:
+    """More different rewards than the table has cells: the reference still takes them all one by one.
+
+    Found: 39 excuses for CVaR, where arms are nearly tied and h has a kink.
+    """
+    tally, _ = play(Case(metric, "interval", 3, 1500))
+    assert tally.excused <= 45
+
+
+# ---- an arm that looked bad ---------------------------------------------------------------------------------
+def after_one_bad_reward(metric: Any, estimates: str) -> np.ndarray:
+    """Arm 0 paid 0.4 to 0.5, 200 times; arm 1 paid 0 once, and now pays 0.9: the pulls of the next 2,000 rounds."""
+    rng = np.random.default_rng(0)
+    policy = pmb.Vet(metric, n_arms=2, support=pmb.Interval(0, 1), estimates=estimates)
+    policy.tell([0] * 200, rng.uniform(0.4, 0.5, 200).tolist())
+    policy.tell(1, 0.0)
+    for _ in range(2000):
+        arm = policy.ask()
+        policy.tell(arm, float(rng.uniform(0.4, 0.5)) if arm == 0 else 0.9)
+    return policy.pulls
+
+
+@pytest.mark.parametrize(
+    ("metric", "least"), [(pmb.Mean(), 1900), (pmb.LowerCVaR(0.5), 1900), (pmb.CVaR(0.9), 190)], ids=str
+)
+@pytest.mark.parametrize("estimates", ["exact", "binned:64", "binned:16"])
+def test_an_arm_is_not_given_up_after_one_bad_reward(metric: Any, least: int, estimates: str) -> None:
+    """For the mean of the best tenth, a tenth of the rounds is enough."""
+    assert after_one_bad_reward(metric, estimates)[1] > least
+
+
+def test_an_arm_is_not_given_up_after_one_bad_reward_for_the_worst_tenth() -> None:
+    assert after_one_bad_reward(pmb.LowerCVaR(0.1), "binned:64")[1] > 1000
+
+
+# ---- late, missing and early rewards ------------------------------------------------------------------------
+def made(support: str, n_arms: int = 3, metric: Any = "gini", **options: Any) -> pmb.Vet:
+    return pmb.Vet(metric, n_arms=n_arms, support=DRAWN[support][0], **options)
+
+
+def draw(support: str, rng: np.random.Generator, arms: Any) -> list[float]:
+    return [float(DRAWN[support][1](rng, int(i))) for i in arms]
+
+
+@pytest.mark.parametrize("support", DRAWN)
+def test_rewards_that_come_late_are_enough(support: str) -> None:
+    """None before round 1,000, then all of them, then in batches of 100: the shares come near the mixture."""
+    policy, rng = made(support), np.random.default_rng(0)
+    arms = policy.ask(1000)
+    assert np.bincount(arms).tolist() == [334, 333, 333]  # nothing is known: in turn
+    policy.tell(arms, draw(support, rng, arms))
+    before = policy.pulls
+    for _ in range(60):
+        arms = policy.ask(100)
+        policy.tell(arms, draw(support, rng, arms))
+    assert policy.mixture.max() < 1.0  # a mixture is best
+    assert np.abs((policy.pulls - before) / 6000 - policy.mixture).max() < 0.1
+    assert np.abs(policy.pulls / 7000 - policy.mixture).max() < 0.06
+
+
+@pytest.mark.parametrize("support", DRAWN)
+@pytest.mark.parametrize("told", [0, 1, 5])
+def test_asks_without_rewards_go_on(support: str, told: int) -> None:
+    policy, rng = made(support), np.random.default_rng(0)
+    policy.tell([0, 1, 2] * told, draw(support, rng, [0, 1, 2] * told))
+    pulls = np.bincount(policy.ask(5000), minlength=3)
+    assert pulls.sum() == 5000
+    if told == 0:
+        assert pulls.tolist() == [1667, 1667, 1666]
+        assert np.isfinite(policy.mixture).all()
+    else:  # what is played is the mixture, but for arms that are left out and still possible
+        assert np.isfinite(policy.mixture).all() and policy.mixture.sum() == pytest.approx(1.0)
+        inside = policy.mixture > 0
+        assert pulls[inside].sum() > 0.5 * 5000
+
+
+def test_history_counts_as_rewards_but_not_as_pulls() -> None:
+    policy, rng = made("interval"), np.random.default_rng(0)
+    arms = np.repeat([0, 1, 2], 200)
+    policy.tell(arms, draw("interval", rng, arms))
+    assert policy.pulls.sum() == 0
+    mixture = policy.mixture
+    pulls = np.bincount(policy.ask(300), minlength=3)
+    assert np.abs(pulls / 300 - mixture).max() < 0.05
+
+
+# ---- odd arms -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("metric", METRICS.values(), ids=str)
+@pytest.mark.parametrize("support", DRAWN)
+def test_one_arm_alone(metric: Any, support: str) -> None:
+    policy, rng = made(support, 1, metric), np.random.default_rng(0)
+    for _ in range(150):
+        assert policy.ask() == 0
+        policy.tell(0, draw(support, rng, [0])[0])
+    assert policy.mixture.tolist() == [1.0]
+    assert "arm 0" in policy.explain()
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=str)
+def test_arms_that_never_pay_and_arms_that_are_all_equal(metric: Any) -> None:
+    """No arm is better than another: every one is played, nothing is NaN."""
+    for support, reward in ((pmb.Binary(), 0.0), (pmb.Binary(), 1.0), (pmb.Interval(-1, 1), 0.0), (pmb.Real(1), 2.5)):
+        policy = pmb.Vet(metric, n_arms=3, support=support)
+        for _ in range(300):
+            policy.tell(policy.ask(), reward)
+        assert policy.pulls.min() >= 1 and policy.pulls.sum() == 300
+        assert np.isfinite(policy.mixture).all() and policy.mixture.sum() == pytest.approx(1.0)
+
+
+def test_an_arm_that_always_pays_the_same_takes_its_place() -> None:
+    """Beside a coin for 0 or 1 an arm that is sure to pay ½ adds nothing to the deviation."""
+    rng = np.random.default_rng(0)
+    policy = pmb.Vet("gini", n_arms=2, support=pmb.Interval(0, 1))
+    for _ in range(2000):
+        arm = policy.ask()
+        policy.tell(arm, 0.5 if arm == 0 else float(rng.random() < 0.5))
+    assert policy.mixture[0] < 0.02
+    assert policy.pulls[0] < 50
+
+
+@pytest.mark.slow
+def test_a_thousand_arms() -> None:
+    bandit = pmb.Bandit.bernoulli(np.random.default_rng(0).random(1000).tolist())
+    run = pmb.simulate(bandit, pmb.Mean(), [pmb.Vet(), pmb.Track()], horizon=5000, trials=3, seed=0, progress=False)
+    assert final_regret(run, "Vet") < 0.7 * final_regret(run, "Track")  # 0.18 and 0.39 were found
+
+
+# ---- merging, saving, reading, threads ------------------------------------------------------------------------
+@pytest.mark.parametrize("metric", ["gini", "lower_cvar(0.5)", "inverted_s(0.5)"])
+@pytest.mark.parametrize("support", DRAWN)
+def test_saved_and_loaded_in_the_middle_it_goes_on_alike(metric: str, support: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rewards = np.array([draw(support, rng, [i] * 800) for i in range(3)])
+    policy = made(support, metric=metric)
+    play_rewards(policy, rewards, 353)
+    policy.save(tmp_path / "vet.pmb")
+    other = pmb.load(tmp_path / "vet.pmb")
+    assert play_rewards(policy, rewards[:, 400:], 300) == play_rewards(other, rewards[:, 400:], 300)
+
+
+@pytest.mark.parametrize("support", DRAWN)
+def test_two_that_were_merged_go_on_like_their_copy(support: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rewards = np.array([draw(support, rng, [i] * 900) for i in range(3)])
+    here, there = made(support), made(support)
+    play_rewards(here, rewards, 250)
+    play_rewards(there, rewards[:, 300:], 250)
+    here.merge(there)
+    assert here.t == 500
+    here.save(tmp_path / "vet.pmb")
+    again = pmb.load(tmp_path / "vet.pmb")
+    arms = play_rewards(here, rewards[:, 600:], 300)
+    assert arms == play_rewards(again, rewards[:, 600:], 300)
+    assert np.abs(here.pulls / 800 - here.mixture).max() < 0.12
+
+
+@pytest.mark.parametrize("support", ["interval", "real"])
+def test_sketches_play_and_merge(support: str) -> None:
+    rng = np.random.default_rng(0)
+    rewards = np.array([draw(support, rng, [i] * 2500) for i in range(3)])
+    exact = made(support)
+    here, there = (made(support, estimates="sketch:32") for _ in range(2))
+    play_rewards(exact, rewards, 2000)
+    play_rewards(here, rewards, 1000)
+    play_rewards(there, rewards[:, 1000:], 1000)
+    here.merge(there)
+    play_rewards(here, rewards, 300)
+    assert np.abs(here.mixture - exact.mixture).max() < 0.15
+
+
+@pytest.mark.parametrize("support", DRAWN)
+def test_reading_changes_nothing(support: str) -> None:
+    rng = np.random.default_rng(0)
+    rewards = np.array([draw(support, rng, [i] * 400) for i in range(3)])
+    one, two = made(support), made(support)
+    used = np.zeros(3, dtype=int)
+    for t in range(300):
+        if t % 7 == 3:
+            before = two._memory.words.copy()
+            two.mixture, two.explain(), two.certainty(), two.estimates, two.utility_bounds(), repr(two)
+            assert np.array_equal(before, two._memory.words)
+        arm = one.ask()
+        assert two.ask() == arm
+        for policy in (one, two):
+            policy.tell(arm, float(rewards[arm, used[arm]]))
+        used[arm] += 1
+
+
+def test_it_says_when_an_arm_that_is_left_out_is_tried_again() -> None:
+    rng, said = np.random.default_rng(0), 0
+    policy = made("binary", 4, "mean")
+    for _ in range(400):
+        text = policy.explain()
+        arm = policy.ask()
+        memory = policy._memory
+        if memory.n_knots and memory.left_out[arm]:
+            said += 1
+            assert f"arm {arm} is next" in text
+            assert (
+                f"tried again: its index is {memory.vet[arm]:.3g}, below the threshold {memory.threshold:.3g}" in text
+            )
+        else:
+            assert "is tried again:" not in text
+        policy.tell(arm, draw("binary", rng, [arm])[0])
+    assert said > 10
+
+
+def test_threads_can_share_it() -> None:
+    policy, rng = made("interval"), np.random.default_rng(0)
+    rewards = [draw("interval", rng, [i] * 500) for i in range(3)]
+
+    def work(seed: int) -> None:
+        own = np.random.default_rng(seed)
+        for _ in range(250):
+            arm = policy.ask()
+            policy.tell(arm, float(rewards[arm][own.integers(500)]))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert policy.t == 1000 and policy.pending.sum() == 0
+    assert sum(arm.n for arm in policy.estimates) == 1000
+    assert np.abs(policy.pulls / 1000 - policy.mixture).max() < 0.1
+
+
+# ---- regret ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_regret_is_below_tracks_on_beta_arms() -> None:
+    rng = np.random.default_rng(0)
+    bandit = pmb.Bandit([stats.beta(*rng.uniform(0.5, 5.0, 2)) for _ in range(10)])
+    run = pmb.simulate(
+        bandit, pmb.GiniDeviation(), [pmb.Vet(), pmb.Track()], horizon=3000, trials=20, seed=0, progress=False
+    )
+    assert final_regret(run, "Vet") < 0.7 * final_regret(run, "Track")  # 0.0050 and 0.0097 were found
+
+
+def test_regret_is_below_tracks_on_coins() -> None:
+    bandit = pmb.Bandit.bernoulli(np.linspace(0.1, 0.8, 10).tolist())
+    run = pmb.simulate(bandit, pmb.Mean(), [pmb.Vet(), pmb.Track()], horizon=3000, trials=20, seed=0, progress=False)
+    assert final_regret(run, "Vet") < 0.5 * final_regret(run, "Track")  # 0.012 and 0.036 were found
