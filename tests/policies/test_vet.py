@@ -167,20 +167,8 @@ FULL = [
 ROUNDING = {("wang", 2), ("wang", 5), ("cvar", 3), ("mean", 3)}
 # On Real the support grows with the largest reward, but a lower bound of D that was found before is still trusted.
 REMEMBERED = {("lower_cvar", 3)}
-WRONG = [
-    pytest.param(
-        case,
-        marks=pytest.mark.xfail(reason="see ROUNDING and REMEMBERED")
-        if case.support == "real" and (case.metric, case.n_arms) in ROUNDING | REMEMBERED
-        else (),
-        id=str(case),
-    )
-    for case in FULL
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("case", FULL, ids=str)
 def test_it_pulls_what_the_rule_says_with_every_metric_on_every_support(case: Case) -> None:
     check(case)
 

@@ -191,7 +191,7 @@ def distance(s, i):
         used = shares_at(s.laws[i], s.n_knots, share, place)
         least, s.root[i] = to_reach(share, place, used, s.phi, s.level, farthest(s, i), s.root[i], need * s.caution)
         least /= s.caution
-        if s.caution < 1.0 and least >= need:
+        if s.caution < 1.0:
             near = top_within(s, i, own_scale(s, i) * reach_of(s, i))
             usual, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need)
             least = min(least, usual)
