@@ -163,10 +163,6 @@ FULL = [
 ]
 
 
-# On Real a rounding error in the table's last cell (a share of 1e-16) counts as a reward at the upper end: D too small.
-ROUNDING = {("wang", 2), ("wang", 5), ("cvar", 3), ("mean", 3)}
-# On Real the support grows with the largest reward, but a lower bound of D that was found before is still trusted.
-REMEMBERED = {("lower_cvar", 3)}
 @pytest.mark.slow
 @pytest.mark.parametrize("case", FULL, ids=str)
 def test_it_pulls_what_the_rule_says_with_every_metric_on_every_support(case: Case) -> None:
