@@ -12,6 +12,7 @@ import pmbandits as pmb
 from benchmarks.timing import best_of, fresh_import
 from pmbandits.best.concave import maximise_concave
 from pmbandits.metrics.pool import Pool, pool
+from pmbandits.metrics.smooth import Smooth
 
 
 def tables() -> Iterator[Table]:
@@ -82,12 +83,17 @@ def best_mixture() -> Table:
 
 
 def slsqp(metric: pmb.Distortion, laid: Pool, start: np.ndarray) -> object:
+    smooth = Smooth(metric)
+
     def loss(a: np.ndarray) -> float:
         return -laid.value(metric, np.maximum(a, 0.0))
 
     def slope(a: np.ndarray) -> np.ndarray:
         curve = laid.curve(np.maximum(a, 0.0))
-        return -laid.adjoint(laid.omega * np.nan_to_num(laid.slope(metric, curve), posinf=1e6), curve.lower)
+        shares = [laid.shares(curve, place, None) for place, _ in smooth.kinks]
+        return -laid.adjoint(
+            laid.omega * np.nan_to_num(laid.slope_cells(smooth, curve, shares), posinf=1e6), curve.lower
+        )
 
     ones = np.ones(start.size)
     return minimize(
