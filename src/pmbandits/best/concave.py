@@ -16,13 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits.best.interior import Interior, Solution
+from pmbandits.best.interior import Interior
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.pool import Pool
+from pmbandits.metrics.pool import AtomPool, Pool
 from pmbandits.metrics.smooth import Smooth
 
 _ALL_ARMS = 4_000_000  # arms² × cells up to which all arms are looked at in every step
 _FEW = 6  # arms that join at a time where there are too many for that
+_THIN = 50  # atoms an arm of the rough picture
 _MOST_ROUNDS = 60
 
 
@@ -33,72 +34,59 @@ def maximise_concave(
 
     For the oracle, which knows the arms, and for resampling in advice. Stops at gap ≤ accuracy · max(|V|, scale).
     """
-    smooth = Smooth(metric)
     weights = np.maximum(start, 0.0)
     weights = weights / weights.sum()
-    span = float(laid.omega.sum())
-    size = max(abs(laid.value(metric, weights)), scale, 1e-15 * span, 1e-300)
-    goal = accuracy * size
     if laid.n_arms**2 * laid.omega.size <= _ALL_ARMS:
-        found = Interior(smooth, laid).solve(weights, goal)
+        goal = accuracy * _size(metric, laid, weights, scale)
+        found = Interior(Smooth(metric), laid).solve(weights, goal)
         return found.weights, max(found.upper - found.value, 0.0)
-    return _by_columns(smooth, laid, weights, goal)
+    if isinstance(laid, AtomPool) and laid.mass.size > 2 * _THIN * laid.n_arms:
+        # Many atoms: a rough picture of the arms says who takes part.
+        rough = laid.thinned(_THIN)
+        weights, _ = maximise_concave(metric, rough, weights, accuracy=max(accuracy, 1e-4), scale=scale)
+        goal = accuracy * _size(metric, rough, weights, scale)
+        arms = [int(i) for i in np.flatnonzero(weights > 0.02)]
+    else:
+        goal = accuracy * _size(metric, laid, weights, scale)
+        slopes = laid.gradient(metric, laid.curve(weights))
+        arms = sorted(int(i) for i in np.argsort(-slopes, kind="stable")[:_FEW])
+        weights = np.ones(laid.n_arms)
+    return _by_columns(metric, laid, arms, weights[arms] / weights[arms].sum(), goal)
 
 
-def _by_columns(smooth: Smooth, laid: Pool, start: FloatArray, goal: float) -> tuple[FloatArray, float]:
+def _size(metric: Distortion, laid: Pool, weights: FloatArray, scale: float) -> float:
+    """What gaps are measured by."""
+    return max(abs(laid.value(metric, weights)), scale, 1e-15 * float(laid.omega.sum()), 1e-300)
+
+
+def _by_columns(
+    metric: Distortion, laid: Pool, arms: list[int], shares: FloatArray, goal: float
+) -> tuple[FloatArray, float]:
     """Few arms at a time: solve for them, look at all, let the steepest join."""
-    count = laid.n_arms
-    slopes, _ = _look(smooth, laid, start, None)
-    arms = sorted(int(i) for i in np.argsort(-slopes, kind="stable")[:_FEW])
-    best, value, upper = start, -np.inf, np.inf
-    shares = np.full(len(arms), 1.0 / len(arms))
+    smooth = Smooth(metric)
+    best, value, upper = np.zeros(laid.n_arms), -np.inf, np.inf
+    loose = 0.02
     for _ in range(_MOST_ROUNDS):
         part = laid.only(arms)
-        loose = max(0.3 * goal, min(1e-2 * (upper - value), 1e-4 * abs(value))) if np.isfinite(upper) else 0.3 * goal
-        found = Interior(smooth, part).solve(shares, loose)
-        weights = np.zeros(count)
+        found = Interior(smooth, part).solve(shares, 0.5 * goal)
+        weights = np.zeros(laid.n_arms)
         weights[arms] = found.weights
         if found.value > value:
             best, value = weights, found.value
-        bound_weights = np.zeros(count)
-        bound_weights[arms] = found.bound_weights
-        slopes, tangent = _look(smooth, laid, bound_weights, (part, found))
-        mean = float(slopes[arms] @ found.bound_weights)
-        steepest = float(slopes.max())
-        if np.isfinite(steepest):
-            upper = min(upper, tangent + steepest - mean)
+        slopes = laid.slopes_from(part, found.cells, found.lower, metric)
+        slopes = np.where(np.isnan(slopes), -np.inf, slopes)
+        here = float(slopes[arms].max())
+        upper = min(upper, found.upper + max(float(slopes.max()) - here, 0.0))
         if upper - value <= goal:
             break
-        outside = np.setdiff1d(np.arange(count), arms)
+        outside = np.setdiff1d(np.arange(laid.n_arms), arms)
         order = outside[np.argsort(-slopes[outside], kind="stable")][:_FEW]
-        joining = [int(i) for i in order if slopes[i] > mean + 0.1 * goal]
+        joining = [int(i) for i in order if slopes[i] > here]
         if not joining:
-            if loose <= 0.3 * goal:
-                break
-            shares = found.weights
-            upper = min(upper, value + 2.0 * goal) if upper - value <= 2.0 * goal else upper
-            continue
-        kept = [i for i, w in zip(arms, found.weights, strict=True) if w > 1e-7 or slopes[i] > mean - 1e3 * goal]
+            break
+        kept = [i for i, w in zip(arms, found.weights, strict=True) if w > loose]
+        loose *= 0.1  # whoever left and came back stays longer
         arms = sorted({*kept, *joining})
         shares = np.where(np.isin(arms, joining), 0.1 / len(arms), 0.9 * weights[arms])
         shares = shares / shares.sum()
     return best, max(upper - value, 0.0)
-
-
-def _look(
-    smooth: Smooth, laid: Pool, weights: FloatArray, solved: tuple[Pool, Solution] | None
-) -> tuple[FloatArray, float]:
-    """Slopes towards all arms at a mixture, and the height of the tangent plane there."""
-    curve = laid.curve(weights)
-    cells = laid.smooth_cells(smooth, curve)
-    shares = []
-    for k, (place, bend) in enumerate(smooth.kinks):
-        share = laid.shares(curve, place, laid.crossing(curve, place))
-        if solved is not None:
-            share = solved[0].spread(solved[1].shares[k], share, laid)
-        cells = cells + bend * laid.corner_cells(curve, place, share)
-        shares.append(share)
-    tangent = laid.anchor * smooth.top + float(laid.omega @ cells)
-    with np.errstate(all="ignore"):
-        slopes = laid.adjoint(laid.omega * laid.slope_cells(smooth, curve, shares), curve.lower)
-    return np.nan_to_num(slopes, nan=0.0, posinf=np.inf, neginf=-np.inf), tangent

@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.metrics.panels import N, Crossing
+from pmbandits.metrics.panels import Crossing, N
 from pmbandits.metrics.pool import Curve, Pool, each
 from pmbandits.metrics.smooth import Smooth
 
@@ -36,8 +37,8 @@ class Solution:
     weights: FloatArray
     value: float
     upper: float
-    shares: list[FloatArray]  # for each corner of h: the multipliers of the bound, a number a cell
-    bound_weights: FloatArray  # the weights at which the bound was taken
+    cells: FloatArray  # the slope function of the bound: widths times slopes
+    lower: NDArray[np.bool_]  # cells in which it belongs to CDFs
 
 
 @dataclass
@@ -93,11 +94,11 @@ class Interior:
         """The arms' curves on the side that the mixture uses in each cell."""
         return np.where(point.curve.lower, self.below, self.above)
 
-    def gradient(self, point: _Point, rows: FloatArray, shares: list[FloatArray]) -> FloatArray:
-        """Slope towards every arm, with these multipliers of the corners."""
+    def slope(self, point: _Point, shares: list[FloatArray]) -> FloatArray:
+        """The slope function, with these multipliers of the corners."""
         with np.errstate(all="ignore"):
             cells = self.laid.omega * self.laid.slope_cells(self.smooth, point.curve, shares)
-        return np.asarray(rows @ np.nan_to_num(cells, nan=0.0, posinf=1e300, neginf=-1e300))
+        return np.nan_to_num(cells, nan=0.0, posinf=1e300, neginf=-1e300)
 
     def by_duals(self, point: _Point, duals: list[FloatArray]) -> tuple[list[FloatArray], float]:
         """Other multipliers of the rounded corners, and the height of the tangent plane with them."""
@@ -131,7 +132,9 @@ class Interior:
                     there = self.above[:, nodes] @ crossing.there[0]
                     extra.append((-size / steep, there))
         with np.errstate(all="ignore"):
-            out = (rows * (laid.omega * bend)) @ rows.T
+            rooted = rows * np.sqrt(laid.omega * bend)
+        rooted[rooted < 1e-150] = 0.0  # their products are 0 anyway, and slow
+        out = rooted @ rooted.T
         for weight, there in extra:
             out += weight * np.outer(there, there)
         return np.nan_to_num(out, nan=0.0, posinf=1e290, neginf=-1e290)
@@ -145,7 +148,7 @@ class Interior:
         count = start.size
         if count == 1:
             point = self.at(np.ones(1), 0.0)
-            return Solution(point.weights, point.value, point.value, point.shares, point.weights)
+            return Solution(point.weights, point.value, point.value, self.slope(point, point.shares), point.curve.lower)
         weights = np.maximum(start, 1e-3 / count)
         weights = weights / weights.sum()
         smallest = 0.02 * goal / count
@@ -153,24 +156,26 @@ class Interior:
         point = self.at(weights, mu)
         self._reset(point, mu)
         price = tau / weights
-        best = Solution(weights, -np.inf, np.inf, [], weights)
+        best = Solution(weights, -np.inf, np.inf, np.zeros(0), point.curve.lower)
         since, waiting, shrunk = 0, 0, False
         for _ in range(_MOST_STEPS):
             rows = self.rows(point)
-            gradient = self.gradient(point, rows, point.shares)
+            cells = self.slope(point, point.shares)
+            gradient = np.asarray(rows @ cells)
             mean = float(gradient @ point.weights)
-            planes = [(point.tangent + float(gradient.max()) - mean, point.shares)]
+            planes = [(point.tangent + float(gradient.max()) - mean, cells)]
             if mu > 0.0:
                 shares, tangent = self.by_duals(point, self.duals)
-                slope = self.gradient(point, rows, shares)
-                planes.append((tangent + float(slope.max()) - float(slope @ point.weights), shares))
+                cells = self.slope(point, shares)
+                other = rows @ cells
+                planes.append((tangent + float(other.max()) - float(other @ point.weights), cells))
             better = False
             if point.value > best.value:
-                best = Solution(point.weights, point.value, best.upper, best.shares, best.bound_weights)
-            for upper, shares in planes:
+                best = Solution(point.weights, point.value, best.upper, best.cells, best.lower)
+            for upper, cells in planes:
                 if upper < best.upper:
                     better = better or upper - best.value < 0.9 * (best.upper - best.value)
-                    best = Solution(best.weights, best.value, upper, shares, point.weights)
+                    best = Solution(best.weights, best.value, upper, cells, point.curve.lower)
             if best.upper - best.value <= goal:
                 break
             if 0.0 < mu < _NEARLY and shrunk:
@@ -228,7 +233,7 @@ class Interior:
             costs.append(bend * omega[flat[near]] * z[near])
             cells.append(flat[near])
             shares.append(share)
-        slope = self.gradient(point, rows, shares)
+        slope = rows @ self.slope(point, shares)
         table, cost = np.concatenate(columns, axis=1), np.concatenate(costs)
         if table.shape[1] == 0:
             return best
@@ -250,15 +255,16 @@ class Interior:
         for share, chosen in zip(shares, cells, strict=True):
             share[chosen] = duals[start : start + chosen.size]
             start += chosen.size
-        slope = self.gradient(point, rows, shares)
+        plane = self.slope(point, shares)
+        slope = rows @ plane
         upper = tangent + float(cost @ duals) + float(slope.max()) - float(slope @ a)
         if upper < best.upper:
-            return Solution(best.weights, best.value, upper, shares, a)
+            return Solution(best.weights, best.value, upper, plane, point.curve.lower)
         return best
 
     def _first(self, weights: FloatArray, smallest: float) -> tuple[float, float]:
         point = self.at(weights, 0.1 if self.sharpness > 0.0 else 0.0)
-        gradient = self.gradient(point, self.rows(point), point.shares)
+        gradient = self.rows(point) @ self.slope(point, point.shares)
         gap = float(gradient.max()) - float(gradient @ weights)
         tau = max(0.1 * gap / weights.size, smallest)
         return tau, self._rounding(tau, weights.size)
@@ -277,7 +283,7 @@ class Interior:
         for (place, _), dual in zip(self.smooth.kinks, self.duals, strict=True):
             z = _distance(point.curve, place)[self.flat]
             ahead.append(dual + _stiff(z, dual, mu) * (z + mu * (1.0 / dual - 1.0 / (1.0 - dual))))
-        return self.gradient(point, rows, self.by_duals(point, ahead)[0])
+        return np.asarray(rows @ self.slope(point, self.by_duals(point, ahead)[0]))
 
     def _search(
         self, point: _Point, step: FloatArray, length: float, promise: float, tau: float, mu: float

@@ -60,7 +60,7 @@ def single_values(metric: Distortion, laws: list[Law], laid: Pool) -> FloatArray
         if own[k]:
             out[k] = value_of_mixture(metric, laws, np.eye(count)[k])
     top = float(out.max())
-    for k in np.flatnonzero(out >= top - _SAME * max(float(np.abs(out).max()), 1e-300)):
+    for k in (int(i) for i in np.flatnonzero(out >= top - _SAME * max(float(np.abs(out).max()), 1e-300))):
         if not own[k]:
             out[k] = value_of_mixture(metric, laws, np.eye(count)[k])
     return out

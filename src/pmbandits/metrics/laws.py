@@ -17,6 +17,7 @@ from pmbandits._check import FloatArray
 # Probabilities of the quantiles between which integration starts; beyond the last the panels double.
 _QUANTILES = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-13, 1e-16])
 _LARGEST_LATTICE = 2**21
+TINY = 1e-290  # probabilities below have lost their digits
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,15 @@ class Scipy:
     def scale(self) -> float:
         """How wide the law is."""
         return self._standard[2]
+
+    @cached_property
+    def family(self) -> object:
+        """Equal for laws that differ in their parameters only."""
+        import scipy.stats as st
+
+        dist: Any = self.frozen.dist
+        same = type(dist) is type(getattr(st, str(dist.name), None))
+        return str(dist.name) if same else id(dist)
 
     @cached_property
     def standard_median(self) -> float:
@@ -248,27 +258,22 @@ def tails_of_family(laws: Sequence[Scipy], anchor: float, y: FloatArray) -> tupl
     shapes = [np.array(s)[:, None] for s in zip(*(law.shapes for law in laws), strict=True)]
     left = z < np.array([law.standard_median for law in laws])[:, None]
     small = np.empty_like(z)
-    cdf, sf = _SPECIAL.get(dist.name, (dist.cdf, dist.sf)) if type(dist) in _known() else (dist.cdf, dist.sf)
+    cdf, sf = _SPECIAL.get(laws[0].family, (dist.cdf, dist.sf))
     with np.errstate(all="ignore"):
         for side, tail in ((left, cdf), (~left, sf)):
             small[side] = tail(z[side], *(np.broadcast_to(s, z.shape)[side] for s in shapes))
     small = np.clip(small, 0.0, 1.0)
+    small[small < TINY] = 0.0  # so small that digits are lost, and that computing with them is slow
     other = 1.0 - small
     return np.where(left, small, other), np.where(left, other, small)
 
 
-def _known() -> set[type]:
-    import scipy.stats as st
-
-    return {type(getattr(st, name)) for name in _SPECIAL}
-
-
 def _beta(z: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    return betainc(a, b, np.clip(z, 0.0, 1.0))
+    return np.asarray(betainc(a, b, np.clip(z, 0.0, 1.0)), dtype=np.float64)
 
 
 # The same numbers as scipy.stats gives, without its checks; the survival of a Beta law is that of the mirrored one.
-_SPECIAL: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+_SPECIAL: dict[object, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "norm": (ndtr, lambda z: ndtr(-z)),
     "beta": (_beta, lambda z, a, b: _beta(1.0 - z, b, a)),
 }

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.metrics.laws import Atoms, Law, Polyline, Scipy, tails_of_family
+from pmbandits.metrics.laws import TINY, Atoms, Law, Polyline, Scipy, tails_of_family
 
 N = 10  # nodes of a panel
 _x, _w = np.polynomial.legendre.leggauss(N)
@@ -33,7 +33,6 @@ _DEEPEST = 70
 _CHUNK = 8  # panels that double, tried at a time
 # A tail falls slower than every power if a doubling panel holds more than this share of the one before, at the limit.
 _SLOWEST = -1e-6
-_SMALLEST = 1e-290  # probabilities below have lost their digits
 _RESOLVED = 3e-14  # how well polynomials follow the curves where corners of h may be crossed
 FLAT = 1e-11  # a panel on which no curve changes by more counts as one cell
 
@@ -75,7 +74,7 @@ def evaluate(laws: Sequence[Law], anchor: float, y: FloatArray) -> tuple[FloatAr
     families: dict[object, list[int]] = {}
     for k, law in enumerate(laws):
         if isinstance(law, Scipy):
-            families.setdefault((law.frozen.dist, len(law.shapes)), []).append(k)
+            families.setdefault(law.family, []).append(k)
         else:
             below[k], above[k] = law.curve(anchor, y)
     for members in families.values():
@@ -95,7 +94,8 @@ def lay(laws: Sequence[Law], integrands: Integrands, levels: Sequence[float] = (
     right = [] if np.isfinite(max(law.hi for law in laws)) else builder.extend(edges, False)
     edges = np.unique(np.concatenate((left, edges, right)))
     if edges.size < 2:
-        return Panels(anchor, *np.zeros((2, 0)), *np.zeros((2, len(laws), 0)), 0.0, builder.remainder)
+        none, no_rows = np.zeros(0), np.zeros((len(laws), 0))
+        return Panels(anchor, none, none, no_rows, no_rows, 0.0, builder.remainder)
     return builder.refine(edges[:-1], edges[1:])
 
 
@@ -222,7 +222,7 @@ class _Builder:
             if (np.abs(parts[:, -_CHUNK // 2 :]) <= 1e-18 * total[:, None]).all():
                 break
         total = inside + np.abs(parts).sum(axis=1)
-        usable = smallest.max(axis=0) > _SMALLEST
+        usable = smallest.max(axis=0) > TINY
         good = int(np.flatnonzero(usable)[-1]) if usable.any() else -1
         reach = 1
         for row in range(parts.shape[0]):
@@ -241,7 +241,7 @@ class _Builder:
         for _ in range(60):
             middle = 0.5 * (lo + hi)
             curves = evaluate(self.laws, self.anchor, np.array([-middle if lower else middle]))
-            usable = float(curves[0 if lower else 1].max()) > _SMALLEST
+            usable = float(curves[0 if lower else 1].max()) > TINY
             lo, hi = (middle, hi) if usable else (lo, middle)
         y = lo * np.array([0.999, 1.0])
         f, _ = self.integrands(*evaluate(self.laws, self.anchor, -y if lower else y), np.full(2, lower))
@@ -311,8 +311,8 @@ class _Builder:
             curves = halves[0][:, nodes], halves[1][:, nodes]
         a, b = np.concatenate(ends_a), np.concatenate(ends_b)
         order = np.argsort(a)
-        nodes = (order[:, None] * N + np.arange(N)).ravel()
-        below, above = np.concatenate(belows, axis=1)[:, nodes], np.concatenate(aboves, axis=1)[:, nodes]
+        chosen = (order[:, None] * N + np.arange(N)).ravel()
+        below, above = np.concatenate(belows, axis=1)[:, chosen], np.concatenate(aboves, axis=1)[:, chosen]
         return Panels(self.anchor, a[order], b[order], below, above, self.error, self.remainder)
 
     def _unresolved(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,8 @@ from pmbandits._check import FloatArray
 from pmbandits.metrics import panels as _panels
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion
 from pmbandits.metrics.laws import Atoms, Law, Scipy
-from pmbandits.metrics.panels import N, Crossing, Panels
+from pmbandits.metrics.panels import Crossing, N, Panels
 from pmbandits.metrics.smooth import Smooth
-
 
 _Function = Callable[[FloatArray], FloatArray]
 
@@ -92,9 +92,9 @@ class Pool(ABC):
             out[k : k + N] = crossing.until[0] / _panels.WEIGHTS
         return out
 
-    def spread(self, part: FloatArray, here: FloatArray, whole: Pool) -> FloatArray:
-        """Numbers a cell of this pool, which holds some of the arms of another, as numbers a cell of that one."""
-        return part
+    def slopes_from(self, part: Pool, cells: FloatArray, lower: NDArray[np.bool_], metric: Distortion) -> FloatArray:
+        """Slopes towards all arms, from a slope function on the cells of a pool that holds some of them."""
+        return self.adjoint(cells, lower)
 
     def smooth_cells(self, smooth: Smooth, curve: Curve) -> FloatArray:
         """The integrand of the smooth part: s(S) right of the anchor and s(S) − s(1) left of it."""
@@ -174,18 +174,47 @@ class AtomPool(Pool):
     def crossing(self, curve: Curve, place: float) -> None:
         return None
 
-    def only(self, arms: Sequence[int]) -> AtomPool:
-        parts = []
-        for arm in arms:
-            mine = self.arm == arm
-            parts.append(Atoms(self.points[self.place[mine]], self.mass[mine]))
-        return AtomPool(parts)
+    @cached_property
+    def _by_arm(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The atoms arm by arm, each arm's in order, and where each arm begins."""
+        order = np.argsort(self.arm, kind="stable")
+        return order, np.searchsorted(self.arm[order], np.arange(self.n_arms + 1))
 
-    def spread(self, part: FloatArray, here: FloatArray, whole: Pool) -> FloatArray:
-        assert isinstance(whole, AtomPool)
-        cell = np.searchsorted(self.points, whole.points[:-1], side="right") - 1
-        inside = (cell >= 0) & (cell < part.size)
-        return np.where(inside, part[np.clip(cell, 0, max(part.size - 1, 0))], here) if part.size else here
+    def only(self, arms: Sequence[int]) -> AtomPool:
+        order, starts = self._by_arm
+        mine = [order[starts[arm] : starts[arm + 1]] for arm in arms]
+        return AtomPool([Atoms(self.points[self.place[k]], self.mass[k]) for k in mine])
+
+    def thinned(self, most: int) -> AtomPool:
+        """A rough picture with about so many atoms an arm: groups of neighbours, each at the place of one of them."""
+        order, starts = self._by_arm
+        laws = []
+        for arm in range(self.n_arms):
+            mine = order[starts[arm] : starts[arm + 1]]
+            size = -(-mine.size // most)
+            ends = np.arange(0, mine.size, size)
+            middle = np.minimum(ends + size // 2, mine.size - 1)
+            laws.append(Atoms(self.points[self.place[mine[middle]]], np.add.reduceat(self.mass[mine], ends)))
+        return AtomPool(laws)
+
+    def slopes_from(self, part: Pool, cells: FloatArray, lower: NDArray[np.bool_], metric: Distortion) -> FloatArray:
+        """The integral of a slope function against all arms, where ``part`` holds a few of them and the function.
+
+        Σ over cells of slope · width · survival is the expectation of T(X), T the running integral of the slope.
+        """
+        assert isinstance(part, AtomPool)
+        middle = int(part.left.sum())
+        running = np.concatenate(([0.0], np.cumsum(np.where(lower, -cells, cells))))
+        running -= running[middle]
+        at = np.interp(self.points, part.points, running)
+        with np.errstate(all="ignore"):
+            ends = -metric._dco(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
+            first, last = np.searchsorted(self.points, part.points[[0, -1]], side="left")
+            at[:first] = running[0] + ends[0] * (self.points[:first] - part.points[0])
+            at[last + 1 :] = running[-1] + ends[1] * (self.points[last + 1 :] - part.points[-1])
+            if not self.distinct:
+                at = at[self.place]
+            return _sum_by(self.arm, np.where(self.used, at, 0.0) * self.mass, self.n_arms)
 
     def _curves_of_mass(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         # Each is summed from its own end, so that small tail probabilities keep their digits.
@@ -198,6 +227,15 @@ class AtomPool(Pool):
         if not self.distinct:
             mass = _sum_by(self.place, mass, self.points.size)
         return Curve.of(*self._curves_of_mass(mass))
+
+    def value(self, metric: Distortion, weights: FloatArray) -> float:
+        # Between atoms curves do not move: corners and steps of h need no care.
+        curve, top = self.curve(weights), float(metric(1.0))
+        with np.errstate(all="ignore"):
+            cells = each(metric._co, metric._h, curve)
+        if top != 0.0:
+            cells += top * (curve.lower.astype(np.float64) - self.left)
+        return self.anchor * top + float(self.omega @ cells)
 
     def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
         # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
