@@ -16,7 +16,7 @@ from pmbandits.best.values import Values, lay_arms, single_values
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
-from pmbandits.metrics.panels import N
+from pmbandits.metrics.panels import N, TailDiverges
 from pmbandits.metrics.pool import PanelPool, Pool, each
 from pmbandits.metrics.smooth import Smooth
 from pmbandits.metrics.value import value_of_mixture
@@ -212,9 +212,26 @@ def _concave(context: _Context) -> Best:
     sparse, other = _sparsest(context, laid, sparse, weights, value)
     exact = value_of_mixture(metric, laws, sparse)
     off = abs(exact - laid.value(metric, sparse))
-    beyond = 0.0 if laid.remainder is None else float(np.abs(context.laid.remainder).sum())  # type: ignore[arg-type]
-    gap = max(gap + value - exact, 0.0) + off + laid.error + beyond
+    gap = max(gap + value - exact, 0.0) + off + laid.error
+    beyond = float(np.abs(context.laid.remainder).sum()) if context.laid.remainder is not None else 0.0
+    gap = _gap_with_tails(context, laid, weights, exact) if beyond > 1e-12 * size else gap + beyond
     return context.best(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
+
+
+def _gap_with_tails(context: _Context, laid: Pool, weights: FloatArray, exact: float) -> float:
+    """The gap where tails matter so far out that probabilities have no digits: their rest is extrapolated."""
+    metric = context.metric
+    assert isinstance(laid, PanelPool)
+    try:
+        fresh = laid.laid_for(metric, weights)
+    except TailDiverges:
+        return float("inf")
+    assert fresh.remainder is not None
+    slopes = fresh.gradient(metric, fresh.curve(weights)) + fresh.remainder[1:]
+    used = weights > 0.0
+    upper = fresh.value(metric, weights) + fresh.remainder[0] + slopes.max() - float(slopes[used] @ weights[used])
+    # What was extrapolated is not known to the last digit.
+    return max(float(upper) - exact, 0.0) + fresh.error + 1e-9 * float(np.abs(fresh.remainder).max())
 
 
 def _without_crumbs(metric: Distortion, laid: Pool, weights: FloatArray, enough: float) -> FloatArray:

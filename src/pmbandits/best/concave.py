@@ -56,7 +56,8 @@ def maximise_concave(
 
 def _size(metric: Distortion, laid: Pool, weights: FloatArray, scale: float) -> float:
     """What gaps are measured by."""
-    return max(abs(laid.value(metric, weights)), scale, 1e-15 * float(laid.omega.sum()), 1e-300)
+    width = float(laid.omega @ laid.curve(weights).p)  # how far rewards lie from their median, on average
+    return max(abs(laid.value(metric, weights)), scale, 1e-15 * width, 1e-300)
 
 
 def _by_columns(

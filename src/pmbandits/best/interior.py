@@ -114,15 +114,18 @@ class Interior:
     def hessian(self, point: _Point, rows: FloatArray, mu: float) -> FloatArray:
         """Minus the second derivative, with the primal-dual bend of rounded corners."""
         laid, curve = self.laid, point.curve
+        p = curve.p
         with np.errstate(all="ignore"):
-            bend = -each(self.smooth.bend_co, self.smooth.bend_h, curve)
-        bend = np.where(curve.p > 0.0, np.nan_to_num(bend, nan=0.0, posinf=1e280, neginf=0.0), 0.0)
-        bend = np.maximum(bend, 0.0)
+            bend = -each(self.smooth.bend_co, self.smooth.bend_h, curve) * p * p
+            if not np.isfinite(bend).all():  # so far out in a tail that h'' overflows: it is about h'/p there
+                slope = np.abs(each(self.smooth.slope_co, self.smooth.slope_h, curve)) * p
+                bend = np.where(np.isfinite(bend), bend, slope)
+        bend = np.where(p > 0.0, np.maximum(np.nan_to_num(bend, nan=0.0, posinf=0.0), 0.0), 0.0)
         extra = []
         for (place, size), crossing, dual in zip(self.smooth.kinks, point.crossings, self.duals, strict=True):
             if mu > 0.0 and dual.size:
                 z = _distance(curve, place)[self.flat]
-                bend[self.flat] += -size * _stiff(z, dual, mu)
+                bend[self.flat] += -size * _stiff(z, dual, mu) * p[self.flat] ** 2
             if crossing is not None and not self.flat[int(crossing.panel[0]) * N]:
                 k = int(crossing.panel[0]) * N
                 nodes = slice(k, k + N)
@@ -132,7 +135,7 @@ class Interior:
                     there = self.above[:, nodes] @ crossing.there[0]
                     extra.append((-size / steep, there))
         with np.errstate(all="ignore"):
-            rooted = rows * np.sqrt(laid.omega * bend)
+            rooted = (rows / np.where(p > 0.0, p, 1.0)) * np.sqrt(laid.omega * bend)
         rooted[rooted < 1e-150] = 0.0  # their products are 0 anyway, and slow
         out = rooted @ rooted.T
         for weight, there in extra:

@@ -17,6 +17,7 @@ from pmbandits.metrics.value import value_of_mixture
 
 _LARGEST = 20_000_000  # arms × cells of a table of curves
 _BLOCK = 400_000  # mixtures × cells worked on at a time
+_ANEW = 64  # mixtures for which panels are made, where they must be made anew
 _FAR = 1e-3  # a CDF or survival above this can be had from the other without losing digits
 _SAME = 1e-9  # utilities of single arms that are closer to the best are worked out by themselves
 
@@ -71,8 +72,10 @@ class Values:
 
     def __init__(self, metric: Distortion, laid: Pool) -> None:
         self.metric, self.laid, self.smooth = metric, laid, Smooth(metric)
+        # Where h bends differently on both sides of a corner, panels are made anew for every few mixtures.
+        self.anew = isinstance(laid, PanelPool) and not self.smooth.plain and self.smooth.bowed
         self.large = isinstance(laid, AtomPool) and laid.n_arms * laid.omega.size > _LARGEST
-        if self.large:
+        if self.large or self.anew:
             return
         below, above = laid.rows(range(laid.n_arms))
         if not isinstance(laid, PanelPool) or self.smooth.plain:
@@ -94,6 +97,12 @@ class Values:
         grid = np.asarray(grid, dtype=np.float64)
         if self.large:
             return np.array([self.laid.value(self.metric, row) for row in grid])
+        if self.anew:
+            assert isinstance(self.laid, PanelPool)
+            blocks = [grid[start : start + _ANEW] for start in range(0, grid.shape[0], _ANEW)]
+            pools = (pool(self.metric, self.laid.laws, block) for block in blocks)
+            parts = [[laid.value(self.metric, row) for row in block] for laid, block in zip(pools, blocks, strict=True)]
+            return np.array([value for part in parts for value in part])
         out = np.empty(grid.shape[0])
         step = max(1, _BLOCK // max(self.laid.omega.size, 1))
         for start in range(0, grid.shape[0], step):

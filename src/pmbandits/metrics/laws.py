@@ -282,6 +282,7 @@ _SPECIAL: dict[object, tuple[Callable[..., Any], Callable[..., Any]]] = {
 def from_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "the sample") -> Atoms:
     """The empirical law of a sample; equal points are one atom."""
     points = _check.numbers(name, x)
+    _check.spread(name, float(points.min()), float(points.max()))
     if weights is None:
         atoms, counts = np.unique(points, return_counts=True)
         return Atoms(atoms, counts / points.size)
@@ -318,6 +319,7 @@ def as_law(x: Any, *, name: str = "the distribution") -> Law:
     lo, hi = (float(end) for end in x.support())
     if np.isnan(lo) or np.isnan(hi) or np.isnan(float(x.cdf(0.0))):
         raise ValueError(f"{name} has invalid parameters: {Scipy(x, lo, hi, False).describe()}.")
+    _check.spread(name, lo, hi)
     lattice = hasattr(x, "pmf")
     if lattice and hi - lo < _LARGEST_LATTICE:
         k = np.arange(lo, hi + 0.5)

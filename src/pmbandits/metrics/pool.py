@@ -233,9 +233,9 @@ class AtomPool(Pool):
         curve, top = self.curve(weights), float(metric(1.0))
         with np.errstate(all="ignore"):
             cells = each(metric._co, metric._h, curve)
-        if top != 0.0:
-            cells += top * (curve.lower.astype(np.float64) - self.left)
-        return self.anchor * top + float(self.omega @ cells)
+            if top != 0.0:
+                cells += top * (curve.lower.astype(np.float64) - self.left)
+            return self.anchor * top + float(self.omega @ cells)
 
     def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
         # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
@@ -308,6 +308,10 @@ class PanelPool(Pool):
         return PanelPool(
             self.laws, _panels.refined(self.laws, self.panels, slopes_of(metric, weights), Smooth(metric).places)
         )
+
+    def laid_for(self, metric: Distortion, weights: FloatArray) -> PanelPool:
+        """New panels for one mixture and its slopes only, with what lies beyond the last panel of each."""
+        return PanelPool(self.laws, _panels.lay(self.laws, slopes_of(metric, weights), Smooth(metric).places))
 
 
 def _values_of(metric: Distortion, mixes: FloatArray) -> _panels.Integrands:

@@ -39,6 +39,15 @@ class Smooth:
         return not self.kinks and not self.jumps
 
     @property
+    def bowed(self) -> bool:
+        """Whether h bends differently on both sides of a corner or step, so that s is not quite smooth there."""
+        beside = np.array([[u - 1e-7, u + 1e-7] for u in self.places if 1e-6 < u < 1.0 - 1e-6]).reshape(-1, 2)
+        with np.errstate(all="ignore"):
+            bends = self.metric._d2h(beside.ravel()).reshape(-1, 2)
+        size = np.abs(bends).max(axis=1, initial=0.0)
+        return bool((np.abs(np.diff(bends, axis=1)[:, 0]) > 1e-3 * size + 1e-9).any())
+
+    @property
     def places(self) -> list[float]:
         """Where corners and steps are, each once."""
         return sorted({u for u, _ in (*self.kinks, *self.jumps)})
