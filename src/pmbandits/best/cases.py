@@ -9,6 +9,7 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit, check_bandit
+from pmbandits.best.branch import MOST_ARMS, branch_and_bound
 from pmbandits.best.concave import maximise_concave
 from pmbandits.best.result import Best
 from pmbandits.best.search import exchange, spread_out, starts_of_search
@@ -25,6 +26,9 @@ from pmbandits.metrics.value import value_of_mixture
 TIE = 1e-9
 _ACCURACY = 1e-11  # of the solver, relative to the utility
 _MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
+_MOST_STARTS = 16  # of the search
+_MOST_ESCAPES = 6  # from a place that exchanges do not improve
+_MANY = 12  # arms beyond which a search takes fewer steps
 _USELESS = 0.01  # a gap that is larger, relative to the utility, proves nothing worth the name
 
 
@@ -306,27 +310,59 @@ def _sparsest(
 
 
 def _search(context: _Context) -> Best:
-    """Neither convex nor concave: look everywhere that fits, then improve the best places by exchanges."""
+    """Neither convex nor concave: look everywhere that fits, then improve the best places by exchanges.
+
+    With few arms branch and bound says how far from the best that can be.
+    """
     metric, laws = context.metric, context.laws
     count = len(laws)
     values_at = Values(metric, context.laid)
     starts = starts_of_search(count)
     values = values_at(starts)
-    chosen = spread_out(starts, values, 10)
-    improved = [exchange(values_at, start, 0.05, 1e-11) for start in chosen]
-    weights = max(improved, key=lambda pair: pair[1])[0]
-    weights = np.where(weights < 1e-9, 0.0, weights)
-    weights /= weights.sum()
+    chosen = spread_out(starts, values, _MOST_STARTS)
+    if count <= _MANY:
+        improved = [exchange(values_at, start, 1e-11) for start in chosen]
+    else:  # the most promising ones to the end
+        rough = sorted((exchange(values_at, start, 1e-2) for start in chosen), key=lambda pair: -pair[1])
+        improved = [exchange(values_at, start, 1e-9) for start, _ in rough[:3]] + rough[3:]
+    weights, value = max(improved, key=lambda pair: pair[1])
+    rng = np.random.default_rng(0)
+    for _ in range(_MOST_ESCAPES):  # is there something better around, or anywhere?
+        near = 0.7 * weights + 0.3 * rng.dirichlet(np.full(count, 0.3), 300)
+        trial = np.vstack((near, rng.dirichlet(np.full(count, 0.5), 300)))
+        found = values_at(trial)
+        better = np.argsort(-found, kind="stable")[:2]
+        again = [exchange(values_at, trial[k], 1e-9) for k in better] if count <= _MANY else []
+        again += [(trial[k], float(found[k])) for k in better]
+        top = max(again, key=lambda pair: pair[1])
+        if top[1] <= value + 1e-12 * abs(value):
+            break
+        weights, value = top
+    upper = np.nan
+    method = f"search from {len(starts)} places"
+    if count <= MOST_ARMS:
+        goal = 1e-9 * max(abs(value), context.scale)
+        weights, bounded, upper = branch_and_bound(metric, context.laid, values_at, weights, goal)
+        if bounded > value:
+            weights, value = exchange(values_at, weights, 1e-11)
+        method = "branch and bound"
+    crumbs = np.where(weights < 1e-9, 0.0, weights)
+    crumbs /= crumbs.sum()
+    if values_at(crumbs[None])[0] >= value - 1e-12 * abs(value):
+        weights = crumbs
     exact = value_of_mixture(metric, laws, weights)
+    gap = max(upper - exact, 0.0) + context.laid.error if np.isfinite(upper) else float("nan")
+    if gap <= TIE * context.scale:
+        gap += abs(exact - value)
     enough = exact - TIE * context.scale
     tied = [w for w, v in improved if v >= exact - 1e-3 * context.scale and np.abs(w - weights).max() > 1e-3]
     tied = [w for w in tied if value_of_mixture(metric, laws, w) >= enough]
     return context.best(
         weights,
         exact,
-        float("nan"),
-        f"grid of {len(starts)} points and polish",
-        certified=False,
+        gap,
+        method,
+        certified=bool(np.isfinite(gap)),
         unique=False if tied else None,
         alternative=tied[0] if tied else None,
     )

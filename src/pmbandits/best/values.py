@@ -17,7 +17,6 @@ from pmbandits.metrics.value import value_of_mixture
 
 _LARGEST = 20_000_000  # arms × cells of a table of curves
 _BLOCK = 400_000  # mixtures × cells worked on at a time
-_ANEW = 64  # mixtures for which panels are made, where they must be made anew
 _FAR = 1e-3  # a CDF or survival above this can be had from the other without losing digits
 _SAME = 1e-9  # utilities of single arms that are closer to the best are worked out by themselves
 
@@ -72,12 +71,11 @@ class Values:
 
     def __init__(self, metric: Distortion, laid: Pool) -> None:
         self.metric, self.laid, self.smooth = metric, laid, Smooth(metric)
-        # Where h bends differently on both sides of a corner, panels are made anew for every few mixtures.
-        self.anew = isinstance(laid, PanelPool) and not self.smooth.plain and self.smooth.bowed
         self.large = isinstance(laid, AtomPool) and laid.n_arms * laid.omega.size > _LARGEST
-        if self.large or self.anew:
+        if self.large:
             return
         below, above = laid.rows(range(laid.n_arms))
+        self.curves = below, above
         if not isinstance(laid, PanelPool) or self.smooth.plain:
             self.corners: list[_Corner] = []
             self.whole = not isinstance(laid, PanelPool)
@@ -97,12 +95,6 @@ class Values:
         grid = np.asarray(grid, dtype=np.float64)
         if self.large:
             return np.array([self.laid.value(self.metric, row) for row in grid])
-        if self.anew:
-            assert isinstance(self.laid, PanelPool)
-            blocks = [grid[start : start + _ANEW] for start in range(0, grid.shape[0], _ANEW)]
-            pools = (pool(self.metric, self.laid.laws, block) for block in blocks)
-            parts = [[laid.value(self.metric, row) for row in block] for laid, block in zip(pools, blocks, strict=True)]
-            return np.array([value for part in parts for value in part])
         out = np.empty(grid.shape[0])
         step = max(1, _BLOCK // max(self.laid.omega.size, 1))
         for start in range(0, grid.shape[0], step):
@@ -111,7 +103,7 @@ class Values:
 
     def _block(self, grid: FloatArray) -> FloatArray:
         smooth = self.smooth
-        h, co, end = smooth.h, smooth.co, smooth.end
+        h, co, end = self._h, self._co, smooth.end - sum(0.5 * c * (1.0 - u) ** 2 for u, c in smooth.bows)
         if self.whole:  # atoms: corners and steps are no trouble
             h, co, end = self.metric._h, self.metric._co, smooth.top
         total = np.full(grid.shape[0], self.laid.anchor * smooth.top)
@@ -134,7 +126,34 @@ class Values:
             bends = sum(bend for place, bend in smooth.kinks if place == corner.place)
             heights = sum(height for place, height in smooth.jumps if place == corner.place)
             total += corner.part(grid, bends, heights)
+            for place, change in smooth.bows:
+                if place == corner.place:
+                    total += 0.5 * change * corner.squares(grid)
         return total
+
+    # s without what is left of it where h bends differently on both sides of a corner.
+    def _h(self, u: FloatArray) -> FloatArray:
+        out = self.smooth.h(u)
+        for place, change in self.smooth.bows:
+            out = out - 0.5 * change * np.maximum(u - place, 0.0) ** 2
+        return out
+
+    def _co(self, v: FloatArray) -> FloatArray:
+        out = self.smooth.co(v)
+        for place, change in self.smooth.bows:
+            near = np.minimum(v, 1.0 - place)
+            out = out - 0.5 * change * near * (near - 2.0 * (1.0 - place))
+        return out
+
+    def corner_part(self, grid: FloatArray, place: float, bend: float, height: float) -> FloatArray:
+        """The part of V that one corner or step of h adds."""
+        if not self.whole:
+            corner = next(corner for corner in self.corners if corner.place == place)
+            return corner.part(grid, bend, height)
+        above = np.minimum(grid @ self.curves[1], 1.0)
+        cells = bend * (np.maximum(above - place, 0.0) - (1.0 - place) * self.laid.left)
+        cells += height * ((above - place > JUMP_TOLERANCE).astype(np.float64) - self.laid.left)
+        return np.asarray(cells @ self.laid.omega)
 
 
 class _Corner:
@@ -168,6 +187,9 @@ class _Corner:
         )
         self.constant = -place * float(omega[before & ~left].sum())
         self.constant -= (1.0 - place) * float(omega[behind & left].sum() + omega[nodes][inner_left].sum())
+        self.below, self.above = laid.below[:, before & left], laid.above[:, before & ~left]
+        self.widths = omega[before & left], omega[before & ~left]
+        self.square = -((1.0 - place) ** 2) * float(omega[behind & left].sum() + omega[nodes][inner_left].sum())
         self.step = float(omega[before & ~left].sum() - omega[behind & left].sum() - omega[nodes][inner_left].sum())
 
     def part(self, grid: FloatArray, bend: float, height: float) -> FloatArray:
@@ -188,3 +210,17 @@ class _Corner:
             reach = edges[found.panel] + found.share * self.width[found.panel]
             out += height * (self.step + reach)
         return out
+
+    def squares(self, grid: FloatArray) -> FloatArray:
+        """The integral of max(S − place, 0)², less (1 − place)² left of the anchor."""
+        below, above = grid @ self.below, grid @ self.above
+        out = (below * (below - 2.0 * (1.0 - self.place))) @ self.widths[0]
+        out += (above - self.place) ** 2 @ self.widths[1] + self.square
+        fall = grid @ self.rows
+        rows = np.arange(grid.shape[0])
+        found = crossings(fall, self.level + JUMP_TOLERANCE)
+        values = (fall.reshape(grid.shape[0], self.panels, N) - self.level) ** 2
+        inner = (values @ WEIGHTS) * self.width
+        out += np.cumsum(inner, axis=1)[rows, found.panel] - inner[rows, found.panel]
+        out += (found.until * values[rows, found.panel]).sum(axis=1) * self.width[found.panel]
+        return np.asarray(out)

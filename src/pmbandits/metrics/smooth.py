@@ -7,6 +7,8 @@ Quadrature is accurate for s alone; what corners and steps add is worked out fro
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from pmbandits._check import FloatArray
@@ -38,14 +40,17 @@ class Smooth:
         """Whether there are no corners and no steps: then s = h."""
         return not self.kinks and not self.jumps
 
-    @property
-    def bowed(self) -> bool:
-        """Whether h bends differently on both sides of a corner or step, so that s is not quite smooth there."""
-        beside = np.array([[u - 1e-7, u + 1e-7] for u in self.places if 1e-6 < u < 1.0 - 1e-6]).reshape(-1, 2)
-        with np.errstate(all="ignore"):
-            bends = self.metric._d2h(beside.ravel()).reshape(-1, 2)
-        size = np.abs(bends).max(axis=1, initial=0.0)
-        return bool((np.abs(np.diff(bends, axis=1)[:, 0]) > 1e-3 * size + 1e-9).any())
+    @cached_property
+    def bows(self) -> list[tuple[float, float]]:
+        """(u, change of h'') where h bends differently on both sides of a corner or step."""
+        out = []
+        for u in self.places:
+            if 1e-6 < u < 1.0 - 1e-6:
+                with np.errstate(all="ignore"):
+                    before, behind = self.metric._d2h(np.array([u - 1e-7, u + 1e-7]))
+                if abs(behind - before) > 1e-3 * max(abs(before), abs(behind)) + 1e-9:
+                    out.append((u, float(behind - before)))
+        return out
 
     @property
     def places(self) -> list[float]:
