@@ -24,6 +24,7 @@ from pmbandits.metrics.smooth import Smooth
 
 MOST_ARMS = 4
 _MOST_SIMPLICES = 3_000
+_MOST_WITH_CORNERS = 800  # where finding out where a mixture crosses the corners of h takes most of the time
 
 
 def branch_and_bound(
@@ -39,7 +40,8 @@ def branch_and_bound(
         best, value = corners[int(np.argmax(known.value))], float(known.value.max())
     heap = [(-parts.bound(corners, known), 0, corners, known)]
     made = 1
-    while heap and made < _MOST_SIMPLICES:
+    most = _MOST_WITH_CORNERS if values.corners else _MOST_SIMPLICES
+    while heap and made < most:
         upper, _, corners, known = heap[0]
         if -upper <= value + goal:
             break
@@ -127,8 +129,9 @@ class _Parts:
         with np.errstate(all="ignore"):
             gradient = laid.adjoint(cells, curve.lower)
         concave = float(here.value[0] - here.convex[0] - here.steps.sum())
-        plane = concave + (corners - middle) @ gradient
-        top = float((plane + known.convex).max()) if np.isfinite(gradient).all() else np.inf
+        if not np.isfinite(gradient).all():
+            return np.inf
+        top = float((concave + (corners - middle) @ gradient + known.convex).max())
         return top + float(known.steps.max(axis=0, initial=-np.inf).sum() if known.steps.size else 0.0)
 
 

@@ -342,14 +342,16 @@ def _search(context: _Context) -> Best:
     method = f"search from {len(starts)} places"
     if count <= MOST_ARMS:
         goal = 1e-9 * max(abs(value), context.scale)
-        weights, bounded, upper = branch_and_bound(metric, context.laid, values_at, weights, goal)
-        if bounded > value:
-            weights, value = exchange(values_at, weights, 1e-11)
+        other, bounded, upper = branch_and_bound(metric, context.laid, values_at, weights, goal)
+        if bounded > value + 1e-13 * abs(value):
+            weights, value = exchange(values_at, other, 1e-11)
         method = "branch and bound"
     crumbs = np.where(weights < 1e-9, 0.0, weights)
     crumbs /= crumbs.sum()
     if values_at(crumbs[None])[0] >= value - 1e-12 * abs(value):
         weights = crumbs
+    if context.corners[context.arm] >= value - 1e-12 * context.scale:
+        weights = np.eye(count)[context.arm]
     exact = value_of_mixture(metric, laws, weights)
     gap = max(upper - exact, 0.0) + context.laid.error if np.isfinite(upper) else float("nan")
     if gap <= TIE * context.scale:

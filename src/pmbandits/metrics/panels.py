@@ -36,7 +36,8 @@ _SLOWEST = -1e-6
 _RESOLVED = 3e-14  # how well polynomials follow the curves where corners of h may be crossed
 FLAT = 1e-11  # a panel on which no curve changes by more counts as one cell
 
-_QUANTILES = np.array([1e-3, 0.02, 0.1, 0.3, 0.5])
+# So far out that beyond nothing but a smooth tail is left: a narrow law's tail would hide in a wide panel.
+_QUANTILES = np.array([1e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
 # From CDFs, survivals and which nodes lie left of the anchor to integrands (rows). If they have corners, then also what
 # is left of them without, and the survivals that they are functions of (one row, or one each).
 Corners = tuple[FloatArray, FloatArray]
@@ -199,7 +200,8 @@ class _Builder:
     def extend(self, edges: FloatArray, lower: bool) -> list[float]:
         """Edges that double outwards until nothing is left, or the news that an integral diverges."""
         start = float(-edges[0] if lower else edges[-1])
-        step = max(start, float(edges[-1] - edges[0]), np.finfo(float).tiny * 1e8)
+        # The first panel outwards is as wide as the last one inwards.
+        step = float(edges[1] - edges[0] if lower else edges[-1] - edges[-2]) if edges.size > 1 else 0.0
         if step <= np.finfo(float).tiny * 1e8:
             step = 1.0
         inside = np.zeros(self.remainder.size)
