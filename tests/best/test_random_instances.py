@@ -114,7 +114,8 @@ def check(terms: list[Term], arms: list[Any], rng: np.random.Generator) -> tuple
         assert problem.value(other) <= here + gap + (1e-2 if smooth else 1.0) * accuracy, "beaten on the other grid"
         assert pmb.utility(metric, bandit, other) <= best.value + gap + 1e-10 * size, "beaten"
     if metric.shape in ("concave", "convex", "linear"):
-        assert best.certified and 0.0 <= best.gap <= 1e-9 * size, "the certificate"
+        # A corner that a mixture follows over a long stretch, where its curve is all but flat, costs digits.
+        assert best.certified and 0.0 <= best.gap <= (1e-9 if smooth else 1e-8) * size, "the certificate"
     return gap / size, best.certified
 
 

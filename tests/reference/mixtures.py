@@ -52,7 +52,7 @@ def distortion(name: str, *p: float) -> H:
         "wang_right_tail": lambda u, v: np.sqrt(u) * v / (1 + np.sqrt(u)),  # √u − u
         "pht": lambda u, v: u ** p[0],
         "quadratic": lambda u, v: (1 + p[0]) * u - p[0] * u * u,
-        "dual_power": lambda u, v: 1 - v ** p[0],
+        "dual_power": lambda u, v: np.where(u < 0.5, -np.expm1(p[0] * np.log1p(-np.minimum(u, 0.5))), 1 - v ** p[0]),
         "cvar": lambda u, v: np.minimum(u / (1 - p[0]), 1.0),
         "lower_cvar": lambda u, v: np.maximum(0.0, (p[0] - v) / p[0]),
         "mean_median_deviation": lambda u, v: np.minimum(u, v),

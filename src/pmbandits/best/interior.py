@@ -181,7 +181,7 @@ class Interior:
                     best = Solution(best.weights, best.value, upper, cells, point.curve.lower)
             if best.upper - best.value <= goal:
                 break
-            if 0.0 < mu < _NEARLY and shrunk:
+            if self.smooth.kinks and mu < _NEARLY and shrunk:
                 best = self._settle(point, rows, best)
                 if best.upper - best.value <= goal:
                     break
@@ -229,17 +229,21 @@ class Interior:
             share[flat] = z > 0.0
             near = np.flatnonzero((np.abs(z) < 1e-5) & (omega[flat] > 0.0))
             near = near[np.argsort(np.abs(z[near]), kind="stable")][:_MOST_CELLS]
-            share[flat[near]] = 0.0
-            tangent -= bend * float(omega[flat[near]] @ np.maximum(z[near], 0.0))
-            sign = np.where(point.curve.lower[flat[near]], -1.0, 1.0)
-            columns.append(rows[:, flat[near]] * (bend * omega[flat[near]] * sign))
-            costs.append(bend * omega[flat[near]] * z[near])
-            cells.append(flat[near])
+            groups = [flat[i : i + 1] for i in near] + self._level_panels(point.curve, place)
+            for nodes in groups:
+                z = _distance(point.curve, place)[nodes]
+                exact = share[nodes] if not self.flat[nodes[0]] else z > 0.0
+                tangent -= bend * float(omega[nodes] @ (exact * z))
+                share[nodes] = 0.0
+                sign = np.where(point.curve.lower[nodes], -1.0, 1.0)
+                columns.append(rows[:, nodes] @ (bend * omega[nodes] * sign))
+                costs.append(bend * float(omega[nodes] @ z))
+                cells.append((k, nodes))
             shares.append(share)
-        slope = rows @ self.slope(point, shares)
-        table, cost = np.concatenate(columns, axis=1), np.concatenate(costs)
-        if table.shape[1] == 0:
+        if not cells:
             return best
+        slope = rows @ self.slope(point, shares)
+        table, cost = np.column_stack(columns), np.array(costs)
         # Least height of the plane's highest corner: slope_i − ⟨slope, a⟩ plus what the multipliers λ change.
         a = point.weights
         size = max(float(np.abs(slope - float(slope @ a)).max()), float(np.abs(table).max()), 1e-300)
@@ -254,16 +258,22 @@ class Interior:
         if not found.success:
             return best
         duals = np.clip(np.asarray(found.x)[:-1], 0.0, 1.0)
-        start = 0
-        for share, chosen in zip(shares, cells, strict=True):
-            share[chosen] = duals[start : start + chosen.size]
-            start += chosen.size
+        for (k, nodes), dual in zip(cells, duals, strict=True):
+            shares[k][nodes] = dual
         plane = self.slope(point, shares)
         slope = rows @ plane
         upper = tangent + float(cost @ duals) + float(slope.max()) - float(slope @ a)
         if upper < best.upper:
             return Solution(best.weights, best.value, upper, plane, point.curve.lower)
         return best
+
+    def _level_panels(self, curve: Curve, place: float) -> list[NDArray[np.intp]]:
+        """Panels that are not quite flat, on which the mixture hardly leaves a corner of h."""
+        if self.flat.all():
+            return []
+        far = np.abs(_distance(curve, place)).reshape(-1, N).max(axis=1)
+        chosen = np.flatnonzero((far < 1e-6) & ~self.flat[::N])[:_MOST_CELLS]
+        return [np.arange(k * N, (k + 1) * N) for k in chosen]
 
     def _first(self, weights: FloatArray, smallest: float) -> tuple[float, float]:
         point = self.at(weights, 0.1 if self.sharpness > 0.0 else 0.0)
