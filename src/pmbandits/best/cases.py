@@ -40,11 +40,12 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     ====================  =====================================================================  ==============
     two-point rewards     h on the interval of reachable means, any h                            0
     convex or linear h    the best single arm                                                    0
-    concave h             active-set Newton on the simplex; kinks by smoothing from above        duality gap
-    any other h           grid, then local polish from many starts                               not certified
+    concave h             interior point method on shared panels or atoms                        duality gap
+    any other h           search from many starts; up to four arms also branch and bound         bound, or NaN
     ====================  =====================================================================  ==============
 
-    Continuous arms are integrated to about 1e-13; the gap includes the integration error.
+    Continuous arms are integrated to about 1e-13; the gap includes the estimated error. A gap above 1 % of the utility
+    is not called certified.
 
     Examples
     --------
