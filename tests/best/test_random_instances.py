@@ -12,6 +12,9 @@ import scipy.stats as st
 import pmbandits as pmb
 from tests.reference.mixtures import Problem, distortion, fall, total
 
+# scipy's quantiles of Beta laws at 1e-290, which the other quadrature asks for, sometimes warn.
+pytestmark = pytest.mark.filterwarnings("ignore:.*ibeta.*:RuntimeWarning")
+
 SEED = 22
 REGION, REST = 1_500, 3_500  # instances of the full run, `pytest -m slow tests/best`
 
