@@ -28,6 +28,7 @@ from pmbandits.metrics.panels import Crossing, N, Panels
 from pmbandits.metrics.smooth import Smooth
 
 _Function = Callable[[FloatArray], FloatArray]
+_LARGEST_TABLE = 20_000_000  # arms × cells that are held side by side
 
 
 @dataclass(frozen=True)
@@ -403,6 +404,30 @@ def settled_tail(metric: Distortion) -> float:
     """A tail probability beyond which no kink or jump of h is still to come."""
     places = [u for u, _ in (*metric.kinks, *metric.jumps)]
     return min([1e-3, *(0.5 * u for u in places if u > 0.0), *(0.5 * (1.0 - u) for u in places if u < 1.0)])
+
+
+def largest_wasserstein(laws: Sequence[Law]) -> float:
+    """The largest W1 distance between two laws; with many laws only the pairs that may have it are integrated well."""
+    from pmbandits.metrics.families import Mean
+
+    count = len(laws)
+    if count <= 6:
+        return float(wasserstein_pairs(laws).max())
+    try:
+        laid = pool(Mean(), laws, np.eye(count))
+    except ValueError:  # an infinite mean; differences may still be finite
+        return float(wasserstein_pairs(laws).max())
+    if laid.n_arms * laid.omega.size > _LARGEST_TABLE:
+        return float(wasserstein_pairs(laws).max())
+    below, above = laid.rows(range(count))
+    rough = np.zeros((count, count))
+    for i in range(count):
+        difference = np.where(below[i] < above[i], below[i] - below[:i], above[i] - above[:i])
+        rough[i, :i] = np.abs(difference) @ laid.omega
+    candidates = np.argwhere(rough >= 0.99 * rough.max())
+    if candidates.shape[0] > 4 * count:
+        return float(wasserstein_pairs(laws).max())
+    return max(float(wasserstein_pairs([laws[int(a)], laws[int(b)]])[0, 1]) for a, b in candidates)
 
 
 def wasserstein_pairs(laws: Sequence[Law]) -> FloatArray:
