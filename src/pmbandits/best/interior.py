@@ -272,7 +272,7 @@ class Interior:
         if self.flat.all():
             return []
         far = np.abs(_distance(curve, place)).reshape(-1, N).max(axis=1)
-        chosen = np.flatnonzero((far < 1e-6) & ~self.flat[::N])[:_MOST_CELLS]
+        chosen = np.flatnonzero((far < 1e-10) & ~self.flat[::N])[:_MOST_CELLS]
         return [np.arange(k * N, (k + 1) * N) for k in chosen]
 
     def _first(self, weights: FloatArray, smallest: float) -> tuple[float, float]:
