@@ -6,10 +6,11 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import advice, arms, foundation, memory, policies, regret, simulation, vet, walls
+from benchmarks import advice, arms, foundation, memory, oracle, policies, regret, simulation, vet, walls
 
 ROOMS = {
     "foundation": foundation.tables,
+    "oracle": oracle.tables,
     "policies": policies.tables,
     "simulation": simulation.tables,
     "regret": regret.tables,

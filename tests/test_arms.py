@@ -397,3 +397,14 @@ def test_two_histograms_are_two_bandits() -> None:
     except (TypeError, ValueError):  # refused: just as good
         return
     assert descriptions[0] != descriptions[1]
+
+
+def test_wasserstein_constant_of_many_arms_is_half_the_largest_distance_of_two() -> None:
+    rng = np.random.default_rng(4)
+    logs = [rng.normal(rng.normal(), rng.uniform(0.5, 2.0), size=40) for _ in range(12)]
+    largest = max(st.wasserstein_distance(a, b) for a, b in combinations(logs, 2))
+    assert wasserstein_constant(Bandit(logs)) == pytest.approx(0.5 * largest, rel=1e-12)
+    means = rng.normal(size=9)  # equal widths: the distance is that of the means
+    assert wasserstein_constant(Bandit([st.norm(m, 0.7) for m in means])) == pytest.approx(
+        0.5 * np.ptp(means), rel=1e-9
+    )

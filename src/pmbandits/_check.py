@@ -56,6 +56,15 @@ def whole(name: str, value: Any, lo: int, hi: int | None = None) -> int:
     return int(value)
 
 
+def spread(name: str, lo: float, hi: float) -> None:
+    """Refuse a range whose width is no number of 64 bits: widths are what every utility is made of."""
+    if np.isfinite(lo) and np.isfinite(hi) and 0.5 * hi - 0.5 * lo > 0.49 * np.finfo(np.float64).max:
+        raise ValueError(
+            f"{name} reaches from {lo:g} to {hi:g}, which is too wide for numbers of 64 bits; "
+            "measure rewards in a larger unit."
+        )
+
+
 def numbers(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
     """A one-dimensional array of finite numbers; says where the first bad one is."""
     try:

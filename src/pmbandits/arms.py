@@ -15,7 +15,7 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics import laws as _laws
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law, Scipy
-from pmbandits.metrics.pool import wasserstein_pairs
+from pmbandits.metrics.pool import largest_wasserstein
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
@@ -195,7 +195,7 @@ def wasserstein_constant(bandit: Bandit) -> float:
     >>> round(pmb.wasserstein_constant(pmb.Bandit.bernoulli([0.4, 0.9])), 12)
     0.25
     """
-    return 0.5 * float(wasserstein_pairs(list(bandit.laws)).max())
+    return 0.5 * largest_wasserstein(list(bandit.laws))
 
 
 def arm_index(arm: int | str, names: Sequence[str]) -> int:

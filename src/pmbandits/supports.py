@@ -113,6 +113,7 @@ class Finite(Support):
         points = np.unique(_check.numbers("atoms of a Finite support", atoms, minimum=2))
         if points.size < 2:
             raise ValueError("a Finite support needs at least two different atoms.")
+        _check.spread("the Finite support", float(points[0]), float(points[-1]))
         object.__setattr__(self, "atoms", points)
 
     @property
@@ -158,6 +159,7 @@ class Interval(Support):
         lo, hi = _check.number("lo", self.lo), _check.number("hi", self.hi)
         if lo >= hi:
             raise ValueError(f"Interval needs lo < hi, got lo={lo:g} and hi={hi:g}.")
+        _check.spread("the interval", lo, hi)
         object.__setattr__(self, "lo", lo)
         object.__setattr__(self, "hi", hi)
 

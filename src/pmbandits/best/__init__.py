@@ -2,8 +2,10 @@
 
 ===============  =====================================================================================
 ``cases``        the oracle: which way to the best mixture suits the metric and the arms
-``concave``      the solver for concave metrics: Newton steps on the simplex, with a duality gap
+``concave``      the solver for concave metrics: a few arms at a time, with a duality gap over all of them
+``interior``     the interior point method for these few arms
 ``search``       the search for all other metrics: many starts, then exchanges between pairs of arms
+``branch``       an upper bound for all other metrics, for few arms
 ``values``       utilities of many mixtures at once
 ``grid_gaps``    how far the best mixtures of a grid lie apart
 ===============  =====================================================================================

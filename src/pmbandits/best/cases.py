@@ -9,20 +9,27 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit, check_bandit
+from pmbandits.best.branch import MOST_ARMS, branch_and_bound
 from pmbandits.best.concave import maximise_concave
 from pmbandits.best.result import Best
 from pmbandits.best.search import exchange, spread_out, starts_of_search
-from pmbandits.best.values import has_corners, lay_arms, utilities_of_laws, values_of_matrix
+from pmbandits.best.values import Values, lay_arms, single_values
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law
-from pmbandits.metrics.pool import AtomPool, Pool
+from pmbandits.metrics.panels import N, TailDiverges
+from pmbandits.metrics.pool import PanelPool, Pool, each
+from pmbandits.metrics.smooth import Smooth
 from pmbandits.metrics.value import value_of_mixture
 
 # Two mixtures whose utilities differ by less than this share are called equally good.
 TIE = 1e-9
 _ACCURACY = 1e-11  # of the solver, relative to the utility
 _MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
+_MOST_STARTS = 16  # of the search
+_MOST_ESCAPES = 6  # from a place that exchanges do not improve
+_MANY = 12  # arms beyond which a search takes fewer steps
+_USELESS = 0.01  # a gap that is larger, relative to the utility, proves nothing worth the name
 
 
 def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
@@ -33,11 +40,12 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     ====================  =====================================================================  ==============
     two-point rewards     h on the interval of reachable means, any h                            0
     convex or linear h    the best single arm                                                    0
-    concave h             active-set Newton on the simplex; kinks by smoothing from above        duality gap
-    any other h           grid, then local polish from many starts                               not certified
+    concave h             interior point method on shared panels or atoms                        duality gap
+    any other h           search from many starts; up to four arms also branch and bound         bound, or NaN
     ====================  =====================================================================  ==============
 
-    Continuous arms are integrated to about 1e-13; the gap includes the integration error.
+    Continuous arms are integrated to about 1e-13; the gap includes the estimated error. A gap above 1 % of the utility
+    is not called certified.
 
     Examples
     --------
@@ -50,10 +58,17 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     metric = as_metric(metric)
     check_bandit(bandit)
     laws = list(bandit.laws)
-    corners = np.array([value_of_mixture(metric, laws, row) for row in np.eye(len(laws))])
+    laid = lay_arms(metric, laws)
+    corners = single_values(metric, laws, laid)
+    if not np.isfinite(corners).all():
+        bad = int(np.argmin(np.isfinite(corners)))
+        raise ValueError(
+            f"{metric!r} of {bandit.names[bad]} ({laws[bad].describe()}) is too large for a number of 64 bits; "
+            "measure rewards in a larger unit, or take a smaller factor in the metric."
+        )
     arm = int(np.argmax(corners))
     spread = max(abs(float(corners.max())), abs(float(corners.min())))
-    context = _Context(metric, laws, bandit.names, corners, arm, spread)
+    context = _Context(metric, laws, bandit.names, corners, arm, spread, laid)
     two = _two_points(laws)
     if two is not None:
         return _reachable_mean(context, *two)
@@ -72,6 +87,7 @@ class _Context:
     corners: FloatArray
     arm: int
     scale: float
+    laid: Pool
 
     @property
     def proven(self) -> bool:
@@ -90,6 +106,8 @@ class _Context:
         alternative: FloatArray | None = None,
     ) -> Best:
         certified = certified and self.proven
+        if not gap <= _USELESS * max(abs(value), self.scale) and gap != 0.0:  # also if it is not a number
+            certified = False
         if value < self.corners[self.arm]:
             # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
             gap = max(gap - (self.corners[self.arm] - value), 0.0) if certified else gap
@@ -179,56 +197,97 @@ def _best_corner(context: _Context) -> Best:
 
 def _concave(context: _Context) -> Best:
     """Concave h: the solver with its certificate, on panels that are made finer around the solution."""
-    metric, laws = context.metric, context.laws
+    metric, laws, laid = context.metric, context.laws, context.laid
     weights = np.full(len(laws), 1.0 / len(laws))
-    mixes: list[FloatArray] = []
-    value, gap, off, laid = -np.inf, np.inf, np.inf, None
+    if isinstance(laid, PanelPool):
+        laid = laid.refined(metric, weights)
+    gap = np.inf
     for _ in range(_MOST_ROUNDS):
-        laid = lay_arms(metric, laws, mixes)
         weights, gap = maximise_concave(metric, laid, weights, accuracy=_ACCURACY, scale=context.scale)
-        value = laid.value(metric, weights)
-        if isinstance(laid, AtomPool):
-            off = 0.0
+        if not isinstance(laid, PanelPool):
             break
-        # The panels were not made for this mixture: compare with an integral that is.
-        off = abs(value_of_mixture(metric, laws, weights) - value)
-        if off + gap <= 1e-10 * max(abs(value), context.scale):
+        # The panels were not made for this mixture, and its slopes are what the gap is made of.
+        finer = laid.refined(metric, weights)
+        if finer.omega.size == laid.omega.size:
             break
-        mixes = [*mixes[-2:], weights]
-    assert laid is not None
-    weights = np.where(weights < 1e-10, 0.0, weights)  # shares that only serve the certificate
-    weights, other = _sparsest(context, laid, weights / weights.sum(), value)
-    exact = value_of_mixture(metric, laws, weights)
-    gap = max(gap + off + laid.error + max(value - exact, 0.0), 0.0)
-    return context.best(weights, exact, gap, "active-set Newton", unique=other is None, alternative=other)
+        laid = finer
+    value = laid.value(metric, weights)
+    size = max(abs(value), context.scale, 1e-300)
+    sparse = _without_crumbs(metric, laid, weights, value - _ACCURACY * size)
+    sparse, other = _sparsest(context, laid, sparse, weights, value)
+    exact = value_of_mixture(metric, laws, sparse)
+    off = abs(exact - laid.value(metric, sparse))
+    gap = max(gap + value - exact, 0.0) + off + laid.error
+    beyond = float(np.abs(context.laid.remainder).sum()) if context.laid.remainder is not None else 0.0
+    gap = _gap_with_tails(context, laid, weights, exact) if beyond > 1e-12 * size else gap + beyond
+    return context.best(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
 
 
-def _sparsest(context: _Context, laid: Pool, weights: FloatArray, value: float) -> tuple[FloatArray, FloatArray | None]:
+def _gap_with_tails(context: _Context, laid: Pool, weights: FloatArray, exact: float) -> float:
+    """The gap where tails matter so far out that probabilities have no digits: their rest is extrapolated."""
+    metric = context.metric
+    assert isinstance(laid, PanelPool)
+    try:
+        fresh = laid.laid_for(metric, weights)
+    except TailDiverges:
+        return float("inf")
+    assert fresh.remainder is not None
+    slopes = fresh.gradient(metric, fresh.curve(weights)) + fresh.remainder[1:]
+    used = weights > 0.0
+    upper = fresh.value(metric, weights) + fresh.remainder[0] + slopes.max() - float(slopes[used] @ weights[used])
+    # What was extrapolated is not known to the last digit.
+    return max(float(upper) - exact, 0.0) + fresh.error + 1e-9 * float(np.abs(fresh.remainder).max())
+
+
+def _without_crumbs(metric: Distortion, laid: Pool, weights: FloatArray, enough: float) -> FloatArray:
+    """The mixture without the smallest shares, if that costs nothing: they only served the certificate."""
+    for crumb in (1e-6, 1e-8, 1e-10, 1e-12, 1e-15):
+        trial = np.where(weights < crumb, 0.0, weights)
+        trial = trial / trial.sum()
+        if laid.value(metric, trial) >= enough:
+            return trial
+    return weights
+
+
+def _sparsest(
+    context: _Context, laid: Pool, weights: FloatArray, inside: FloatArray, value: float
+) -> tuple[FloatArray, FloatArray | None]:
     """The sparsest of the best mixtures that we find, and another best one if there is any.
 
     Two mixtures are equally good when their curves agree wherever h bends. Among the arms that could take part
     (largest gradient) those mixtures form a polytope; its extreme points, found by linear programs, are sparse.
+    ``inside`` is the same mixture with a share of every arm that matters, where slopes are finite.
     """
     from scipy.optimize import linprog
 
     metric = context.metric
     tolerance = TIE * max(abs(value), context.scale, 1e-300)
-    curve = laid.curve(weights)
+    curve = laid.curve(inside)
     gradient = laid.gradient(metric, curve)
-    arms = np.flatnonzero((weights > 0.0) | (gradient >= float(np.max(gradient)) - 1e-6 * context.scale))
+    used = inside > 0.0
+    level = float(gradient[used] @ inside[used])
+    arms = np.flatnonzero((weights > 0.0) | (gradient >= level - 1e-6 * context.scale))
     if arms.size < 2 or arms.size > 60:
         return weights, None
     rows = np.where(curve.lower, *laid.rows([int(i) for i in arms]))
-    bend = np.nan_to_num(laid.bend(metric, curve), nan=0.0, posinf=0.0, neginf=-1e6)
-    places = np.array([u for u, jump in metric.kinks])
+    smooth = Smooth(metric)
+    bend = np.nan_to_num(each(smooth.bend_co, smooth.bend_h, curve), nan=0.0, posinf=0.0, neginf=-1e6)
     curved = np.abs(bend) > 1e-9
-    for place in places:
+    for place, _ in metric.kinks:
         curved |= np.abs(curve.p - np.where(curve.lower, 1.0 - place, place)) <= 1e-6
     # Orthonormal directions in which the curve must not move.
     gram = (rows[:, curved] * laid.omega[curved]) @ rows[:, curved].T
-    size, vectors = np.linalg.eigh(gram)
+    for place, _ in metric.kinks:  # a corner that is crossed inside a panel bends the utility at that point
+        crossing = laid.crossing(curve, place)
+        if crossing is not None:
+            nodes = slice(int(crossing.panel[0]) * N, int(crossing.panel[0]) * N + N)
+            there = laid.rows([int(i) for i in arms])[1][:, nodes] @ crossing.there[0]
+            gram = gram + float(laid.omega.sum()) * 1e-3 * np.outer(there, there)
+    size, vectors = np.linalg.eigh(np.nan_to_num(gram))
     kept = vectors[:, size > 1e-11 * max(float(size.max()), 1e-300)].T
     equal = np.vstack((kept, np.ones(arms.size)))
+    if np.linalg.matrix_rank(equal, tol=1e-7) == arms.size:
+        return weights, None
     target_values = np.append(kept @ weights[arms], 1.0)
     best, count, other = weights, int((weights > 0.0).sum()), None
     rng = np.random.default_rng(0)
@@ -252,32 +311,61 @@ def _sparsest(context: _Context, laid: Pool, weights: FloatArray, value: float) 
 
 
 def _search(context: _Context) -> Best:
-    """Neither convex nor concave: look everywhere that fits, then improve the best places by exchanges."""
+    """Neither convex nor concave: look everywhere that fits, then improve the best places by exchanges.
+
+    With few arms branch and bound says how far from the best that can be.
+    """
     metric, laws = context.metric, context.laws
     count = len(laws)
-    laid = lay_arms(metric, laws, [])
-    matrix = np.concatenate(laid.rows(list(range(count))), axis=1)
+    values_at = Values(metric, context.laid)
     starts = starts_of_search(count)
-    values = values_of_matrix(metric, laid, matrix, starts)
-    chosen = spread_out(starts, values, 10)
-    improved = [
-        exchange(lambda rows: values_of_matrix(metric, laid, matrix, rows), start, 0.05, 1e-11) for start in chosen
-    ]
-    weights = max(improved, key=lambda pair: pair[1])[0]
-    if has_corners(metric, laws):
-        weights, _ = exchange(lambda rows: utilities_of_laws(metric, laws, rows), weights, 0.02, 1e-6)
-    weights = np.where(weights < 1e-9, 0.0, weights)
-    weights /= weights.sum()
+    values = values_at(starts)
+    chosen = spread_out(starts, values, _MOST_STARTS)
+    if count <= _MANY:
+        improved = [exchange(values_at, start, 1e-11) for start in chosen]
+    else:  # the most promising ones to the end
+        rough = sorted((exchange(values_at, start, 1e-2) for start in chosen), key=lambda pair: -pair[1])
+        improved = [exchange(values_at, start, 1e-9) for start, _ in rough[:3]] + rough[3:]
+    weights, value = max(improved, key=lambda pair: pair[1])
+    rng = np.random.default_rng(0)
+    for _ in range(_MOST_ESCAPES):  # is there something better around, or anywhere?
+        near = 0.7 * weights + 0.3 * rng.dirichlet(np.full(count, 0.3), 300)
+        trial = np.vstack((near, rng.dirichlet(np.full(count, 0.5), 300)))
+        found = values_at(trial)
+        better = np.argsort(-found, kind="stable")[:2]
+        again = [exchange(values_at, trial[k], 1e-9) for k in better] if count <= _MANY else []
+        again += [(trial[k], float(found[k])) for k in better]
+        top = max(again, key=lambda pair: pair[1])
+        if top[1] <= value + 1e-12 * abs(value):
+            break
+        weights, value = top
+    upper = np.nan
+    method = f"search from {len(starts)} places"
+    if count <= MOST_ARMS:
+        goal = 1e-9 * max(abs(value), context.scale)
+        other, bounded, upper = branch_and_bound(metric, context.laid, values_at, weights, goal)
+        if bounded > value + 1e-13 * abs(value):
+            weights, value = exchange(values_at, other, 1e-11)
+        method = "branch and bound"
+    crumbs = np.where(weights < 1e-9, 0.0, weights)
+    crumbs /= crumbs.sum()
+    if values_at(crumbs[None])[0] >= value - 1e-12 * abs(value):
+        weights = crumbs
+    if context.corners[context.arm] >= value - 1e-12 * context.scale:
+        weights = np.eye(count)[context.arm]
     exact = value_of_mixture(metric, laws, weights)
+    gap = max(upper - exact, 0.0) + context.laid.error if np.isfinite(upper) else float("nan")
+    if gap <= TIE * context.scale:
+        gap += abs(exact - value)
     enough = exact - TIE * context.scale
     tied = [w for w, v in improved if v >= exact - 1e-3 * context.scale and np.abs(w - weights).max() > 1e-3]
     tied = [w for w in tied if value_of_mixture(metric, laws, w) >= enough]
     return context.best(
         weights,
         exact,
-        float("nan"),
-        f"grid of {len(starts)} points and polish",
-        certified=False,
+        gap,
+        method,
+        certified=bool(np.isfinite(gap)),
         unique=False if tied else None,
         alternative=tied[0] if tied else None,
     )

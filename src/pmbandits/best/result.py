@@ -18,8 +18,8 @@ class Best:
     weights : the mixing weights (the sparsest found, where several mixtures are best).
     value : their utility.
     gap : no mixture is better than ``value`` by more than this; 0 when exact, NaN when nothing is certified.
-    certified : whether ``gap`` is a proof. For a metric made from a function without its derivative it is an
-        estimate only.
+    certified : whether ``gap`` is a proof worth the name: at most 1 % of the utility. For a metric made from a
+        function without its derivative it is an estimate only.
     best_arm, best_arm_value : the best single arm and its utility.
     unique : whether no other mixture is as good; ``None`` when that was not decided.
     alternative : another mixture that is as good, if there is one.

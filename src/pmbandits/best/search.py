@@ -9,6 +9,8 @@ import numpy as np
 from pmbandits._check import FloatArray
 from pmbandits.mixtures import etc_grid
 
+_MOST_EXCHANGES = 400
+
 
 def starts_of_search(count: int) -> FloatArray:
     """Mixtures at which a search begins: a grid for few arms; single arms, pairs and random mixtures for many."""
@@ -34,23 +36,31 @@ def spread_out(points: FloatArray, values: FloatArray, count: int) -> list[Float
 
 
 def exchange(
-    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, step: float, finest: float
+    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, finest: float
 ) -> tuple[FloatArray, float]:
-    """Improve one mixture: move weight from one arm to another while that helps, in steps that shrink.
+    """Improve one mixture: move weight from an arm that has some to another, while that helps.
 
     For utilities of any shape. It needs values only, no slopes, and proves nothing: it ends at a mixture that no
-    exchange between two arms improves.
+    exchange between two arms improves, by any of many amounts: where h jumps, small ones alone would see nothing.
     """
     count = start.size
-    i, j = np.nonzero(~np.eye(count, dtype=bool))
-    moves = np.eye(count)[i] - np.eye(count)[j]
+    eye = np.eye(count)
+    amounts = np.array([1.0, 0.5, 0.2, 0.08, 0.03, 0.01])
     best, value = start, float(value_of(start[None])[0])
-    while step > finest:
-        trial = best + np.minimum(step, best[j])[:, None] * moves
+    for _ in range(_MOST_EXCHANGES):
+        givers = np.flatnonzero(best > 0.0)
+        i, j = (pair.ravel() for pair in np.meshgrid(np.arange(count), givers, indexing="ij"))
+        i, j = i[i != j], j[i != j]
+        if i.size == 0:
+            break
+        moved = np.unique(np.minimum(amounts[:, None], best[j]), axis=0)
+        trial = (best + moved[:, :, None] * (eye[i] - eye[j])).reshape(-1, count)
         values = value_of(trial)
         k = int(np.argmax(values))
         if values[k] > value + 1e-15 * abs(value):
             best, value = np.maximum(trial[k], 0.0), float(values[k])
         else:
-            step *= 0.4
+            amounts = amounts * 0.3
+            if amounts[0] < finest:
+                break
     return best / best.sum(), value

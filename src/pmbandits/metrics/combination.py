@@ -132,6 +132,10 @@ def simplify(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
     merged: dict[Distortion, float] = {}
     for c, d in terms:
         total = merged.get(d, 0.0) + c
+        if not np.isfinite(total):
+            raise ValueError(
+                f"the factor of {d!r} in a sum of distortions is too large for a number of 64 bits; take a smaller one."
+            )
         if total == 0.0:  # gone, with its place: the order is that of adding one after the other
             merged.pop(d, None)
         else:

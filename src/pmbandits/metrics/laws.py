@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc, ndtr
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
@@ -15,6 +17,7 @@ from pmbandits._check import FloatArray
 # Probabilities of the quantiles between which integration starts; beyond the last the panels double.
 _QUANTILES = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-13, 1e-16])
 _LARGEST_LATTICE = 2**21
+TINY = 1e-290  # probabilities below have lost their digits
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,13 @@ class Atoms:
         above = np.concatenate((np.cumsum(self.p[::-1])[::-1], [0.0]))
         return np.minimum(above[np.searchsorted(self.x, x, side="right")], 1.0)
 
+    def curve(self, anchor: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """CDF and survival at anchor + y."""
+        place = np.searchsorted(self.x - anchor, y, side="right")
+        below = np.concatenate(([0.0], np.cumsum(self.p)))
+        above = np.concatenate((np.cumsum(self.p[::-1])[::-1], [0.0]))
+        return np.minimum(below[place], 1.0), np.minimum(above[place], 1.0)
+
     def breaks(self) -> FloatArray:
         return self.x
 
@@ -68,9 +78,55 @@ class Scipy:
     hi: float
     lattice: bool
 
+    @cached_property
+    def _standard(self) -> tuple[tuple[float, ...], float, float]:
+        shapes, loc, scale = self.frozen.dist._parse_args(*self.frozen.args, **self.frozen.kwds)
+        return tuple(float(s) for s in shapes), float(loc), float(scale)
+
     @property
+    def shapes(self) -> tuple[float, ...]:
+        """The parameters of the law beside where it lies and how wide it is."""
+        return self._standard[0]
+
+    @property
+    def loc(self) -> float:
+        """Where the law lies."""
+        return self._standard[1]
+
+    @property
+    def scale(self) -> float:
+        """How wide the law is."""
+        return self._standard[2]
+
+    @cached_property
+    def family(self) -> object:
+        """Equal for laws that differ in their parameters only."""
+        import scipy.stats as st
+
+        dist: Any = self.frozen.dist
+        same = type(dist) is type(getattr(st, str(dist.name), None))
+        return str(dist.name) if same else id(dist)
+
+    @cached_property
+    def standard_median(self) -> float:
+        """The median of the law that is moved to 0 and has scale 1."""
+        return float(self.frozen.dist.ppf(0.5, *self.shapes))
+
+    @cached_property
     def median(self) -> float:
-        return float(self.frozen.ppf(0.5))
+        return self.loc + self.scale * self.standard_median
+
+    def ends(self, anchor: float) -> FloatArray:
+        """The finite ends of the support, as distances from the anchor."""
+        both = (self.loc - anchor) + self.scale * np.array(self.frozen.dist.support(*self.shapes), dtype=np.float64)
+        return np.asarray(both[np.isfinite(both)])
+
+    def quantiles(self, anchor: float, p: FloatArray) -> FloatArray:
+        """Quantiles of p and 1 − p, as distances from the anchor."""
+        dist = self.frozen.dist
+        with np.errstate(all="ignore"):
+            z = np.concatenate((dist.ppf(p, *self.shapes), dist.isf(p, *self.shapes)))
+        return np.asarray((self.loc - anchor) + self.scale * z, dtype=np.float64)
 
     def cdf(self, x: FloatArray) -> FloatArray:
         return np.asarray(self.frozen.cdf(x), dtype=np.float64)
@@ -173,6 +229,10 @@ class Polyline:
     def sf(self, x: FloatArray) -> FloatArray:
         return np.interp(x, self.x, 1.0 - self.level)
 
+    def curve(self, anchor: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """CDF and survival at anchor + y."""
+        return np.interp(y, self.x - anchor, self.level), np.interp(y, self.x - anchor, 1.0 - self.level)
+
     def breaks(self) -> FloatArray:
         return self.x
 
@@ -186,9 +246,43 @@ class Polyline:
 Law = Atoms | Scipy | Polyline
 
 
+def tails_of_family(laws: Sequence[Scipy], anchor: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """CDFs and survivals at anchor + y of continuous laws of one family, all in one call.
+
+    Left of its median a law's CDF is worked out and the survival follows, right of it the other way round.
+    """
+    dist = laws[0].frozen.dist
+    offset = np.array([anchor - law.loc for law in laws])[:, None]
+    scale = np.array([law.scale for law in laws])[:, None]
+    z = (offset + y) / scale
+    shapes = [np.array(s)[:, None] for s in zip(*(law.shapes for law in laws), strict=True)]
+    left = z < np.array([law.standard_median for law in laws])[:, None]
+    small = np.empty_like(z)
+    cdf, sf = _SPECIAL.get(laws[0].family, (dist.cdf, dist.sf))
+    with np.errstate(all="ignore"):
+        for side, tail in ((left, cdf), (~left, sf)):
+            small[side] = tail(z[side], *(np.broadcast_to(s, z.shape)[side] for s in shapes))
+    small = np.clip(small, 0.0, 1.0)
+    small[small < TINY] = 0.0  # so small that digits are lost, and that computing with them is slow
+    other = 1.0 - small
+    return np.where(left, small, other), np.where(left, other, small)
+
+
+def _beta(z: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(betainc(a, b, np.clip(z, 0.0, 1.0)), dtype=np.float64)
+
+
+# The same numbers as scipy.stats gives, without its checks; the survival of a Beta law is that of the mirrored one.
+_SPECIAL: dict[object, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "norm": (ndtr, lambda z: ndtr(-z)),
+    "beta": (_beta, lambda z, a, b: _beta(1.0 - z, b, a)),
+}
+
+
 def from_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "the sample") -> Atoms:
     """The empirical law of a sample; equal points are one atom."""
     points = _check.numbers(name, x)
+    _check.spread(name, float(points.min()), float(points.max()))
     if weights is None:
         atoms, counts = np.unique(points, return_counts=True)
         return Atoms(atoms, counts / points.size)
@@ -225,6 +319,7 @@ def as_law(x: Any, *, name: str = "the distribution") -> Law:
     lo, hi = (float(end) for end in x.support())
     if np.isnan(lo) or np.isnan(hi) or np.isnan(float(x.cdf(0.0))):
         raise ValueError(f"{name} has invalid parameters: {Scipy(x, lo, hi, False).describe()}.")
+    _check.spread(name, lo, hi)
     lattice = hasattr(x, "pmf")
     if lattice and hi - lo < _LARGEST_LATTICE:
         k = np.arange(lo, hi + 0.5)

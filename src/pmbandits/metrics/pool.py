@@ -6,30 +6,29 @@ For any anchor x0 (an equivalent form of ``eq:wang_def`` that loses no digits in
 
 where left of x0 F_a is the mixture's CDF and right of it S_a its survival. Cell by cell the smaller of F_a and S_a is
 used, so that no tail loses its digits. With finite atoms the cells lie between atoms and the sum is exact;
-continuous laws are put on Gauss–Legendre panels that are split until the integrals of the metric agree.
+continuous laws are put on the panels of :mod:`pmbandits.metrics.panels`. Where a mixture crosses a corner or a step
+of h inside a panel, the polynomial through the panel's nodes says where, and the panel is cut there.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics import panels as _panels
+from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion
 from pmbandits.metrics.laws import Atoms, Law, Scipy
+from pmbandits.metrics.panels import Crossing, N, Panels
+from pmbandits.metrics.smooth import Smooth
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
-_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
-_TOLERANCE = 2e-14  # of a panel, relative to the whole integral
-_MOST_PANELS = 60_000
-_DEEPEST = 70
-# A tail whose contributions shrink by less than this when the panel doubles is taken to diverge.
-_DIVERGES = 0.999
 _Function = Callable[[FloatArray], FloatArray]
+_LARGEST_TABLE = 20_000_000  # arms × cells that are held side by side
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Pool(ABC):
     n_arms: int
     anchor: float
     omega: FloatArray  # widths of the cells
-    split: int  # cells before it lie left of the anchor
+    left: NDArray[np.bool_]  # cells left of the anchor
     error: float = 0.0  # estimated error of the sums, 0 when exact
     remainder: FloatArray | None = None  # what lies beyond the last panels, for the mixes it was built for
 
@@ -67,40 +66,84 @@ class Pool(ABC):
     def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """CDFs and survivals of some arms, one row each."""
 
-    def integrand(self, metric: Distortion, curve: Curve) -> FloatArray:
-        """h(S) right of the anchor and h(S) − h(1) left of it, from the accurate side."""
-        out = self._each(metric._co, metric._h, curve)
-        top = float(metric(1.0))
-        if top != 0.0:
-            left = np.arange(out.size) < self.split
-            out += top * (curve.lower.astype(np.float64) - left)
+    @abstractmethod
+    def only(self, arms: Sequence[int]) -> Pool:
+        """The same for some of the arms."""
+
+    @property
+    @abstractmethod
+    def flat(self) -> NDArray[np.bool_]:
+        """Cells on which no curve changes: there the crossing of a corner of h cannot be located."""
+
+    @abstractmethod
+    def crossing(self, curve: Curve, place: float) -> Crossing | None:
+        """Where the mixture crosses a corner or step of h inside a cell that is not flat."""
+
+    def shares(self, curve: Curve, place: float, crossing: Crossing | None, tolerance: float = 0.0) -> FloatArray:
+        """How much of each cell lies where the mixture's survival is above a corner or step of h.
+
+        In a panel that is cut the numbers are such that sums over its nodes are integrals up to the cut.
+        """
+        z = np.where(curve.lower, (1.0 - place) - curve.p, curve.p - place)
+        out = (z > tolerance).astype(np.float64)
+        if crossing is not None and not self.flat[crossing.panel[0] * N]:
+            k = int(crossing.panel[0]) * N
+            out[:k][~self.flat[:k]] = 1.0
+            out[k + N :][~self.flat[k + N :]] = 0.0
+            out[k : k + N] = crossing.until[0] / _panels.WEIGHTS
         return out
+
+    def slopes_from(self, part: Pool, cells: FloatArray, lower: NDArray[np.bool_], metric: Distortion) -> FloatArray:
+        """Slopes towards all arms, from a slope function on the cells of a pool that holds some of them."""
+        return self.adjoint(cells, lower)
+
+    def smooth_cells(self, smooth: Smooth, curve: Curve) -> FloatArray:
+        """The integrand of the smooth part: s(S) right of the anchor and s(S) − s(1) left of it."""
+        out = each(smooth.co, smooth.h, curve)
+        if smooth.end != 0.0:
+            out += smooth.end * (curve.lower.astype(np.float64) - self.left)
+        return out
+
+    def corner_cells(self, curve: Curve, place: float, share: FloatArray) -> FloatArray:
+        """The integrand of a corner of size 1: max(S − place, 0), and less 1 − place left of the anchor."""
+        below, above = np.where(curve.lower, curve.p, 1.0 - curve.p), np.where(curve.lower, 1.0 - curve.p, curve.p)
+        before = -share * below - (1.0 - share) * (1.0 - place)
+        return np.where(self.left, before, share * (above - place))
 
     def value(self, metric: Distortion, weights: FloatArray) -> float:
         """U_h of the mixture."""
-        total = float(self.omega @ self.integrand(metric, self.curve(weights)))
-        return self.anchor * float(metric(1.0)) + total
+        smooth = Smooth(metric)
+        curve = self.curve(weights)
+        cells = self.smooth_cells(smooth, curve)
+        for place, bend in smooth.kinks:
+            share = self.shares(curve, place, self.crossing(curve, place))
+            cells = cells + bend * self.corner_cells(curve, place, share)
+        for place, height in smooth.jumps:
+            share = self.shares(curve, place, self.crossing(curve, place), JUMP_TOLERANCE)
+            cells = cells + height * (share - self.left)
+        return self.anchor * smooth.top + float(self.omega @ cells)
 
-    def slope(self, metric: Distortion, curve: Curve) -> FloatArray:
-        """Derivative of the integrand in p; infinite where h is vertical."""
-        return self._each(metric._dco, metric._dh, curve)
-
-    def bend(self, metric: Distortion, curve: Curve) -> FloatArray:
-        """Second derivative of the integrand in p."""
-        return self._each(metric._d2co, metric._d2h, curve)
+    def slope_cells(self, smooth: Smooth, curve: Curve, shares: Sequence[FloatArray]) -> FloatArray:
+        """Derivative of the integrand in p; infinite where h is vertical. ``shares`` belong to the corners of h."""
+        out = each(smooth.slope_co, smooth.slope_h, curve)
+        for (_, bend), share in zip(smooth.kinks, shares, strict=True):
+            out = out + bend * np.where(curve.lower, -share, share)
+        return out
 
     def gradient(self, metric: Distortion, curve: Curve) -> FloatArray:
         """Derivative of the utility in each arm's weight, up to a constant that the simplex does not feel."""
+        smooth = Smooth(metric)
+        shares = [self.shares(curve, place, self.crossing(curve, place)) for place, _ in smooth.kinks]
         with np.errstate(all="ignore"):
-            return self.adjoint(self.omega * self.slope(metric, curve), curve.lower)
+            return self.adjoint(self.omega * self.slope_cells(smooth, curve, shares), curve.lower)
 
-    @staticmethod
-    def _each(low: _Function, high: _Function, c: Curve) -> FloatArray:
-        out = np.empty(c.p.size)
-        with np.errstate(all="ignore"):
-            out[c.lower] = low(c.p[c.lower])
-            out[~c.lower] = high(c.p[~c.lower])
-        return out
+
+def each(low: _Function, high: _Function, c: Curve) -> FloatArray:
+    """One function where the curve counts from below, another elsewhere."""
+    out = np.empty(c.p.size)
+    out[c.lower] = low(c.p[c.lower])
+    out[~c.lower] = high(c.p[~c.lower])
+    return out
 
 
 def _sum_by(group: NDArray[np.intp], numbers: FloatArray, count: int) -> FloatArray:
@@ -121,8 +164,58 @@ class AtomPool(Pool):
         self.distinct = self.points.size == x.size
         self.used = self.mass > 0.0
         self.omega = np.diff(self.points)
-        self.split = self.omega.size // 2
-        self.anchor = float(self.points[self.split])
+        split = self.omega.size // 2
+        self.anchor = float(self.points[split])
+        self.left = np.arange(self.omega.size) < split
+
+    @property
+    def flat(self) -> NDArray[np.bool_]:
+        return np.ones(self.omega.size, dtype=bool)
+
+    def crossing(self, curve: Curve, place: float) -> None:
+        return None
+
+    @cached_property
+    def _by_arm(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The atoms arm by arm, each arm's in order, and where each arm begins."""
+        order = np.argsort(self.arm, kind="stable")
+        return order, np.searchsorted(self.arm[order], np.arange(self.n_arms + 1))
+
+    def only(self, arms: Sequence[int]) -> AtomPool:
+        order, starts = self._by_arm
+        mine = [order[starts[arm] : starts[arm + 1]] for arm in arms]
+        return AtomPool([Atoms(self.points[self.place[k]], self.mass[k]) for k in mine])
+
+    def thinned(self, most: int) -> AtomPool:
+        """A rough picture with about so many atoms an arm: groups of neighbours, each at the place of one of them."""
+        order, starts = self._by_arm
+        laws = []
+        for arm in range(self.n_arms):
+            mine = order[starts[arm] : starts[arm + 1]]
+            size = -(-mine.size // most)
+            ends = np.arange(0, mine.size, size)
+            middle = np.minimum(ends + size // 2, mine.size - 1)
+            laws.append(Atoms(self.points[self.place[mine[middle]]], np.add.reduceat(self.mass[mine], ends)))
+        return AtomPool(laws)
+
+    def slopes_from(self, part: Pool, cells: FloatArray, lower: NDArray[np.bool_], metric: Distortion) -> FloatArray:
+        """The integral of a slope function against all arms, where ``part`` holds a few of them and the function.
+
+        Σ over cells of slope · width · survival is the expectation of T(X), T the running integral of the slope.
+        """
+        assert isinstance(part, AtomPool)
+        middle = int(part.left.sum())
+        running = np.concatenate(([0.0], np.cumsum(np.where(lower, -cells, cells))))
+        running -= running[middle]
+        at = np.interp(self.points, part.points, running)
+        with np.errstate(all="ignore"):
+            ends = -metric._dco(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
+            first, last = np.searchsorted(self.points, part.points[[0, -1]], side="left")
+            at[:first] = running[0] + ends[0] * (self.points[:first] - part.points[0])
+            at[last + 1 :] = running[-1] + ends[1] * (self.points[last + 1 :] - part.points[-1])
+            if not self.distinct:
+                at = at[self.place]
+            return _sum_by(self.arm, np.where(self.used, at, 0.0) * self.mass, self.n_arms)
 
     def _curves_of_mass(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         # Each is summed from its own end, so that small tail probabilities keep their digits.
@@ -135,6 +228,15 @@ class AtomPool(Pool):
         if not self.distinct:
             mass = _sum_by(self.place, mass, self.points.size)
         return Curve.of(*self._curves_of_mass(mass))
+
+    def value(self, metric: Distortion, weights: FloatArray) -> float:
+        # Between atoms curves do not move: corners and steps of h need no care.
+        curve, top = self.curve(weights), float(metric(1.0))
+        with np.errstate(all="ignore"):
+            cells = each(metric._co, metric._h, curve)
+            if top != 0.0:
+                cells += top * (curve.lower.astype(np.float64) - self.left)
+            return self.anchor * top + float(self.omega @ cells)
 
     def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
         # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
@@ -158,15 +260,32 @@ class AtomPool(Pool):
 class PanelPool(Pool):
     """Arms of any kind on quadrature panels."""
 
-    def __init__(
-        self, anchor: float, omega: FloatArray, split: int, below: FloatArray, above: FloatArray, error: float
-    ) -> None:
-        self.n_arms = below.shape[0]
-        self.anchor, self.omega, self.split, self.error = anchor, omega, split, error
-        self.below, self.above = below, above
+    def __init__(self, laws: Sequence[Law], panels: Panels) -> None:
+        self.laws, self.panels = list(laws), panels
+        self.n_arms = len(self.laws)
+        self.anchor, self.omega, self.error = panels.anchor, panels.omega, panels.error
+        self.left = np.repeat(0.5 * (panels.a + panels.b) < 0.0, N)
+        self.below, self.above = panels.below, panels.above
+        self.remainder = panels.remainder
+        moves = np.zeros(panels.a.size)
+        if moves.size:
+            by_panel = self.below.reshape(self.n_arms, -1, N)
+            moves = (by_panel[:, :, -1] - by_panel[:, :, 0]).max(axis=0)
+        self._flat = np.repeat(moves <= _panels.FLAT, N)
+
+    @property
+    def flat(self) -> NDArray[np.bool_]:
+        return self._flat
 
     def curve(self, weights: FloatArray) -> Curve:
         return Curve.of(weights @ self.below, weights @ self.above)
+
+    def crossing(self, curve: Curve, place: float) -> Crossing | None:
+        if curve.p.size == 0:
+            return None
+        if place <= 0.5:
+            return _panels.crossings(np.where(curve.lower, 1.0 - curve.p, curve.p)[None], place)
+        return _panels.crossings(np.where(curve.lower, -curve.p, curve.p - 1.0)[None], place - 1.0)
 
     def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
         steep = ~np.isfinite(cells)
@@ -179,6 +298,74 @@ class PanelPool(Pool):
 
     def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         return self.below[list(arms)], self.above[list(arms)]
+
+    def only(self, arms: Sequence[int]) -> PanelPool:
+        chosen = list(arms)
+        part = replace(self.panels, below=self.below[chosen], above=self.above[chosen])
+        return PanelPool([self.laws[i] for i in chosen], part)
+
+    def refined(self, metric: Distortion, weights: FloatArray) -> PanelPool:
+        """Panels that are accurate also for a mixture's value and for its slope towards every arm."""
+        return PanelPool(
+            self.laws, _panels.refined(self.laws, self.panels, slopes_of(metric, weights), Smooth(metric).places)
+        )
+
+    def laid_for(self, metric: Distortion, weights: FloatArray) -> PanelPool:
+        """New panels for one mixture and its slopes only, with what lies beyond the last panel of each."""
+        return PanelPool(self.laws, _panels.lay(self.laws, slopes_of(metric, weights), Smooth(metric).places))
+
+
+def _values_of(metric: Distortion, mixes: FloatArray) -> _panels.Integrands:
+    """The integrands whose integrals are the utilities of some mixtures."""
+    smooth, top = Smooth(metric), float(metric(1.0))
+
+    def integrands(
+        below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
+    ) -> tuple[FloatArray, _panels.Corners | None]:
+        f, s = _mix(mixes, below), _mix(mixes, above)
+        out = _integrand(metric._co, metric._h, top, f, s, left)
+        return out, None if smooth.plain else (_integrand(smooth.co, smooth.h, smooth.end, f, s, left), s)
+
+    return integrands
+
+
+def slopes_of(metric: Distortion, weights: FloatArray) -> _panels.Integrands:
+    """The integrands of a mixture's utility, and of its derivative in every arm's weight."""
+    smooth, top = Smooth(metric), float(metric(1.0))
+
+    def integrands(
+        below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
+    ) -> tuple[FloatArray, _panels.Corners | None]:
+        f, s = np.minimum(weights @ below, 1.0), np.minimum(weights @ above, 1.0)
+        lower = f < s
+        rows = np.where(lower, below, above)
+
+        def all_slopes(co: _Function, h: _Function) -> FloatArray:
+            with np.errstate(all="ignore"):
+                return np.nan_to_num(np.where(lower, co(f), h(s)) * rows, nan=0.0, posinf=0.0, neginf=0.0)
+
+        value = _integrand(metric._co, metric._h, top, f[None], s[None], left)
+        out = np.vstack((value, all_slopes(metric._dco, metric._dh)))
+        if smooth.plain:
+            return out, None
+        value = _integrand(smooth.co, smooth.h, smooth.end, f[None], s[None], left)
+        return out, (np.vstack((value, all_slopes(smooth.slope_co, smooth.slope_h))), s[None])
+
+    return integrands
+
+
+def _mix(mixes: FloatArray, curves: FloatArray) -> FloatArray:
+    single = mixes.shape[1] == curves.shape[0] == mixes.shape[0] and bool((mixes == np.eye(mixes.shape[0])).all())
+    return curves if single else np.minimum(mixes @ curves, 1.0)
+
+
+def _integrand(
+    co: _Function, h: _Function, top: float, below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
+) -> FloatArray:
+    lower = below < above
+    with np.errstate(all="ignore"):
+        out = np.where(lower, co(np.where(lower, below, 0.5)), h(np.where(lower, 0.5, above)))
+    return out if top == 0.0 else out + top * (lower.astype(np.float64) - left)
 
 
 def pool(metric: Distortion, laws: Sequence[Law], mixes: FloatArray) -> Pool:
@@ -193,13 +380,54 @@ def pool(metric: Distortion, laws: Sequence[Law], mixes: FloatArray) -> Pool:
     atoms = [law for law in finite if isinstance(law, Atoms)]
     if len(atoms) == len(finite):
         return AtomPool(atoms)
-    return _panels(metric, finite, mixes)
+    return lay_panels(metric, finite, _values_of(metric, mixes), mixes)
+
+
+def lay_panels(
+    metric: Distortion, laws: Sequence[Law], integrands: _panels.Integrands, mixes: FloatArray | None = None
+) -> PanelPool:
+    """Laws on panels; says in words which mixture is infinite, if one is."""
+    try:
+        return PanelPool(laws, _panels.lay(laws, integrands, Smooth(metric).places))
+    except _panels.TailDiverges as found:
+        arms = list(range(len(laws)))
+        if mixes is not None:
+            arms = [int(i) for i in np.flatnonzero(mixes[found.row] > 0.0)]
+        which = " and ".join(laws[i].describe() for i in arms[:3]) + (" …" if len(arms) > 3 else "")
+        raise ValueError(
+            f"{metric!r} of {which} is infinite: its {'lower' if found.lower else 'upper'} tail diverges; "
+            "use a metric that looks less at that tail, or truncate the distribution."
+        ) from None
 
 
 def settled_tail(metric: Distortion) -> float:
     """A tail probability beyond which no kink or jump of h is still to come."""
     places = [u for u, _ in (*metric.kinks, *metric.jumps)]
     return min([1e-3, *(0.5 * u for u in places if u > 0.0), *(0.5 * (1.0 - u) for u in places if u < 1.0)])
+
+
+def largest_wasserstein(laws: Sequence[Law]) -> float:
+    """The largest W1 distance between two laws; with many laws only the pairs that may have it are integrated well."""
+    from pmbandits.metrics.families import Mean
+
+    count = len(laws)
+    if count <= 6:
+        return float(wasserstein_pairs(laws).max())
+    try:
+        laid = pool(Mean(), laws, np.eye(count))
+    except ValueError:  # an infinite mean; differences may still be finite
+        return float(wasserstein_pairs(laws).max())
+    if laid.n_arms * laid.omega.size > _LARGEST_TABLE:
+        return float(wasserstein_pairs(laws).max())
+    below, above = laid.rows(range(count))
+    rough = np.zeros((count, count))
+    for i in range(count):
+        difference = np.where(below[i] < above[i], below[i] - below[:i], above[i] - above[:i])
+        rough[i, :i] = np.abs(difference) @ laid.omega
+    candidates = np.argwhere(rough >= 0.99 * rough.max())
+    if candidates.shape[0] > 4 * count:
+        return float(wasserstein_pairs(laws).max())
+    return max(float(wasserstein_pairs([laws[int(a)], laws[int(b)]])[0, 1]) for a, b in candidates)
 
 
 def wasserstein_pairs(laws: Sequence[Law]) -> FloatArray:
@@ -221,188 +449,14 @@ def wasserstein_pairs(laws: Sequence[Law]) -> FloatArray:
 
 
 def _distance(pair: Sequence[Law]) -> float:
-    from pmbandits.metrics.families import Mean
+    def integrand(below: FloatArray, above: FloatArray, left: NDArray[np.bool_]) -> tuple[FloatArray, None]:
+        return np.abs(np.where(left, np.diff(below, axis=0), np.diff(above, axis=0))), None
 
-    total = 0.0
-    for side in _sides(Mean(), pair, np.array([[1.0, -1.0]]), _DifferenceSide):
-        widths, below, above = side.refine(max(side.first_look(), 1e-300))
-        total += float(widths @ np.abs(np.diff(below if side.lower else above, axis=0)[0]))
-        total += float(side.remainder[0])
-    return total
-
-
-def _panels(metric: Distortion, laws: Sequence[Law], mixes: FloatArray) -> PanelPool:
-    sides = _sides(metric, laws, mixes, _Side)
-    scale = sum(side.first_look() for side in sides)
-    parts = [side.refine(scale) for side in sides]
-    out = PanelPool(
-        sides[0].anchor,
-        np.concatenate([part[0] for part in parts]),
-        parts[0][0].size,
-        np.concatenate([part[1] for part in parts], axis=1),
-        np.concatenate([part[2] for part in parts], axis=1),
-        sum(side.error for side in sides),
-    )
-    out.remainder = sides[0].remainder + sides[1].remainder
-    return out
-
-
-def _sides(metric: Distortion, laws: Sequence[Law], mixes: FloatArray, kind: type[_Side]) -> list[_Side]:
-    anchor = float(np.median([law.median for law in laws]))
-    breaks = np.unique(np.concatenate([law.breaks() for law in laws]))
-    out = []
-    for lower in (True, False):
-        end = min(law.lo for law in laws) if lower else max(law.hi for law in laws)
-        marks = np.unique(anchor - breaks[breaks < anchor]) if lower else breaks[breaks > anchor] - anchor
-        out.append(kind(metric, laws, mixes, anchor, lower, marks, abs(end - anchor)))
-    return out
-
-
-class _Side:
-    """One side of the anchor, in the coordinate y = distance from it."""
-
-    def __init__(
-        self,
-        metric: Distortion,
-        laws: Sequence[Law],
-        mixes: FloatArray,
-        anchor: float,
-        lower: bool,
-        marks: FloatArray,
-        end: float,
-    ) -> None:
-        self.metric, self.laws, self.mixes, self.anchor, self.lower = metric, laws, mixes, anchor, lower
-        self.edges = np.concatenate(([0.0], marks))
-        self.remainder = np.zeros(mixes.shape[0])
-        self.error = 0.0
-        if not np.isfinite(end):
-            self._extend()
-        self.edges = np.unique(np.concatenate((self.edges, self._corners())))
-
-    def _corners(self) -> FloatArray:
-        """Where a mix crosses a kink or a jump of h: panels must not straddle it, or they may miss it."""
-        places = [u for u, _ in (*self.metric.kinks, *self.metric.jumps)]
-        if not places or self.edges.size < 2:
-            return np.zeros(0)
-        target = 1.0 - np.array(places) if self.lower else np.array(places)
-        at_edges = self.mixes @ self.curves(self.edges)  # decreasing along the edges
-        first = (at_edges[:, :, None] <= target).argmax(axis=1)
-        none = ~(at_edges[:, -1:] <= target)
-        lo, hi = self.edges[np.maximum(first - 1, 0)], self.edges[first]
-        for _ in range(60):  # bisection, all crossings at once
-            middle = 0.5 * (lo + hi)
-            curves = self.curves(middle.ravel()).reshape(len(self.laws), *middle.shape)
-            beyond = np.einsum("mk,kmj->mj", self.mixes, curves) <= target
-            hi = np.where(beyond, middle, hi)
-            lo = np.where(beyond, lo, middle)
-        hi = np.where(none, 0.0, hi)
-        return np.asarray(hi[(hi > 0.0) & (hi < self.edges[-1])])
-
-    def curves(self, y: FloatArray) -> FloatArray:
-        x = self.anchor - y if self.lower else self.anchor + y
-        with np.errstate(all="ignore"):
-            return np.stack([law.cdf(x) if self.lower else law.sf(x) for law in self.laws])
-
-    def integrals(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Integral over each panel [a, b] for each mix: shape (mixes, panels)."""
-        y = a[:, None] + (b - a)[:, None] * _NODES
-        f = self.integrand(self.mixes @ self.curves(y.ravel()))
-        return np.asarray((f.reshape(f.shape[0], *y.shape) @ _WEIGHTS) * (b - a))
-
-    def integrand(self, mixed: FloatArray) -> FloatArray:
-        curve = np.clip(mixed, 0.0, 1.0)
-        with np.errstate(all="ignore"):
-            return self.metric._co(curve) if self.lower else self.metric._h(curve)
-
-    def _extend(self) -> None:
-        """Double the panels outwards until nothing is left, or find out that the integral diverges."""
-        start = float(self.edges[-1])
-        step = start if start > 0.0 else 1.0
-        doublings = int(np.log2(1e300) - np.log2(max(step, 1e-300)))
-        edges = start + step * (np.exp2(np.arange(0, min(doublings, 1000))) - 1.0)
-        parts = self.integrals(edges[:-1], edges[1:])
-        inner = np.abs(self.integrals(self.edges[:-1], self.edges[1:])).sum(axis=1) if self.edges.size > 1 else 0.0
-        total = inner + np.abs(parts).sum(axis=1)
-        # Probabilities near the smallest numbers have lost their digits: what lies there is extrapolated.
-        usable = np.abs(self.mixes @ self.curves(edges[1:])) > 1e-290
-        reach = 1
-        for row in range(parts.shape[0]):
-            good = int(np.flatnonzero(usable[row])[-1]) if usable[row].any() else -1
-            used = np.flatnonzero(np.abs(parts[row, : good + 1]) > 1e-18 * total[row])
-            last = int(used[-1]) if used.size else -1
-            reach = max(reach, last + 1)
-            if last == good and last >= 8:  # still worth something where the digits end
-                self._extrapolate(row, parts[row, : last + 1])
-        self.edges = np.concatenate((self.edges, edges[1 : reach + 1]))
-
-    def _extrapolate(self, row: int, parts: FloatArray) -> None:
-        """Sum what lies beyond: the logarithm of a doubling panel's part goes on as a parabola (or a line)."""
-        logs = np.log(np.abs(parts[-12:]))
-        ratio, change = logs[-1] - logs[-2], (logs[-1] - logs[-2]) - (logs[-6] - logs[-7])
-        if ratio > np.log(_DIVERGES) and change > -1e-3:
-            self._diverges(row)
-        change = min(change / 5.0, 0.0) if abs(change) > 1e-9 else 0.0
-        steps = np.arange(1, 200_000, dtype=np.float64)
-        self.remainder[row] = float(parts[-1] * np.exp(ratio * steps + 0.5 * change * steps * (steps + 1.0)).sum())
-
-    def _diverges(self, row: int) -> None:
-        arms = np.flatnonzero(self.mixes[row] > 0.0)
-        which = " and ".join(self.laws[int(i)].describe() for i in arms[:3]) + (" …" if arms.size > 3 else "")
-        raise ValueError(
-            f"{self.metric!r} of {which} is infinite: its {'lower' if self.lower else 'upper'} tail diverges; "
-            "use a metric that looks less at that tail, or truncate the distribution."
-        )
-
-    def first_look(self) -> float:
-        """The size of the integral, to measure errors by."""
-        if self.edges.size < 2:
-            return 0.0
-        return float(np.abs(self.integrals(self.edges[:-1], self.edges[1:])).sum(axis=1).max())
-
-    def refine(self, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Split panels until halves agree with the whole; returns widths, and the arms' CDFs and survivals."""
-        a, b = self.edges[:-1], self.edges[1:]
-        done_a: list[FloatArray] = []
-        done_b: list[FloatArray] = []
-        whole = self.integrals(a, b) if a.size else np.zeros((self.mixes.shape[0], 0))
-        limit = max(_TOLERANCE * scale, 1e-300)
-        for depth in range(_DEEPEST):
-            if a.size == 0:
-                break
-            middle = 0.5 * (a + b)
-            left, right = self.integrals(a, middle), self.integrals(middle, b)
-            miss = np.abs(left + right - whole).max(axis=0)
-            bad = (miss > limit) & (middle > a) & (middle < b)
-            if depth == _DEEPEST - 1 or sum(d.size for d in done_a) + a.size > _MOST_PANELS:
-                self.error += float(miss[bad].sum())
-                bad[:] = False
-            done_a.append(a[~bad])
-            done_b.append(b[~bad])
-            whole = np.concatenate((left[:, bad], right[:, bad]), axis=1)
-            a, b = np.concatenate((a[bad], middle[bad])), np.concatenate((middle[bad], b[bad]))
-        if not done_a:
-            return np.zeros(0), np.zeros((len(self.laws), 0)), np.zeros((len(self.laws), 0))
-        a, b = np.concatenate(done_a), np.concatenate(done_b)
-        order = np.argsort(a)
-        a, b = a[order], b[order]
-        y = (a[:, None] + (b - a)[:, None] * _NODES).ravel()
-        x = self.anchor - y if self.lower else self.anchor + y
-        with np.errstate(all="ignore"):
-            below = np.clip(np.stack([law.cdf(x) for law in self.laws]), 0.0, 1.0)
-            above = np.clip(np.stack([law.sf(x) for law in self.laws]), 0.0, 1.0)
-        return ((b - a)[:, None] * _WEIGHTS).ravel(), below, above
-
-
-class _DifferenceSide(_Side):
-    """The same panels for ∫|F_i − F_j|; corners, where the curves cross, are found by splitting."""
-
-    def integrand(self, mixed: FloatArray) -> FloatArray:
-        return np.abs(mixed)
-
-    def _corners(self) -> FloatArray:
-        return np.zeros(0)
-
-    def _diverges(self, row: int) -> None:
-        side = "lower" if self.lower else "upper"
-        both = " and ".join(law.describe() for law in self.laws)
-        raise ValueError(f"the Wasserstein distance of {both} is infinite: the {side} tail diverges.")
+    try:
+        laid = _panels.lay(pair, integrand)
+    except _panels.TailDiverges as found:
+        both = " and ".join(law.describe() for law in pair)
+        side = "lower" if found.lower else "upper"
+        raise ValueError(f"the Wasserstein distance of {both} is infinite: the {side} tail diverges.") from None
+    difference = np.where(laid.below.min(axis=0) < 0.5, np.diff(laid.below, axis=0)[0], np.diff(laid.above, axis=0)[0])
+    return float(laid.omega @ np.abs(difference) + laid.remainder[0])

@@ -35,6 +35,7 @@ def value(metric: Distortion, x: Any, weights: ArrayLike | None = None) -> float
         # Sorting puts NaN last and infinities at the ends: two looks replace a pass over the data.
         if ordered.ndim != 1 or ordered.size == 0 or not np.isfinite(ordered[[0, -1]]).all():
             ordered = np.sort(_check.numbers("the sample", x))  # says what is wrong
+        _check.spread("the sample", float(ordered[0]), float(ordered[-1]))
         return value_of_sorted(metric, ordered)
     return value_of_mixture(metric, [from_sample(x, weights)], np.ones(1))
 

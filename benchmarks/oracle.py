@@ -1,0 +1,94 @@
+"""The best mixture of known arms: computing time and certified gap against the number of arms and atoms."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.stats as st
+from rich.progress import track
+from rich.table import Table
+
+import pmbandits as pmb
+from pmbandits.best import scorer
+
+QUICK = bool(os.environ.get("BENCH_QUICK"))
+METRICS = (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.CVaR(0.9))
+
+
+def tables() -> Iterator[Table]:
+    yield continuous()
+    yield many_mixtures()
+    yield atoms()
+
+
+def beta_arms(count: int) -> pmb.Bandit:
+    rng = np.random.default_rng(0)
+    return pmb.Bandit([st.beta(*rng.uniform(0.5, 5.0, 2)) for _ in range(count)])
+
+
+def normal_arms(count: int) -> pmb.Bandit:
+    rng = np.random.default_rng(0)
+    return pmb.Bandit([st.norm(*rng.uniform(0.4, 4.0, 2)) for _ in range(count)])
+
+
+def solved(metric: pmb.Distortion, bandit: pmb.Bandit) -> tuple[float, float]:
+    """Seconds of computing time, and the certified gap relative to the value."""
+    start = time.process_time()
+    best = pmb.oracle(metric, bandit)
+    took = time.process_time() - start
+    assert best.certified
+    return took, best.gap / abs(best.value)
+
+
+def continuous() -> Table:
+    counts = (3, 10, 30) if QUICK else (3, 10, 30, 100, 300, 1000)
+    table = Table(
+        title="Oracle, continuous arms: CPU seconds (largest relative gap in the last column)",
+        caption="Goals: K = 100 Beta arms in 1 s, K = 1,000 normal arms in 10 s, gaps of at most 1e-9.",
+    )
+    for head in ("arms", "metric", *(f"K = {k}" for k in counts), "grows like", "gap"):
+        table.add_column(head, justify="right")
+    kinds = {"Beta": beta_arms, "normal": normal_arms}
+    for kind, metric in track([(k, m) for k in kinds for m in METRICS], description="oracle, continuous"):
+        runs = [solved(metric, kinds[kind](k)) for k in counts]
+        seconds = [took for took, _ in runs]
+        large = slice(counts.index(30), None) if not QUICK else slice(0, None)
+        power = np.polyfit(np.log(counts[large]), np.log(seconds[large]), 1)[0]
+        gap = max(gap for _, gap in runs)
+        table.add_row(kind, repr(metric), *(f"{s:.2f}" for s in seconds), f"K^{power:.1f}", f"{gap:.0e}")
+    return table
+
+
+def many_mixtures() -> Table:
+    count = 10 if QUICK else 100
+    table = Table(title=f"Utilities of 10,000 mixtures of {count} Beta arms, CPU seconds (goal: 1)")
+    for head in ("metric", "preparing", "10,000 mixtures"):
+        table.add_column(head, justify="right")
+    grid = np.random.default_rng(0).dirichlet(np.full(count, 0.3), 10_000)
+    for metric in (*METRICS, pmb.VaR(0.9), pmb.GiniShortfall(0.5, 0.3)):
+        start = time.process_time()
+        score = scorer(metric, beta_arms(count))
+        ready = time.process_time()
+        score(grid)
+        table.add_row(repr(metric), f"{ready - start:.2f}", f"{time.process_time() - ready:.2f}")
+    return table
+
+
+def atoms() -> Table:
+    cases = [(20, 1_000), (100, 1_000)] if QUICK else [(20, 1_000), (100, 1_000), (100, 10_000), (10, 100_000)]
+    table = Table(
+        title="Oracle, logged rewards (atoms): CPU seconds and relative gap",
+        caption="20 × 1,000 is comparable to the Gini problem of 1,000 observations in skfolio#7 (1,019 s there).",
+    )
+    for head in ("arms × atoms", "metric", "CPU s", "gap"):
+        table.add_column(head, justify="right")
+    for count, size in cases:
+        rng = np.random.default_rng(1)
+        bandit = pmb.Bandit([rng.normal(rng.normal(), rng.uniform(0.5, 1.5), size) for _ in range(count)])
+        for metric in (*METRICS, pmb.MeanMedianDeviation()):
+            took, gap = solved(metric, bandit)
+            table.add_row(f"{count} × {size:,}", repr(metric), f"{took:.3f}", f"{gap:.0e}")
+    return table
