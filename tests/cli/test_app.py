@@ -132,8 +132,11 @@ def test_oracle_json_holds_the_whole_answer() -> None:
     assert pmb.Distortion.from_dict(answer["metric"]) == pmb.GiniDeviation()
 
 
+FIVE = "norm(0,1);uniform(0,2);norm(1,2);uniform(0,1);norm(0.5,1)"  # up to four arms there is a certificate
+
+
 def test_oracle_json_of_an_uncertified_metric_is_valid_json_without_nan() -> None:
-    text = invoke("oracle", "-m", "inverted_s(0.5)", "-a", "norm(0,1);uniform(0,2)", "--json").stdout
+    text = invoke("oracle", "-m", "inverted_s(0.5)", "-a", FIVE, "--json").stdout
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
@@ -143,7 +146,7 @@ def test_oracle_json_of_an_uncertified_metric_is_valid_json_without_nan() -> Non
 
 
 def test_oracle_says_when_nothing_is_certified_and_when_others_are_as_good() -> None:
-    assert "not certified" in invoke("oracle", "-m", "inverted_s(0.5)", "-a", "norm(0,1);uniform(0,2)").stdout
+    assert "not certified" in invoke("oracle", "-m", "inverted_s(0.5)", "-a", FIVE).stdout
     tied = invoke("oracle", "-m", "gini", "-a", "bernoulli:0.2,0.5,0.8").stdout
     assert "One arm is best: arm 1" in tied
     assert "Other mixtures are as good" in tied

@@ -126,8 +126,15 @@ def test_a_combination_is_pointwise(m1, m2, a, b):
     np.testing.assert_allclose(combined.derivative(inner), expected, rtol=1e-12, atol=1e-12)
 
 
+def moves_both_ways(metric):
+    """Whether h rises and falls, if only very near 0, where an even grid does not see it."""
+    steps = np.diff(metric(np.concatenate(([0.0], np.geomspace(1e-16, 1.0, 2000)))))
+    return steps.max() > 0.0 > steps.min()
+
+
 @settings(deadline=None, max_examples=150)
 @given(any_metric, any_metric, coefficients, coefficients)
+@example(WangRightTail(), WangTransform(2.0), 0.1, -0.1)  # rises below u = 2e-10 only
 @example(PHT(0.1), InvertedS(0.3), 0.1, -0.1)  # convex below u = 1e-20 only
 def test_shape_and_direction_of_a_combination_agree_with_differences(m1, m2, a, b):
     combined = a * m1 + b * m2
@@ -135,7 +142,8 @@ def test_shape_and_direction_of_a_combination_agree_with_differences(m1, m2, a, 
     if strict == loose:  # else the bend is of the size of the stated tolerance
         assert combined.shape == strict or (combined.shape == "neither" and bends_both_ways_near_zero(combined))
     if brute_monotonicity(combined, 1e-12) == brute_monotonicity(combined, 1e-9):
-        assert combined.monotonicity == brute_monotonicity(combined, 1e-12)
+        brute = brute_monotonicity(combined, 1e-12)
+        assert combined.monotonicity == brute or (combined.monotonicity == "neither" and moves_both_ways(combined))
 
 
 @settings(deadline=None, max_examples=60)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats as st
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as s
 
 import pmbandits as pmb
+from pmbandits.theory.instance import TiedMixtures
 from tests.reference import theory as paper
 
 theory = pmb.theory
@@ -129,7 +130,10 @@ def test_a_tighter_set_gives_a_smaller_bound_that_holds_sooner(kind: str) -> Non
 @given(s.floats(0.05, 0.4), s.floats(0.6, 0.95), s.integers(1, 6), s.sampled_from(sorted(BOUNDS)))
 def test_where_a_bound_holds_its_proofs_sum_is_not_above_it(low: float, high: float, size: int, kind: str) -> None:
     bandit = pmb.Bandit.bernoulli([low, high])
-    bound = BOUNDS[kind](GINI, bandit, 10 ** (3 * size), 0.4, gap="distinct", confidence="auto")
+    try:
+        bound = BOUNDS[kind](GINI, bandit, 10 ** (3 * size), 0.4, gap="distinct", confidence="auto")
+    except TiedMixtures:  # two mixtures of the grid are equally good: there is no such gap
+        reject()
     assert bound.value > 0.0
     if bound.holds:
         assert bound.sharper <= bound.value * (1 + 1e-12)
