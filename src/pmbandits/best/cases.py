@@ -11,6 +11,7 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit, check_bandit
 from pmbandits.best.branch import MOST_ARMS, branch_and_bound
 from pmbandits.best.concave import maximise_concave
+from pmbandits.best.cuts import cutting_planes
 from pmbandits.best.result import Best
 from pmbandits.best.search import exchange, spread_out, starts_of_search
 from pmbandits.best.values import Values, lay_arms, single_values
@@ -25,6 +26,7 @@ from pmbandits.metrics.value import value_of_mixture
 # Two mixtures whose utilities differ by less than this share are called equally good.
 TIE = 1e-9
 _ACCURACY = 1e-11  # of the solver, relative to the utility
+_STUCK, _FEW_ENOUGH = 1e-9, 50  # with a larger gap, cutting planes are tried, for up to so many arms
 _MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
 _MOST_STARTS = 16  # of the search
 _MOST_ESCAPES = 6  # from a place that exchanges do not improve
@@ -213,6 +215,11 @@ def _concave(context: _Context) -> Best:
         laid = finer
     value = laid.value(metric, weights)
     size = max(abs(value), context.scale, 1e-300)
+    if gap > _STUCK * size and len(laws) <= _FEW_ENOUGH:
+        found, bound = cutting_planes(metric, laid, weights, 0.1 * _STUCK * size)
+        if bound < gap:
+            weights, gap = found, bound
+            value = laid.value(metric, weights)
     sparse = _without_crumbs(metric, laid, weights, value - _ACCURACY * size)
     sparse, other = _sparsest(context, laid, sparse, weights, value)
     exact = value_of_mixture(metric, laws, sparse)
