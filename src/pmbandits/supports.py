@@ -114,6 +114,13 @@ class Finite(Support):
         if points.size < 2:
             raise ValueError("a Finite support needs at least two different atoms.")
         _check.spread("the Finite support", float(points[0]), float(points[-1]))
+        near = int(np.argmin(np.diff(points)))
+        if points[near + 1] - points[near] <= ATOM_TOLERANCE * (points[-1] - points[0]):
+            raise ValueError(
+                f"the atoms {points[near]:.17g} and {points[near + 1]:.17g} of a Finite support are closer than "
+                f"{ATOM_TOLERANCE:g} of its width, so their rewards could not be told apart; leave one of them out, or "
+                f"declare Interval({points[0]:g}, {points[-1]:g})."
+            )
         object.__setattr__(self, "atoms", points)
 
     @property

@@ -35,6 +35,7 @@ from pmbandits.state.shared import address
 from pmbandits.supports import Support
 
 REGISTRY: dict[str, type[Policy]] = {}
+MOST_ARMS = 1_000_000
 _ask, _tell = ask_one, tell_one
 _TOKENS = count(2)  # of threads that are alone with a memory (state/guard.py)
 T = TypeVar("T")
@@ -79,10 +80,11 @@ class Policy(Declared):
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
+    _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
-    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1))
+    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
@@ -144,6 +146,15 @@ class Policy(Declared):
     def default_metric(self) -> Distortion | None:
         """The metric where none is given."""
         return None
+
+    def holds_together(self, memory: Memory) -> bool:
+        """Whether the policy's own numbers can be so, in a memory that was read from a file and is sound otherwise.
+
+        A policy whose kernels use numbers of its own as positions in arrays checks them here: files can come from
+        strangers, and kernels do not look where they read and write.
+        """
+        del memory
+        return True
 
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
