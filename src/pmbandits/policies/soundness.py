@@ -56,7 +56,8 @@ def _rewards(memory: Memory) -> str | None:
     if memory.mode != SAMPLES:
         if not _adds_up(memory.counts, told, axis=1):
             return "the counts of rewards do not add up to the number of rewards"
-        return _sums(sums, memory.counts @ memory.points, memory.counts @ np.abs(memory.points))
+        counts = memory.counts.astype(np.float64)
+        return _sums(sums, counts @ memory.points, counts @ np.abs(memory.points))
     x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
     if x.size and (x.min() < memory.low or x.max() > memory.high):
         return "it holds a reward outside its support"
@@ -66,7 +67,7 @@ def _rewards(memory: Memory) -> str | None:
         return "its rewards are not in the order that it says"
     with np.errstate(over="ignore"):
         signed, plain = (np.bincount(owner, weights=w, minlength=memory.n_arms) for w in (x, np.abs(x)))
-    return _sums(sums, signed, plain)
+    return _sums(sums, signed.astype(np.float64), plain.astype(np.float64))
 
 
 def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:

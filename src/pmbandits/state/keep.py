@@ -21,7 +21,7 @@ class Damaged(OSError):
     """A file that is not what was written."""
 
 
-class _Files(IndexDataCacheFile):  # type: ignore[misc]
+class _Files(IndexDataCacheFile):
     """The index and the entries of one kernel."""
 
     def _load_index(self) -> dict[Any, str]:
@@ -59,7 +59,7 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
             file.write(_MARK + hashlib.sha256(content).digest() + content)
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """The cache of one kernel."""
 
     def __init__(self, function: Any) -> None:
