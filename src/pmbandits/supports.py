@@ -14,6 +14,7 @@ from pmbandits._check import FloatArray
 
 # A reward this close to an atom, relative to the width, is that atom: 0.1 + 0.2 is 0.3.
 ATOM_TOLERANCE = 1e-9
+LARGEST_SIGMA = 1e140  # squares of rewards must be numbers of 64 bits
 
 
 class Support:
@@ -185,7 +186,7 @@ class Real(Support):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _check.within("sigma", self.sigma, 0.0, open_lo=True))
+        object.__setattr__(self, "sigma", _check.within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True))
 
     @property
     def lo(self) -> float:  # type: ignore[override]

@@ -1,7 +1,8 @@
-"""Attacks on everything that reads files or takes input: ``python -m tests.fuzz`` runs them for long, tests for seconds.
+"""Attacks on whatever reads files or takes input: ``python -m tests.fuzz`` runs them for long, tests for seconds.
 
-Every attack is a module with ``attack(rng, folder) -> str``: one try, which depends on the random numbers only. It answers
-"refused" or "taken", or raises :class:`Failed`. All else that it raises, and the end of the process, is a failure, too.
+Every attack is a module with ``attack(rng, folder) -> str``: one try, which depends on the random numbers only. It
+answers "refused" or "taken", or raises :class:`Failed`. All else that it raises, and the end of the process, is a
+failure, too.
 """
 
 from __future__ import annotations

@@ -51,7 +51,26 @@ RECIPES: dict[str, tuple[pmb.Policy, Any]] = {
     "ucb1": (pmb.UCB1(), UNIT),
 }
 ROUNDS = (0, 2, 9, 60, 300)
-COUNTS = (-1, -2, -3, -100_000, 0, 1, 2, 3, 64, 255, 100_000, 2**31, 2**32, 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63))
+COUNTS = (
+    -1,
+    -2,
+    -3,
+    -100_000,
+    0,
+    1,
+    2,
+    3,
+    64,
+    255,
+    100_000,
+    2**31,
+    2**32,
+    2**53,
+    2**53 + 1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+)
 OTHERS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e300, -1e300, 1e-300, 5e-324, 1e18, 0.3333)
 STRANGE = (None, True, "", "x", "1", [], {}, [[1]], {"custom": "x"}, 10**30, -(10**30), 1.5, float("nan"), float("inf"))
 WORDS = ("auto", "grid", "continuous", "exact", "binned:8", "sketch:8", "sketch:1048576", "binned:1048576", "dkw", "kl")
@@ -198,7 +217,9 @@ def edit_description(rng: np.random.Generator, description: Parts, arrays: Parts
     elif kind == 2:
         description["support"] = pick(rng, (*SUPPORTS, *STRANGE))
     elif kind == 3:
-        description["metric"] = pick(rng, (*METRICS, *STRANGE, {"name": "sum", "terms": [{"weight": 1e300, "metric": 1}]}))
+        description["metric"] = pick(
+            rng, (*METRICS, *STRANGE, {"name": "sum", "terms": [{"weight": 1e300, "metric": 1}]})
+        )
     elif kind in (4, 5, 6):
         options = description["options"]
         if isinstance(options, dict) and options and rng.random() < 0.9:

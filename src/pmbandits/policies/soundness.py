@@ -71,8 +71,8 @@ def _rewards(memory: Memory) -> str | None:
 
 
 def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
-    known = np.isfinite(sizes)  # of rewards that are too large to be added up nothing can be said
-    fits = np.abs(sums - np.where(known, wanted, sums)) <= _SUMS * np.where(known, sizes, 0.0)
+    with np.errstate(invalid="ignore"):  # of rewards that are too large to be added up nothing can be said
+        fits = ~np.isfinite(sizes) | (np.abs(sums - wanted) <= _SUMS * sizes)
     return None if fits.all() else "the sums of its rewards are not those of its rewards"
 
 
@@ -86,9 +86,9 @@ def _sketches(memory: Memory) -> str | None:
             return f"the sketch of arm {arm} is not of as many rewards as it was told"
         if used and (least < memory.low or most > memory.high):
             return "it holds a reward outside its support"
-        n = float(memory.told[arm])
-        slack = _SUMS * n * max(abs(least), abs(most)) if n else 0.0
-        if not (n * least if n else 0.0) - slack <= memory.sums[arm] <= (n * most if n else 0.0) + slack:
+        mean = memory.sums[arm] / max(int(memory.told[arm]), 1)
+        slack = _SUMS * max(abs(least), abs(most))
+        if (mean != 0.0) if not used else not least - slack <= mean <= most + slack:
             return "the sums of its rewards are not those of its rewards"
     return None
 

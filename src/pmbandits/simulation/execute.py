@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
+from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.best import scorer
 from pmbandits.estimates._rewards import SAMPLES
@@ -313,7 +314,7 @@ def _read(journal: Journal, experiment: Experiment) -> Results:
 def _write_spec(folder: Path, experiment: Experiment) -> None:
     """What this folder holds, for people; the journal's first line decides."""
     text = json.dumps({"library": __version__, "identity": experiment.identity, **experiment.spec}, indent=1)
-    (folder / "spec.json").write_text(text + "\n", encoding="utf-8")
+    write_whole(folder / "spec.json", lambda file: file.write(f"{text}\n".encode()))
 
 
 # ---- putting it together --------------------------------------------------------------------------------

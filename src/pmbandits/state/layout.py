@@ -130,7 +130,7 @@ FIELDS: tuple[Field, ...] = (
     _field("pulls", int, "n_arms", "saved added", "0 … asked"),
     _field("pending", int, "n_arms", "saved added", "0 … pulls"),  # pulls whose reward has not come
     _field("told", int, "n_arms", "saved added", "0 … rewards"),  # rewards of each arm
-    _field("sums", float, "n_arms", "saved added"),  # their sum
+    _field("sums", float, "n_arms", "saved added", "any"),  # their sum
     _field("squares", float, "n_arms", ""),  # the sum of their squares
     _field("travel", float, "n_arms", ""),  # how far in W1 the arm's empirical law has moved in all
     _field("counts", int, "n_arms, n_atoms", "saved added"),
