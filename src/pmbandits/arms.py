@@ -215,6 +215,9 @@ def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
     given = tuple(str(name) for name in names)
+    strange = next((name for name in given if _check.readable(name) != name), None)
+    if strange is not None:
+        raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
         raise ValueError(f"{len(given)} names were given for {count} arms; give one each.")
     if len(set(given)) != count:

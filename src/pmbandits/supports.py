@@ -30,7 +30,7 @@ class Support:
 
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each reward may occur."""
-        x = np.asarray(rewards, dtype=np.float64)
+        x = _check.floats("rewards", rewards)
         return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
 
     def check(self, rewards: ArrayLike) -> FloatArray:
@@ -93,7 +93,7 @@ class Binary(Support):
         return np.array([0.0, 1.0])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = np.asarray(rewards, dtype=np.float64)
+        x = _check.floats("rewards", rewards)
         return (x == 0.0) | (x == 1.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Finite(Support):
         return float(self.atoms[-1])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = np.asarray(rewards, dtype=np.float64)
+        x = _check.floats("rewards", rewards)
         after = np.clip(np.searchsorted(self.atoms, x), 1, self.atoms.size - 1)
         away = np.minimum(np.abs(x - self.atoms[after]), np.abs(x - self.atoms[after - 1]))
         return np.isfinite(x) & (away <= ATOM_TOLERANCE * self.width)

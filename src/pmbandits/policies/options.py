@@ -95,8 +95,8 @@ class Declared:
 # ---- checks that options share --------------------------------------------------------------------------
 
 
-def whole(lo: int, hi: int | None = None) -> Check:
-    """A whole number of at least ``lo``."""
+def whole(lo: int, hi: int = 2**53) -> Check:
+    """A whole number from ``lo`` to ``hi``."""
     return lambda name, value: _check.whole(name, value, lo, hi)
 
 

@@ -29,7 +29,7 @@ from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
 from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.options import Declared, how_kept, option, whole
 from pmbandits.state.guard import BUSY, claim_memory, prepare, release_memory
-from pmbandits.state.layout import FIELDS
+from pmbandits.state.layout import FIELDS, MOST
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
 from pmbandits.supports import Support
@@ -280,8 +280,10 @@ class Policy(Declared):
         if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
             if isinstance(arm, np.integer):
                 arm = int(arm)
-            if isinstance(reward, (int, float, np.number, np.bool_)):
+            if isinstance(reward, (float, np.floating, np.bool_)):
                 reward = float(reward)
+            elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
+                reward = float(reward) if -MOST < reward < MOST else reward
         if type(arm) is int and type(reward) is float:
             try:
                 _, address, _held = self._now
@@ -497,7 +499,10 @@ def _plain(arm: Any) -> Any:
 
 
 def _numbers(rewards: Any) -> FloatArray:
+    if isinstance(rewards, np.ndarray):
+        return _check.numbers("rewards", rewards)
+    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
     for reward in rewards:
-        if reward is None or isinstance(reward, (str, bytes)):
-            raise TypeError(f"rewards must be numbers, got {reward!r}.")
+        if not (_check.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
+            raise TypeError(f"rewards must be numbers, got {_check.short(reward)}.")
     return _check.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmbandits import __version__
+from pmbandits import __version__, _check
 from pmbandits._files import write_whole
 from pmbandits.estimates._rewards import STALE
 from pmbandits.metrics.distortion import Distortion
@@ -171,8 +171,8 @@ def _description(archive: Archive, label: str) -> dict[str, Any]:
         raise Damaged("another format")
     if version > VERSION:
         raise ValueError(
-            f"{label} was written by a newer pmbandits ({found.get('library')}, format {version}); this one reads up "
-            f"to format {VERSION}: upgrade pmbandits."
+            f"{label} was written by a newer pmbandits ({_check.readable(str(found.get('library')))[:40]}, format "
+            f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
         )
     needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"} | ({"parts"} if version > 3 else set())
     if set(found) != needed:
@@ -204,13 +204,14 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
     options = dict(description["options"])
     if "custom" in description["metric"]:
         saved = str(description["metric"]["custom"])
+        shown = _check.readable(saved)
         if metric is None:
             raise ValueError(
-                f"{label} uses a metric made from a function, {saved}; give it again: load(path, metric=...)."
+                f"{label} uses a metric made from a function, {shown}; give it again: load(path, metric=...)."
             )
         if repr(metric) != saved:
             raise ValueError(
-                f"{label} was saved with the metric {saved}, but {metric!r} was given; "
+                f"{label} was saved with the metric {shown}, but {metric!r} was given; "
                 "give the one that it was saved with."
             )
     elif metric is not None:
@@ -232,7 +233,7 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
             Distortion.from_dict(description["metric"]) if metric is None else metric,
             n_arms=description["n_arms"],
             support=Support.from_dict(description["support"]),
-            names=description["names"],
+            names=None if description["names"] is None else [_check.readable(name) for name in description["names"]],
             seed=description["seed"],
             **options,
         )
