@@ -43,7 +43,7 @@ class Bandit:
     def __init__(
         self, arms: Sequence[Any], names: Sequence[str] | None = None, *, support: Support | None = None
     ) -> None:
-        if isinstance(arms, (str, bytes, Mapping)) or not hasattr(arms, "__len__") or len(arms) == 0:
+        if isinstance(arms, (str, bytes, Mapping)) or not _check.is_list(arms) or len(arms) == 0:
             raise ValueError("a Bandit needs at least one arm: a list of scipy.stats distributions or samples.")
         self.names = arm_names(names, len(arms))
         self.laws: tuple[Law, ...] = tuple(_law(arm, name) for arm, name in zip(arms, self.names, strict=True))
@@ -214,6 +214,8 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
 def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
+    if isinstance(names, (str, bytes)) or not _check.is_list(names):
+        raise TypeError(f"names must be a list with a name for each arm, got {_check.short(names)}.")
     given = tuple(str(name) for name in names)
     strange = next((name for name in given if _check.readable(name) != name), None)
     if strange is not None:

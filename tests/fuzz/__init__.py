@@ -17,7 +17,7 @@ def sentence(error: BaseException) -> str:
     text = str(error)
     if not isinstance(error, (ValueError, TypeError, IndexError, OSError)):
         raise Failed(f"{type(error).__name__}: {text[:300]}") from error
-    if not text.rstrip().endswith((".", "!", "?")) or len(text) < 12:
+    if not text.rstrip().endswith((".", "!", "?", ".)")) or len(text) < 12:
         raise Failed(f"no sentence: {text[:300]!r}") from error
     if any(ord(letter) < 32 and letter not in "\n\t" for letter in text):
         raise Failed(f"control characters in {text[:300]!r}") from error

@@ -53,7 +53,16 @@ def read_file(into: Collector, path: Path, arm: str, reward: str, watch: Watch |
             return
         with watch(path.name, size) as tick:
             read(into, path, arm, reward, lambda done: tick(min(done, size)))
-    except (pa.ArrowException, csv.Error, OSError, LookupError, OverflowError, RecursionError, MemoryError) as error:
+    except (
+        pa.ArrowException,
+        csv.Error,
+        OSError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+        UnicodeError,
+    ) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
             raise
         raise ValueError(
