@@ -82,10 +82,7 @@ def spread(name: str, lo: float, hi: float) -> None:
 
 def is_list(value: Any) -> bool:
     """Whether it is several values: a list or an array of them, also one of lists of different lengths."""
-    try:
-        return bool(np.ndim(value))
-    except ValueError:
-        return True
+    return isinstance(value, (list, tuple, range)) or bool(np.ndim(value))
 
 
 def floats(name: str, values: Any, *, what: str = "an array of numbers") -> FloatArray:

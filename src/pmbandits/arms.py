@@ -182,7 +182,7 @@ def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> flo
 def check_bandit(bandit: object) -> None:
     """A sentence for what is not a bandit."""
     if not isinstance(bandit, Bandit):
-        raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {bandit!r}.")
+        raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_check.short(bandit)}.")
 
 
 def wasserstein_constant(bandit: Bandit) -> float:
@@ -205,9 +205,9 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
             return list(names).index(arm)
         return int(_check.choice("arm", arm, names, kind="arm"))
     if isinstance(arm, (bool, np.bool_)) or not isinstance(arm, (int, np.integer)):
-        raise TypeError(f"an arm is given by its position or its name, got {arm!r}.")
+        raise TypeError(f"an arm is given by its position or its name, got {_check.short(arm)}.")
     if not 0 <= arm < len(names):
-        raise IndexError(f"there is no arm {arm}; arms are numbered 0 to {len(names) - 1}.")
+        raise IndexError(f"there is no arm {_check.short(arm)}; arms are numbered 0 to {len(names) - 1}.")
     return int(arm)
 
 
