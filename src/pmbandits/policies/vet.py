@@ -107,7 +107,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     def _reason(self, arm: int) -> str:
         memory = self._memory
         if not memory.n_knots:
-            return ""
+            return "" if memory.told.all() else "Not every arm has a reward yet, so the arms are pulled in turn."
         index, threshold, left = memory.vet, memory.threshold, np.flatnonzero(memory.left_out)
         if memory.left_out[arm] == 1:
             return (
