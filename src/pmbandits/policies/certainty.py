@@ -25,8 +25,8 @@ class Certainty(NamedTuple):
 
     All of it holds at once, for every mixture and at every time for which the policy's confidence sets are valid, with
     the ``probability`` at least; so you may look as often as you like, and stop when you like. ``meaning`` says for
-    which times: sets without a horizon (Track, CIRT) are valid for rewards without end, sets with one (PMUCB, CEUCB,
-    SolitaryUCB) up to so many rewards of each arm, and not beyond.
+    which times: sets without a horizon (Vet, Track, CIRT) are valid for rewards without end, sets with one (PMUCB,
+    CEUCB, SolitaryUCB) up to so many rewards of each arm, and not beyond.
 
     utility : the mixture's empirical utility.
     lower, upper : between these lies its true utility.

@@ -70,8 +70,8 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     behind b. On ``Real`` rewards the support has no ends; an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
     mean on either side.
 
-    It is ours, and has no proved regret bound. The page "Which policy learns fastest?" compares it with the others,
-    and says where it loses.
+    It is ours, and has no proved regret bound. The page "All policies, on the same problems" compares it with the
+    others, and says where it loses; "What is assumed, and when not to use this" says what was found on the way.
 
     Parameters
     ----------
