@@ -122,7 +122,8 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
             rounds = rule
             if gap is not None:
                 pair = metric.holder(support)
-                needed = exploration(horizon, n_arms, epsilon, gap, pair.q, pair.constant)
+                wide = max(1.0, support.scale) ** pair.q  # N(ε) is for 1-sub-Gaussian arms: count in units of σ
+                needed = exploration(horizon, n_arms, epsilon, gap, pair.q, wide * pair.constant)
                 rounds = needed if needed <= 0.5 * horizon else rule
         each = max(1, math.ceil(rounds / n_arms - 1e-9))
         if each * n_arms > horizon:
