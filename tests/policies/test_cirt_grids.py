@@ -44,8 +44,10 @@ def test_the_order_of_the_arms_does_not_matter_to_the_tracking_grid() -> None:
     assert len(tracked((8, 0, 0, 0))) == len(tracked((0, 0, 0, 8))) == 1
 
 
-@pytest.mark.parametrize(("n_arms", "branching", "epsilon"), [(2, 4, 0.06), (3, 4, 0.25), (4, 4, 0.25), (5, 4, 0.5),
-                                                             (6, 4, 0.5), (2, 6, 0.12), (3, 6, 0.3), (4, 6, 0.34)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n_arms", "branching", "epsilon"),
+    [(2, 4, 0.06), (3, 4, 0.25), (4, 4, 0.25), (5, 4, 0.5), (6, 4, 0.5), (2, 6, 0.12), (3, 6, 0.3), (4, 6, 0.34)],
+)
 def test_the_tracking_grid_is_the_papers_set(n_arms: int, branching: int, epsilon: float) -> None:
     phases = pmb.theory.refinement_phases(epsilon, branching)
     total = branching * (branching // 2) ** (phases - 1)
@@ -54,5 +56,7 @@ def test_the_tracking_grid_is_the_papers_set(n_arms: int, branching: int, epsilo
     cases |= {(total,) + (0,) * (n_arms - 1), (0,) * (n_arms - 1) + (total,)}
     for kept in sorted(cases):
         grid = tracked(kept, branching, epsilon)
-        np.testing.assert_allclose(grid, slow.tracking_grid(list(kept), branching, phases), atol=1e-14, err_msg=f"{kept}")
+        np.testing.assert_allclose(
+            grid, slow.tracking_grid(list(kept), branching, phases), atol=1e-14, err_msg=f"{kept}"
+        )
         assert grid.min() > 0.0

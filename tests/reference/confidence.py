@@ -68,7 +68,7 @@ class Confidence:
             return math.sqrt(math.log(2 / each) / (2 * n))
         if self.kind == "wasserstein":
             return wasserstein_radius(self.support, n, each)
-        # for each n the share δ/T, with δ = 2/T unless given: ln(2/(δ/T)); for arms wider than 1-sub-Gaussian, times that
+        # for each n the share δ/T, with δ = 2/T unless given; times σ for arms that are wider than 1-sub-Gaussian
         share = 2 / horizon**2 if self.given is None else self.given / horizon
         return self.sigma() * 16 * (math.sqrt(math.e * math.log(2 / share)) + 32) / math.sqrt(n)
 
