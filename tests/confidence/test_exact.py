@@ -1,4 +1,4 @@
-"""The largest utility within limits of the arms' curves: against a convex solver, by hand, and by many random curves."""
+"""The largest utility within limits of the arms' curves: against a convex solver, by hand, and many random curves."""
 
 from __future__ import annotations
 

@@ -240,11 +240,11 @@ def _by_tangents(
     wanted: FloatArray,
     goal: float,
 ) -> tuple[FloatArray, float]:
-    """The best curves for h with corners, and what no curves exceed: linear programs whose unknowns are the curves, and a value for each cell."""
+    """The best curves for h with corners, and what none exceed: linear programs for the curves and a value a cell."""
     count, cells = low.shape
     size = count * cells
     target = np.concatenate((np.zeros(size), -width))
-    limits = np.column_stack((np.append(low.ravel(), np.full(cells, -np.inf)),
+    limits: Any = np.column_stack((np.append(low.ravel(), np.full(cells, -np.inf)),
                               np.append(high.ravel(), np.full(cells, np.inf))))  # fmt: skip
     # Every curve falls: S(k + 1) − S(k) ≤ 0.
     place = (np.arange(count)[:, None] * cells + np.arange(cells - 1)).ravel()
@@ -272,7 +272,8 @@ def _by_tangents(
             position = (np.concatenate((np.tile(line, count), line)), np.concatenate((columns, size + where)))
             rows.append(coo_array((entries, position), shape=(where.size, size + cells)))
             right.append(value - slope * u)
-        solved = linprog(target, A_ub=vstack(rows).tocsr(), b_ub=np.concatenate(right), bounds=limits)
+        matrix: Any = vstack(rows).tocsr()
+        solved = linprog(target, A_ub=matrix, b_ub=np.concatenate(right), bounds=limits)
         if solved.x is None:
             break
         answer = np.clip(solved.x[:size].reshape(count, cells), low, high)

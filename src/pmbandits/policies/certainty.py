@@ -12,7 +12,6 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
-from pmbandits.confidence.exact import extreme_value
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.mixtures._rivals import most_of_any
 from pmbandits.policies.build import with_radii
@@ -79,12 +78,14 @@ def _exact_ends(
     policy: Policy, chosen: ConfidenceSet, memory: Memory, mix: FloatArray, low: float, high: float
 ) -> tuple[float, float]:
     """The least and the largest utility while every arm's curve falls, from limits that are looser."""
+    from pmbandits.confidence.exact import extreme_value  # with scipy's solvers, which take a while to load
+
     metric, support = policy.metric, policy.support
     assert metric is not None and support is not None
     if chosen.kind == "ball":
         raise ValueError(
-            "exact=True is for limits on the arms' curves; balls limit their distance, and utility_bounds() of a mixture "
-            "in balls is a bound. On a bounded support take confidence='dkw'."
+            "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
+            "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
         )
     arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
     points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
