@@ -274,7 +274,7 @@ def _by_tangents(
             right.append(value - slope * u)
         matrix: Any = vstack(rows).tocsr()
         solved = linprog(target, A_ub=matrix, b_ub=np.concatenate(right), bounds=limits)
-        if solved.x is None:
+        if solved.x is None or solved.fun is None:
             break
         answer = np.clip(solved.x[:size].reshape(count, cells), low, high)
         curve = np.minimum(mix @ answer, 1.0)
