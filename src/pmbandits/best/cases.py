@@ -31,6 +31,7 @@ _MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
 _MOST_STARTS = 16  # of the search
 _MOST_ESCAPES = 6  # from a place that exchanges do not improve
 _MANY = 12  # arms beyond which a search takes fewer steps
+_FAR = 1e6  # a utility that is larger, or smaller than one over this, is worked out in another unit
 _USELESS = 0.01  # a gap that is larger, relative to the utility, proves nothing worth the name
 
 
@@ -70,6 +71,17 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
         )
     arm = int(np.argmax(corners))
     spread = max(abs(float(corners.max())), abs(float(corners.min())))
+    size = max(spread, abs(laid.value(metric, np.full(len(laws), 1.0 / len(laws)))))
+    if size > 0.0 and not 1.0 / _FAR < size < _FAR:
+        # Solvers have tolerances of their own. The metric in another unit has the same best mixture.
+        power = -round(float(np.log2(min(size, 1e308))))
+        if power + np.log2(max(abs(c) for c, _ in metric.terms)) > 1000.0:
+            raise ValueError(
+                f"{metric!r} of these arms is {size:.2g}, too small for a number of 64 bits; measure rewards in a "
+                "smaller unit."
+            )
+        unit = 2.0 ** min(power, 1000)
+        return oracle(unit * metric, bandit).in_unit(1.0 / unit)
     context = _Context(metric, laws, bandit.names, corners, arm, spread, laid)
     two = _two_points(laws)
     if two is not None:
@@ -110,8 +122,10 @@ class _Context:
         certified = certified and self.proven
         if not gap <= _USELESS * max(abs(value), self.scale) and gap != 0.0:  # also if it is not a number
             certified = False
-        if value < self.corners[self.arm]:
+        if value <= self.corners[self.arm] and np.count_nonzero(weights) > 1:
             # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
+            if value == self.corners[self.arm]:
+                unique, alternative = False, weights
             gap = max(gap - (self.corners[self.arm] - value), 0.0) if certified else gap
             weights, value = np.eye(len(self.laws))[self.arm], float(self.corners[self.arm])
         arm = self.arm

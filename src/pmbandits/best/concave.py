@@ -22,8 +22,8 @@ from pmbandits.metrics.pool import AtomPool, Pool
 from pmbandits.metrics.smooth import Smooth
 
 _ALL_ARMS = 4_000_000  # arms² × cells up to which all arms are looked at in every step
-_FEW = 6  # arms that join at a time where there are too many for that
-_THIN = 50  # atoms an arm of the rough picture
+_FEW = 4  # arms that join at a time where there are too many for that
+_THIN = 25  # atoms an arm of the rough picture
 _MOST_ROUNDS = 60
 
 

@@ -40,7 +40,11 @@ def cutting_planes(metric: Distortion, laid: Pool, start: FloatArray, goal: floa
         found = linprog(target, A_ub=np.array(tangents), b_ub=heights, A_eq=total, b_eq=[1.0], bounds=limits)
         if found.x is None or found.fun is None:
             break
-        upper = min(upper, -found.fun)
+        # The program is solved with a tolerance; but any average of tangents is a bound, whatever its shares are.
+        shares = np.maximum(-found.ineqlin.marginals, 0.0)
+        if shares.sum() > 0.0:
+            shares /= shares.sum()
+            upper = min(upper, float(shares @ heights - (shares @ np.array(tangents))[:k].min()))
         if upper - value <= goal:
             break
         further = np.maximum(found.x[:k], 0.0)

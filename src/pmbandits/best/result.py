@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,6 +46,16 @@ class Best:
     def is_mixture(self) -> bool:
         """Whether the best policy plays more than one arm."""
         return int((self.weights > 0.0).sum()) > 1
+
+    def in_unit(self, factor: float) -> Best:
+        """The same mixture for the metric times a factor."""
+        value = self.value * factor
+        return replace(
+            self,
+            value=value,
+            gap=self.gap * factor + (0.0 if self.gap == 0.0 else float(np.spacing(abs(value)))),
+            best_arm_value=self.best_arm_value * factor,
+        )
 
     def _repr_html_(self) -> str:
         from pmbandits import _html
