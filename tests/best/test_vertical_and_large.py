@@ -153,10 +153,10 @@ def test_laws_far_away_and_tails_that_barely_converge_are_finite() -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-320, 1e-300, 1e-30, 1e-20, 1e30, 1e306])
-@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "inter_quantile_range"])
+@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "inverted_s(0.7)"])
 def test_the_unit_of_the_metric_changes_nothing(name: str, factor: float) -> None:
     # 1e-20 * gini once came with a worse mixture and a gap of 0: a linear program's tolerance was larger than V.
-    bandit = normal_arms(0, 2 if name == "inter_quantile_range" else 4)
+    bandit = normal_arms(0, 2 if "inverted" in name else 4)
     plain, other = pmb.oracle(name, bandit), pmb.oracle(factor * pmb.metric(name), bandit)
     assert other.weights == pytest.approx(plain.weights, abs=1e-6)
     assert other.value == pytest.approx(factor * plain.value, rel=1e-9, abs=1e-322)
@@ -178,7 +178,7 @@ def test_the_bound_of_cutting_planes_does_not_rest_on_a_tolerance() -> None:
         metric = factor * pmb.GiniDeviation()
         laid = lay_arms(metric, laws)
         best = pmb.oracle("gini", pmb.Bandit([law.x for law in laws]))  # atoms are equally likely here
-        weights, gap = cutting_planes(metric, laid, np.full(5, 0.2), 1e-10 * factor)
+        weights, gap = cutting_planes(metric, laid, np.full(5, 0.2), 1e-2 * factor)
         assert laid.value(metric, weights) + gap >= factor * best.value * (1 - 1e-12)
 
 
