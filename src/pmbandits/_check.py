@@ -91,7 +91,7 @@ def is_list(value: Any) -> bool:
 def floats(name: str, values: Any, *, what: str = "an array of numbers") -> FloatArray:
     """Numbers of any shape as numbers of 64 bits; text, dates, complex and masked ones are refused, not converted."""
     if isinstance(values, np.ma.MaskedArray):
-        hidden = int(np.ma.count_masked(values))
+        hidden = int(np.ma.getmaskarray(values).sum())
         if hidden:
             raise ValueError(
                 f"{name} has {hidden} masked value{'s' if hidden > 1 else ''}; take out what is masked, for example "
