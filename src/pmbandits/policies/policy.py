@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -80,6 +80,7 @@ class Policy(Declared):
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
+    as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
     _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
@@ -438,13 +439,15 @@ class Policy(Declared):
         """What is known of each arm: its empirical distribution and confidence band."""
         return shown.estimates(self)
 
-    def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
+    def utility_bounds(self, weights: ArrayLike | None = None, *, exact: bool = False) -> tuple[float, float, float]:
         """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
 
         The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with
-        probability p, with probability 1 − K(1 − p) at least.
+        probability p, with probability 1 − K(1 − p) at least. They are exact for one arm and for Binary rewards, and
+        else bounds: with bands ``exact=True`` says what is possible while every arm's own curve falls, too
+        (:func:`pmbandits.confidence.exact.extreme_value`), for some ten milliseconds to a tenth of a second.
         """
-        return sureness.utility_bounds(self, weights)
+        return sureness.utility_bounds(self, weights, exact)
 
     def certainty(self, weights: ArrayLike | None = None) -> Certainty:
         """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.

@@ -206,7 +206,7 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
             f"{label} holds a policy {description['policy']!r} that is not known here; "
             "import the module that defines it first."
         )
-    options = dict(description["options"])
+    options = {**cls.as_before, **description["options"]}
     if "custom" in description["metric"]:
         saved = str(description["metric"]["custom"])
         shown = _check.readable(saved)
