@@ -7,6 +7,7 @@ atheris, which does not exist for every Python, random damage to the same files 
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ READERS = {
 WATCHED = [
     "pmbandits.policies.archive", "pmbandits.policies.store", "pmbandits.policies.old_files",
     "pmbandits.policies.soundness", "pmbandits.simulation.run", "pmbandits.simulation.checks",
-    "pmbandits.simulation.spec", "pmbandits.logs",
+    "pmbandits.simulation.spec", "pmbandits.logs.files", "pmbandits.logs.cells", "pmbandits.logs.account",
 ]  # fmt: skip
 
 
@@ -78,10 +79,12 @@ def watch(name: str, seconds: int) -> None:
     """In a process of its own: let atheris look for inputs."""
     import atheris
 
-    importlib.import_module("numba")  # first, and not watched
-    with atheris.instrument_imports(include=WATCHED):
-        for module in WATCHED:
-            importlib.import_module(module)
+    for module in WATCHED:
+        for thing in vars(importlib.import_module(module)).values():
+            mine = vars(thing).values() if inspect.isclass(thing) else (thing,)
+            for function in mine:
+                if inspect.isfunction(function) and function.__module__ == module:
+                    atheris.instrument_func(function)
     attempt = reader(name)
     with tempfile.TemporaryDirectory() as folder:
         seeds = Path(folder) / "seeds"
@@ -95,7 +98,10 @@ def watch(name: str, seconds: int) -> None:
             attempt(path)
 
         flags = [f"-max_total_time={seconds}", "-max_len=65536", "-timeout=60", "-rss_limit_mb=4096", "-verbosity=0"]
-        atheris.Setup([sys.argv[0], *flags, "-print_final_stats=1", str(seeds)], once)
+        atheris.Setup(
+            [sys.argv[0], *flags, f"-artifact_prefix={tempfile.gettempdir()}/", "-print_final_stats=1", str(seeds)],
+            once,
+        )
         atheris.Fuzz()
 
 
