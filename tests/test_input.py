@@ -114,7 +114,8 @@ GOOD = b'{"arm": "a", "reward": 1}\n{"arm": "b", "reward": 2}\n'
 @pytest.mark.parametrize(
     "line",
     [b"[" * 200_000, b'{"a":' * 20_000, b'{"arm": "a", "reward": ' + b"9" * 5000 + b"}",
-     b'{"arm": [1, 2], "reward": 1}', b'{"arm": {"a": 1}, "reward": 1}', b'{"arm": "a", "reward": [1]}', b'{"arm": "a", "reward": 1e999}'],
+     b'{"arm": [1, 2], "reward": 1}', b'{"arm": {"a": 1}, "reward": 1}', b'{"arm": "a", "reward": [1]}',
+     b'{"arm": "a", "reward": 1e999}'],
     ids=["deep", "deeper", "huge", "list as arm", "dict as arm", "list as reward", "infinite"],
 )  # fmt: skip
 def test_a_strange_line_of_json_is_counted(tmp_path: Path, line: bytes) -> None:
