@@ -120,7 +120,7 @@ def test_limits_for_other_arms_are_refused() -> None:
         limits(limits("A >= 10%", NAMES), ["A", "B"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(s.text(alphabet="AB<>=+-*/%().;,'\" \n019e$_x∞", max_size=30))
 def test_no_text_does_harm(text: str) -> None:
     try:
@@ -134,7 +134,7 @@ def test_no_text_does_harm(text: str) -> None:
 coefficient = s.floats(-3, 3).map(lambda x: round(x, 3))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     s.lists(s.tuples(s.lists(coefficient, min_size=3, max_size=3), s.sampled_from(["<=", ">=", "=="])), max_size=4),
     s.lists(s.floats(0.01, 1.0), min_size=3, max_size=3),

@@ -153,9 +153,9 @@ class Polytope:
 
     # ---- why there is none -------------------------------------------------------------------------------
     def quarrel(self) -> Sequence[int]:
-        """Rows that cannot be kept together, none of which could be left out of the quarrel."""
+        """Rows that cannot be kept together, none of which could be left out of the quarrel; rather simple ones."""
         kept = list(range(self.bound.size))
-        for row in range(self.bound.size):
+        for row in sorted(kept, key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
             trial = [k for k in kept if k != row]
             if Polytope(self.matrix[trial], self.bound[trial], self.equal[trial]).feasible() is None:
                 kept = trial
