@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
@@ -120,7 +121,7 @@ def refinement_oracle(
     return Refinement(metric, best, tuple(phases))
 
 
-def _in_the_box(low: FloatArray, high: FloatArray, total: int) -> FloatArray:
+def _in_the_box(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> NDArray[np.int64]:
     """All whole numbers between the limits that add up to ``total``, in lexicographic order."""
     heads = np.array(
         list(product(*(range(a, b + 1) for a, b in zip(low[:-1], high[:-1], strict=True)))), dtype=np.int64
