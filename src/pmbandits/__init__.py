@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         preferences,
     )
     from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
-    from pmbandits.plots import plot_arms, plot_distortion, plot_life, plot_mixture, plot_regret
+    from pmbandits.plots import plot_arms, plot_decomposition, plot_distortion, plot_life, plot_mixture, plot_regret
     from pmbandits.policies import (
         BCVTS,
         CEUCB,
@@ -104,7 +104,14 @@ _ROOMS = {
         "preferences",
     ),
     "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
-    "pmbandits.plots": ("plot_arms", "plot_distortion", "plot_life", "plot_mixture", "plot_regret"),
+    "pmbandits.plots": (
+        "plot_arms",
+        "plot_decomposition",
+        "plot_distortion",
+        "plot_life",
+        "plot_mixture",
+        "plot_regret",
+    ),
     "pmbandits.policies": (
         "BCVTS",
         "BrownUCB",
@@ -204,6 +211,7 @@ __all__ = [
     "metric",
     "oracle",
     "plot_arms",
+    "plot_decomposition",
     "plot_distortion",
     "plot_life",
     "plot_mixture",
