@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pmbandits import theory as theory
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
-    from pmbandits.best import Best, Gaps, gaps, oracle
+    from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
         CVaR,
@@ -103,7 +104,8 @@ _ROOMS = {
         "metric",
         "preferences",
     ),
-    "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
+    "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.limits": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
         "plot_decomposition",
@@ -180,12 +182,14 @@ __all__ = [
     "InterQuantileRange",
     "Interval",
     "InvertedS",
+    "Limits",
     "LowerCVaR",
     "Mean",
     "MeanMedianDeviation",
     "MixtureUCB",
     "Policy",
     "PowerDeviation",
+    "Price",
     "Quadratic",
     "Real",
     "RhoNPTS",
