@@ -112,7 +112,7 @@ def lay_belts(s):
             n = s.told[i]
             if n > 0 and s.belt_at[i] != n:
                 s.belt_at[i] = n
-                lay_belt(n, table_radius(s, n), s.stretched == 1, s.belt[i])
+                lay_belt(n, table_radius(s, n), s.stretched == 1, s.belt_side, s.belt[i])
     return blurs
 
 

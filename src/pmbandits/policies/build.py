@@ -10,6 +10,7 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet, confidence_set
+from pmbandits.confidence._belts import LONG, side_of
 from pmbandits.confidence._bounds import COARSE_TABLE, coarse_counts
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS
@@ -186,6 +187,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "set_kind": KINDS.index(kind),
         "stretched": int(setup.confidence is not None and setup.confidence.stretched),
         "chordal": int(chordal),
+        "belt_side": side_of(_deepest(setup.confidence, policy.options.get("horizon"))) if belts else 0,
         "coarse": int(coarse),
         "plain_bonus": int(setup.confidence is not None and setup.confidence.name == "paper"),
         "offset": offset,
@@ -218,6 +220,12 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     memory.dirty = 1
     recall(memory)
     return memory, plan
+
+
+def _deepest(chosen: ConfidenceSet | None, horizon: int | None) -> float:
+    """The depth n·radius(n) of a belt at the most rewards that it is made for."""
+    n = LONG if horizon is None else max(horizon, 2)
+    return n * float(chosen.radius(n)) if chosen is not None else 0.0
 
 
 def fill(memory: Memory, plan: Plan) -> None:

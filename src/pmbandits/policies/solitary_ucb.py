@@ -56,7 +56,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
     2. Then the arm whose utility can be the largest in its confidence set (``index="optimistic"``, PM-UCB-M), or the
        one with the largest U_h(rewards) + 𝓛·r^q (``index="additive"``, CE-UCB-M).
 
-    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and the default band it is CVaR-UCB to
+    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and ``confidence="dkw"`` it is CVaR-UCB to
     the letter. A round costs one pass over the rewards so far (over the atoms on a finite support), for all arms.
 
     Parameters

@@ -104,6 +104,7 @@ FIELDS: tuple[Field, ...] = (
     # Confidence sets.
     _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
     _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
+    _field("belt_side", int, "", "fixed"),  # for how many rewards above or below the ends of belts are exact
     _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
