@@ -55,6 +55,11 @@ class Setup:
     table: bool = False
     slopes: bool = False
 
+    @property
+    def certifies(self) -> bool:
+        """Whether a share of pulls is for certifying."""
+        return self.numbers.get("certify", 0.0) > 0.0
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -123,10 +128,22 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     return chosen_set(policy, support, n_arms)
 
 
+def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
+    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
+    share: float = policy.options["certify"]
+    if share > 0.0 and chosen is None:
+        raise ValueError(
+            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
+            "Interval(lo, hi), or leave certify out."
+        )
+    return share
+
+
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
     setup = policy.setup(metric, n_arms, support)
+    live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
@@ -152,7 +169,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_atoms": n_atoms,
             "n_grid": grid.shape[0],
             "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
-            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
+            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * live,
             "n_packed": packed.size,
             "n_table": arrays["table"].size,
             "n_watched": n_arms if watched else 0,
@@ -163,6 +180,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_vetted": n_arms if setup.table else 0,
             "knot_room": (n_atoms or KNOTS) if setup.table else 0,
             "n_slopes": n_arms if setup.slopes else 0,
+            "n_sure": n_arms if setup.certifies else 0,
         },
         policy._own,
     )
@@ -204,7 +222,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         arrays,
         not isinstance(support, Binary) or _is_steady(metric),
         not n_atoms and not buffer,
-        policy._uses_sets,
+        live,
     )
     fill(memory, plan)
     if setup.begin is not None:

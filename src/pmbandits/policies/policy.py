@@ -341,8 +341,9 @@ class Policy(Declared):
             ours.owner[before:after] = theirs.owner[: theirs.rewards]
         for field in FIELDS:
             if "added" in field.becomes:
-                part = ours.field(field.name)
-                part += theirs.field(field.name)
+                part, more = ours.field(field.name), theirs.field(field.name)
+                if more.shape == part.shape:  # else only one of the two has it
+                    part += more
             elif "cleared" in field.becomes:  # the laws may have moved by any amount
                 ours.field(field.name)[...] = 0
         recall(ours)

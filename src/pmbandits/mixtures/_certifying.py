@@ -1,0 +1,147 @@
+"""Pulls for certifying: which arm's rewards make the certified regret smaller the fastest; compiled.
+
+The certified regret is what the best rival mixture can be worth at most, less what the mixture that is played is worth
+at least. Both ends depend on each arm's confidence set, and a set shrinks like 1/√n. So the certified regret falls with
+one more reward of arm i by about c_i/n_i, where c_i is what it would fall by if the arm had twice as many rewards of the
+same kind. The rival is the best of all mixtures, so to first order it stays the same mixture when a set shrinks a little:
+each c_i takes one or two passes over the rewards, and no search.
+
+All c_i are worked out when 5 % more rewards have come. In between c_i/n_i falls like n_i^(−3/2), and that is reckoned
+with: so pulls spread over the arms as if all were worked out in every round. They are pulls, not rewards, that count
+then, so late rewards do no harm.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.confidence._bounds import (
+    BALL,
+    INTERVAL,
+    OPTIMISTIC,
+    PESSIMISTIC,
+    bound,
+    lower_end,
+    refresh,
+    share_of_ones,
+    upper_end,
+)
+from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.estimates._rewards import BINARY
+from pmbandits.metrics.packed import h_max
+from pmbandits.mixtures._climb import maximise
+from pmbandits.mixtures._index import BOUND, POOLED, ready
+from pmbandits.mixtures._rivals import all_cells
+from pmbandits.state.arrays import fill_with, largest_of, smallest_of
+from pmbandits.state.shared import shared, step
+
+AGAIN = 20  # what is gained is worked out again when one in so many more rewards has come
+
+
+@step("state, int, float -> none")
+def set_radius(s, i, r):
+    """Give arm i's confidence set another radius."""
+    s.radius[i] = r
+    if s.mode == BINARY:
+        p = share_of_ones(s, i)
+        s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
+
+
+@step("state -> float")
+def halved(s):
+    """By what a radius is multiplied, about, when an arm has twice as many rewards."""
+    return 0.5 if s.set_kind == INTERVAL else math.sqrt(0.5)
+
+
+@shared("state -> none")
+def find_rival(s):
+    """The mixture that can be worth the most, into ``s.rival``, from the one of last time."""
+    k = s.n_arms
+    if s.metric_shape == CONVEX:
+        most, top = -np.inf, 0
+        for i in range(k):
+            fill_with(s.rival, 0.0)
+            s.rival[i] = 1.0
+            worth = bound(s, s.rival, OPTIMISTIC)
+            if worth > most:
+                most, top = worth, i
+        fill_with(s.rival, 0.0)
+        s.rival[top] = 1.0
+        return
+    total = 0.0
+    for i in range(k):
+        total += s.rival[i]
+    if not total > 0.5:
+        fill_with(s.rival, 1.0 / k)
+    kind = POOLED if s.set_kind == BALL else BOUND
+    maximise(s, s.rival, np.zeros(k), np.ones(k), kind, s.radius.copy())
+
+
+@shared("state, bool -> float")
+def most_now(s, one):
+    """What the rival can be worth at most: of ``s.rival`` where it is one mixture, else the bound for all of them."""
+    if s.mode == BINARY:
+        return h_max(s.h, smallest_of(s.lower), largest_of(s.upper))
+    if one:
+        return bound(s, s.rival, OPTIMISTIC)
+    worst = 0.0
+    if s.set_kind == BALL:  # see most_of_any
+        worst = largest_of(s.radius)
+        worst = s.lipschitz * worst if s.bounded == 0 else s.holder_c * worst**s.holder_q
+    return all_cells(s) + worst
+
+
+@shared("state -> none")
+def work_out_gains(s):
+    """By how much the certified regret would fall if an arm had twice its rewards; times √n, into ``s.sure_gain``."""
+    refresh(s)
+    one = s.mode != BINARY and (
+        s.metric_shape == CONVEX or (s.metric_shape == CONCAVE and (s.set_kind != BALL or s.bounded == 0))
+    )
+    if one:
+        find_rival(s)
+    most, least = most_now(s, one), bound(s, s.mix, PESSIMISTIC)
+    for i in range(s.n_arms):
+        n, r = s.told[i], s.radius[i]
+        s.sure_told[i] = n
+        gain = 0.0
+        set_radius(s, i, r * halved(s))
+        if not one or s.rival[i] > 0.0:
+            gain += max(most - most_now(s, one), 0.0)
+        if s.mix[i] > 0.0:
+            gain += max(bound(s, s.mix, PESSIMISTIC) - least, 0.0)
+        set_radius(s, i, r)
+        s.sure_gain[i] = gain * math.sqrt(n)
+
+
+@shared("state -> int")
+def most_certifying(s):
+    """The arm of which one more reward lets the certified regret fall the most; of equals, the one with the fewest."""
+    known = 0
+    for i in range(s.n_arms):
+        known += s.sure_told[i]
+    if s.rewards >= known + max(known // AGAIN, 1):
+        work_out_gains(s)
+    arm, most, count = 0, -1.0, 0.0
+    for i in range(s.n_arms):
+        n = float(max(s.pulls[i], s.told[i]))
+        gain = s.sure_gain[i] / (n * math.sqrt(n))
+        if gain > most or (gain == most and n < count):
+            arm, most, count = i, gain, n
+    s.sure_pulls[arm] += 1
+    return arm
+
+
+@step("state -> int")
+def to_certify(s):
+    """The arm to pull for certifying, if it is time for such a pull; else −1."""
+    if s.certify == 0.0:
+        return -1
+    spent = 0
+    for i in range(s.n_arms):
+        spent += s.sure_pulls[i]
+    if spent + 1.0 > s.certify * (s.asked + 1.0) or not ready(s):
+        return -1
+    return most_certifying(s)
