@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pmbandits._random import philox
 from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
 from pmbandits.estimates import _kernels as sketching
-from pmbandits.mixtures._rivals import most_of_any
+from pmbandits.mixtures._rivals import most_of_any, rival_mixture
 from pmbandits.policies import _steps as steps
 from pmbandits.policies import cirt, simple
 from pmbandits.policies.policy import REGISTRY
@@ -122,7 +122,8 @@ def _entries() -> Iterator[Item]:
     }.values():
         yield entry(bounds, "state, floats", own)
         yield entry(arm_radius, "state, int", own)
-    yield entry(most_of_any, "memory")
+    yield entry(most_of_any, "memory, floats")
+    yield entry(rival_mixture, "memory")
     yield entry(lower_end, "int, float, float")
     yield entry(upper_end, "int, float, float")
     yield entry(simulation.rewards_of, f"int, int, {_STREAM}, floats, int")

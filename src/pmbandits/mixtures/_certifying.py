@@ -19,7 +19,6 @@ import numpy as np
 
 from pmbandits.confidence._bounds import (
     BALL,
-    INTERVAL,
     OPTIMISTIC,
     PESSIMISTIC,
     bound,
@@ -49,12 +48,6 @@ def set_radius(s, i, r):
         s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
 
 
-@step("state -> float")
-def halved(s):
-    """By what a radius is multiplied, about, when an arm has twice as many rewards."""
-    return 0.5 if s.set_kind == INTERVAL else math.sqrt(0.5)
-
-
 @shared("state -> none")
 def find_rival(s):
     """The mixture that can be worth the most, into ``s.rival``, from the one of last time."""
@@ -70,11 +63,7 @@ def find_rival(s):
         fill_with(s.rival, 0.0)
         s.rival[top] = 1.0
         return
-    total = 0.0
-    for i in range(k):
-        total += s.rival[i]
-    if not total > 0.5:
-        fill_with(s.rival, 1.0 / k)
+    fill_with(s.rival, 1.0 / k)
     kind = POOLED if s.set_kind == BALL else BOUND
     maximise(s, s.rival, np.zeros(k), np.ones(k), kind, s.radius.copy())
 
@@ -95,7 +84,7 @@ def most_now(s, one):
 
 @shared("state -> none")
 def work_out_gains(s):
-    """By how much the certified regret would fall if an arm had twice its rewards; times √n, into ``s.sure_gain``."""
+    """By how much the certified regret would fall if an arm's law were known; times √n, into ``s.sure_gain``."""
     refresh(s)
     one = s.mode != BINARY and (
         s.metric_shape == CONVEX or (s.metric_shape == CONCAVE and (s.set_kind != BALL or s.bounded == 0))
@@ -103,13 +92,19 @@ def work_out_gains(s):
     if one:
         find_rival(s)
     most, least = most_now(s, one), bound(s, s.mix, PESSIMISTIC)
+    alone = np.zeros(s.n_arms)
     for i in range(s.n_arms):
         n, r = s.told[i], s.radius[i]
         s.sure_told[i] = n
-        gain = 0.0
-        set_radius(s, i, r * halved(s))
-        if not one or s.rival[i] > 0.0:
-            gain += max(most - most_now(s, one), 0.0)
+        behind = 0.0
+        if one:  # by how much the arm alone, at its best, is behind the rival
+            alone[i] = 1.0
+            behind = most - bound(s, alone, OPTIMISTIC)
+        set_radius(s, i, 0.0)
+        gain = 0.0 if one and s.rival[i] == 0.0 else max(most - most_now(s, one), 0.0)
+        if one:
+            gain = max(gain, most - bound(s, alone, OPTIMISTIC) - 2.0 * behind)
+            alone[i] = 0.0
         if s.mix[i] > 0.0:
             gain += max(bound(s, s.mix, PESSIMISTIC) - least, 0.0)
         set_radius(s, i, r)

@@ -283,12 +283,12 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:
-    """The memory, or a copy of it, in which the table of radii is long enough to work out the confidence sets."""
+    """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.told.max())
     if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
         return memory
     larger = memory.resized(n_radii=most + 1)
-    fill(larger, plan)
+    larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
     return larger
 
 

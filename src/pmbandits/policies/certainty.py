@@ -11,13 +11,17 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
-from pmbandits.mixtures._rivals import most_of_any
+from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.mixtures._rivals import most_of_any, rival_mixture
 from pmbandits.policies.build import with_radii
+from pmbandits.policies.condensed import CELLS, laws_of, small
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Real
 
 if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
+
+MANY = 4 * CELLS  # from so many rewards on, a search in cells comes first
 
 
 class Certainty(NamedTuple):
@@ -73,9 +77,18 @@ def certainty(policy: Policy, weights: ArrayLike | None) -> Certainty:
     chosen = sets_of(policy)
     memory, mix = moment(policy, weights)
     low, middle, high = (float(value) for value in bounds(memory, mix))
-    rival = max(float(most_of_any(memory.address)), high)
+    rival = max(float(most_of_any(memory.address, first_guess(memory))), high)
     probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
     return Certainty(middle, low, high, rival, rival - low, probability, chosen.meaning)
+
+
+def first_guess(memory: Memory) -> FloatArray:
+    """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
+    if memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0:
+        return np.full(memory.n_arms, 1.0 / memory.n_arms)
+    rough = small(memory, laws_of(memory))
+    rival_mixture(rough.address)
+    return rough.mix.copy()
 
 
 def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArray]:

@@ -195,7 +195,7 @@ FIELDS: tuple[Field, ...] = (
     _field("sure_pulls", int, "n_sure", "saved added"),
     _field("sure_told", int, "n_sure", "saved cleared"),
     _field("sure_gain", float, "n_sure", "saved"),
-    _field("rival", float, "n_sure", "saved"),
+    _field("rival", float, "n_sure", "scratch"),
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),
