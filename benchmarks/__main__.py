@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import advice, arms, foundation, memory, oracle, policies, regret, simulation, vet, walls
+from benchmarks import advice, arms, certainty, foundation, memory, oracle, policies, regret, simulation, vet, walls
 
 ROOMS = {
     "foundation": foundation.tables,
@@ -17,6 +17,7 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "certainty": certainty.tables,
     "memory": memory.tables,
     "advice": advice.tables,
 }

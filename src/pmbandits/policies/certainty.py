@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
+from pmbandits import _check, _html
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
@@ -63,17 +63,41 @@ class Certainty(NamedTuple):
         when = f"With probability {100 * self.probability:.6g} %" if self.probability > 0.0 else "If the sets hold"
         return f"{when}, the mixture falls short of the best by at most {self.regret:.2g}."
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("its utility", f"{self.utility:.4g}, between {self.lower:.4g} and {self.upper:.4g}"),
+            ("any other mixture's", f"at most {self.rival:.4g}"),
+            ("so its regret", f"at most {self.regret:.4g}"),
+        ]
+        return _html.block(
+            "How sure the mixture is", _html.paragraphs((str(self), self.meaning)), _html.table((), rows)
+        )
 
-def utility_bounds(policy: Policy, weights: ArrayLike | None) -> tuple[float, float, float]:
-    """Pessimistic, empirical and optimistic utility of a mixture."""
+
+def utility_bounds(policy: Policy, weights: ArrayLike | None = None) -> tuple[float, float, float]:
+    """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
+
+    The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with
+    probability p, with probability 1 − K(1 − p) at least.
+    """
     sets_of(policy)
     memory, mix = moment(policy, weights)
     low, middle, high = bounds(memory, mix)
     return float(low), float(middle), float(high)
 
 
-def certainty(policy: Policy, weights: ArrayLike | None) -> Certainty:
-    """How sure the utility of a mixture is, and what any other could still be worth."""
+def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
+    """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
+
+    For every policy that keeps confidence sets. What it says holds while those are valid: see :class:`Certainty`.
+
+    >>> import pmbandits as pmb
+    >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> sure = policy.certainty()
+    >>> sure.regret < 0.02, sure.probability
+    (True, 0.9998)
+    """
     chosen = sets_of(policy)
     memory, mix = moment(policy, weights)
     low, middle, high = (float(value) for value in bounds(memory, mix))

@@ -68,7 +68,7 @@ def small(memory: Memory, laws: Laws, plan: Plan | None = None) -> Memory:
 
 
 def play_out(memory: Memory, counts: FloatArray, told: NDArray[np.int64], first: Memory) -> None:
-    """Let a small memory have so many rewards of each arm, spread as ``counts`` are; ``first`` is where it came from."""
+    """Let a small memory have so many rewards of each arm, spread as ``counts`` are; it came from ``first``."""
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     above = np.rint(np.cumsum(counts, axis=1) / total * told[:, None]).astype(np.int64)
     memory.counts[:] = np.diff(above, axis=1, prepend=0)
