@@ -170,8 +170,9 @@ def forecast(policy: Policy, regret: float | str) -> Forecast:
     """
     goal = goal_of(regret)
     must_promise(policy)
-    sure = certainty(policy, None)
-    if met(goal, sure) and still_valid(policy):
+    if not still_valid(policy):
+        return Forecast(np.inf, np.inf, np.inf, str(goal))
+    if met(goal, certainty(policy, None)):
         return Forecast(0, 0, 0, str(goal))
     memory, _ = moment(policy, None)
     if memory.told.min() == 0:
@@ -284,6 +285,7 @@ def _fill(told: FloatArray, weights: FloatArray, total: float) -> FloatArray:
     """Numbers from ``told`` on that add up to ``total``; those that rise are in proportion to their weights."""
     if not weights.sum() > 0.0 or told.sum() >= total:
         return told
+    weights = np.where(weights > 1e-12 * weights.max(), weights / weights.max(), 0.0)
     order: NDArray[Any] = np.argsort(np.where(weights > 0.0, told / np.maximum(weights, 1e-300), np.inf))
     rest, weight = total - told.sum(), 0.0
     chosen = np.zeros(told.size, dtype=bool)
