@@ -21,8 +21,10 @@ import math
 
 import numpy as np
 
+from pmbandits.confidence._belts import lay_belt
 from pmbandits.confidence._bounds import (
     BALL,
+    BELT,
     OPTIMISTIC,
     PESSIMISTIC,
     bound,
@@ -42,6 +44,7 @@ from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import unpack
 
+KNOWN = 1e-4  # of a radius, is left when an arm is taken to be known
 AGAIN = 20  # what is gained is worked out again when one in so many more rewards has come
 
 
@@ -49,6 +52,8 @@ AGAIN = 20  # what is gained is worked out again when one in so many more reward
 def set_radius(s, i, r):
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
+    if s.set_kind == BELT:
+        lay_belt(s.told[i], r, s.stretched == 1, s.belt[i])
     if s.mode == BINARY:
         p = share_of_ones(s, i)
         s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
@@ -106,7 +111,7 @@ def work_out_gains(s):
         if one:  # by how much the arm alone, at its best, is behind the rival
             alone[i] = 1.0
             behind = most - bound(s, alone, OPTIMISTIC)
-        set_radius(s, i, 0.0)
+        set_radius(s, i, KNOWN * r)
         gain = 0.0 if one and s.rival[i] == 0.0 else max(most - most_now(s, one), 0.0)
         if one:
             gain = max(gain, most - bound(s, alone, OPTIMISTIC) - 2.0 * behind)

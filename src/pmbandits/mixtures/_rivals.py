@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.confidence._bounds import BALL, BAND, OPTIMISTIC, bound, inverses, refresh
+from pmbandits.confidence._bounds import BALL, OPTIMISTIC, bound, by_cells, cell_ends, lay_belts, refresh
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_value
@@ -22,10 +22,10 @@ EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 def all_cells(s):
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
     k, bounded, finite = s.n_arms, s.bounded == 1, s.mode == FINITE
-    banded = s.set_kind == BAND
+    banded, set_kind = by_cells(s), s.set_kind
     tidy(s)
     cells = s.n_atoms if finite else pool_size(s)
-    inverse, left = inverses(s.told), s.told.copy()
+    told, radius, blurs, belt, left = s.told, s.radius, lay_belts(s), s.belt, s.told.copy()
     before = s.low if bounded else s.x[0]
     total = before * h_value(s.h, 1.0)
     for c in range(cells + 1):
@@ -37,9 +37,11 @@ def all_cells(s):
         if here > before:
             low, high = 1.0, 0.0
             for i in range(k):
-                wide = s.radius[i] if banded else 0.0
-                low = min(low, max(left[i] * inverse[i] - wide, 0.0))
-                high = max(high, min(left[i] * inverse[i] + wide, 1.0))
+                if banded:
+                    lower, upper = cell_ends(set_kind, left[i], told[i], radius[i], blurs[i], belt, i)
+                else:
+                    lower = upper = left[i] / told[i] if told[i] > 0 else 0.0
+                low, high = min(low, lower), max(high, upper)
             total += (here - before) * h_max(s.h, low, high)
             before = here
         if c < cells:

@@ -104,10 +104,11 @@ def rank_delta(policy: Policy, n_arms: int) -> float:
 def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
     """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly."""
     horizon, delta = policy.options.get("horizon"), policy.options["delta"]
-    how = kept(policy, support)[0]
+    how, fineness = kept(policy, support)
     if how == "sketch":  # half of δ is for the sketches
         delta = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
-    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta)
+    cells = fineness if how == "binned" else None
+    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta, cells=cells)
     if how != "exact":
         lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
         also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
@@ -146,10 +147,10 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
-    if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
-        raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")
+    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width):
+        raise ValueError(f"a {kind} needs a bounded support; take confidence='wasserstein'.")
     lipschitz, rounding, packed = _lipschitz(metric, support, setup), rounding_of(policy, support), pack(metric)
-    offset = _worth_of_rounding(metric, support, rounding) if setup.confidence is not None and kind == "band" else 0.0
+    offset = _worth_of_rounding(metric, support, rounding) if setup.confidence is not None and kind != "ball" else 0.0
     arrays = {"h": packed, "table": np.zeros(1)}
     if isinstance(support, (Binary, Finite)):
         arrays["points"] = support.atoms
@@ -163,6 +164,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     n_atoms = arrays["points"].size if "points" in arrays else 0
     watched = setup.confidence is not None and not isinstance(support, Binary) and not buffer
     pair = holder_numbers(metric, support)
+    chordal = watched and _needs_chords(metric, support, packed, pair, kind)
+    belts = setup.confidence is not None and kind == "belt"
     memory = Memory.allocate(
         {
             "n_arms": n_arms,
@@ -173,7 +176,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "n_packed": packed.size,
             "n_table": arrays["table"].size,
             "n_watched": n_arms if watched else 0,
-            "n_chords": n_arms if watched and _needs_chords(metric, support, packed, pair) else 0,
+            "n_chords": n_arms if chordal or (belts and watched and pair.get("holder_q") == 1.0) else 0,
             "n_sketches": n_arms if buffer else 0,
             "sketch_room": buffer,
             "n_mass": n_arms * buffer,
@@ -181,6 +184,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "knot_room": (n_atoms or KNOTS) if setup.table else 0,
             "n_slopes": n_arms if setup.slopes else 0,
             "n_sure": n_arms if setup.certifies else 0,
+            "n_belts": n_arms if belts else 0,
         },
         policy._own,
     )
@@ -198,6 +202,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "lipschitz": lipschitz,
         **pair,
         "set_kind": KINDS.index(kind),
+        "stretched": int(setup.confidence is not None and setup.confidence.stretched),
+        "chordal": int(chordal),
         "coarse": int(coarse),
         "plain_bonus": int(setup.confidence is not None and setup.confidence.name == "paper"),
         "offset": offset,
@@ -325,19 +331,26 @@ def _lipschitz(metric: Distortion, support: Support, setup: Setup) -> float:
 
 
 def _worth_of_rounding(metric: Distortion, support: Support, rounding: float) -> float:
+    """By how much rounding all rewards can move U_h: quantiles move by that much, and h's total variation weighs them.
+
+    Or, where that is less, by the Hölder pair.
+    """
     if rounding == 0.0:
         return 0.0
+    places = np.unique([0.0, *metric._critical(), *(side for u, _ in metric.jumps for side in (u, u + 2e-12)), 1.0])
+    worth = rounding * float(np.abs(np.diff(metric(places))).sum())
     try:
         pair = metric.holder(support)
-    except ValueError as error:
-        raise ValueError(f"what rounding to bins is worth follows from the Hölder pair, but {error} "
-                         "Take estimates='sketch', or confidence='wasserstein'.") from None  # fmt: skip
-    return pair.constant * rounding**pair.q
+    except ValueError:
+        return worth
+    return min(worth, pair.constant * rounding**pair.q)
 
 
-def _needs_chords(metric: Distortion, support: Support, packed: FloatArray, pair: dict[str, float]) -> bool:
-    """Whether the bounds by chords are kept: for concave h with at most one peak that is not Lipschitz."""
-    if pair.get("holder_q") == 1.0 or metric.shape not in ("concave", "linear") or not np.isfinite(support.width):
+def _needs_chords(metric: Distortion, support: Support, packed: FloatArray, pair: dict[str, float], kind: str) -> bool:
+    """Whether changes are bounded by chords: for concave h with at most one peak that is not Lipschitz; or in belts."""
+    if metric.shape not in ("concave", "linear") or not np.isfinite(support.width):
+        return False
+    if pair.get("holder_q") == 1.0 and kind != "belt":
         return False
     return bool(single_peak(packed) or n_extrema(packed) == 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits import _check
-from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
+from pmbandits.confidence._bounds import BELT, OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
@@ -217,9 +217,9 @@ def surely_alive(s: Any) -> bool:
         return False
     off, each = rounding_error(s)
     low = s.index[witness] - change_since(s, witness, BOUND)[0]
-    # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
+    # The leader's pessimistic value: at most what Hölder allows (not in belts), and not above its utility.
     high = np.inf
-    if s.holder_c > 0.0:
+    if s.holder_c > 0.0 and s.set_kind != BELT:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])

@@ -72,7 +72,7 @@ def play_out(memory: Memory, counts: FloatArray, told: NDArray[np.int64], first:
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     above = np.rint(np.cumsum(counts, axis=1) / total * told[:, None]).astype(np.int64)
     memory.counts[:] = np.diff(above, axis=1, prepend=0)
-    memory.told[:], memory.seen[:] = told, 0
+    memory.told[:], memory.seen[:], memory.belt_at[:] = told, 0, 0
     memory.rewards = int(told.sum())
     memory.sums[:] = memory.counts @ memory.points
     if memory.sketch_size > 0:  # the rank error of a sketch does not fall with n

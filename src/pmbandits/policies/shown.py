@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits import _html
-from pmbandits.confidence._bounds import arm_radius, lower_end, upper_end
+from pmbandits.confidence._bounds import arm_ends, arm_radius, lower_end, upper_end
 from pmbandits.estimates import ArmEstimate
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import SAMPLES
@@ -39,7 +39,12 @@ def estimates(policy: Policy) -> tuple[ArmEstimate, ...]:
         if kind == "interval":
             mean = float(x @ counts) / n if n else 0.5
             low, high = (float(end(memory.set_kind, mean, radius)) for end in (lower_end, upper_end))
-        out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding))
+        ends = None
+        if kind == "belt" and n:
+            above = np.concatenate(([n], n - np.cumsum(counts))).astype(np.int64)
+            ends = np.empty((2, above.size))
+            arm_ends(memory, i, above, ends[0], ends[1])
+        out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding, ends))
     return tuple(out)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmbandits.confidence._bounds import BAND, OPTIMISTIC, bound, refresh, wasserstein_radius
+from pmbandits.confidence._bounds import OPTIMISTIC, bound, by_cells, refresh, wasserstein_radius
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import holder_change
@@ -35,7 +35,7 @@ def choose(memory: int) -> int:
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += s.lipschitz * s.radius[i]
-    elif s.mode != BINARY and s.set_kind == BAND:
+    elif s.mode != BINARY and by_cells(s):
         banded(s, s.index)  # eq:UCB_alpha at all vertices in one pass
     else:
         for i in range(s.n_arms):

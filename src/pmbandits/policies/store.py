@@ -20,10 +20,10 @@ from pmbandits.policies.build import recall, roomier
 from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.state.layout import FIELDS
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Support
+from pmbandits.supports import Finite, Interval, Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 3  # 1: without sketches; 2: single numbers by their position, see _from_version_2
+VERSION = 4  # 1: without sketches; 2: single numbers by their position, see _from_version_2; 3: other sets by default
 _POOL = ("x", "owner")
 
 Arrays = dict[str, np.ndarray]
@@ -140,10 +140,13 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
         options["confidence"] = confidence
     elif confidence is not None:
         raise ValueError(f"{file.name} stores its confidence set; do not give another one.")
+    support = Support.from_dict(description["support"])
+    if description["version"] < 4 and options.get("confidence") == "auto" and isinstance(support, (Finite, Interval)):
+        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
     policy = cls(
         metric,
         n_arms=description["n_arms"],
-        support=Support.from_dict(description["support"]),
+        support=support,
         names=description["names"],
         seed=description["seed"],
         **options,
@@ -203,6 +206,7 @@ def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> No
         into[...] = array.reshape(into.shape)
     if memory.sketch_size > 0:
         memory.ordered = STALE
+    memory.seen[:] = 0  # the sets are worked out anew: the file may be older than they are
     recall(memory)
     policy._memory = memory
 

@@ -30,9 +30,12 @@ SIZES = (
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
     "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
+    "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 PHASE_ENDS = 64  # phases whose ends are remembered
+BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
+BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
 
 
@@ -100,7 +103,9 @@ FIELDS: tuple[Field, ...] = (
     _field("holder_q", float, "", "fixed"),
     _field("holder_c", float, "", "fixed"),  # 0 without a Hölder pair
     # Confidence sets.
-    _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND or BALL
+    _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
+    _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
+    _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
     _field("plain_bonus", int, "", "fixed"),  # 1 if the bonus is the paper's, not cut off at the ends of [0, 1]
@@ -139,6 +144,8 @@ FIELDS: tuple[Field, ...] = (
     _field("lower", float, "n_arms", "saved"),
     _field("upper", float, "n_arms", "saved"),
     _field("radius", float, "n_arms", "saved"),
+    _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
+    _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
     # The mixture that is played, and the grid.
