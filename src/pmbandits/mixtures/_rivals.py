@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.confidence._bounds import BALL, OPTIMISTIC, bound, by_cells, cell_ends, lay_belts, refresh
+from pmbandits.confidence._bounds import BALL, OPTIMISTIC, PESSIMISTIC, bound, by_cells, cell_ends, lay_belts, refresh
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_value
@@ -69,6 +69,20 @@ def rival_mixture(memory):
     if s.mode != BINARY and s.metric_shape == CONCAVE and ready(s) and not (s.set_kind == BALL and s.bounded == 1):
         kind = POOLED if s.set_kind == BALL else BOUND
         maximise(s, s.mix, np.zeros(k), np.ones(k), kind, s.radius.copy())
+
+
+@kernel
+def most_of_others(memory, a):
+    """By how much any other arm alone can be ahead of a mixture that is one arm; convex h."""
+    s = unpack(memory)
+    refresh(s)
+    best, alone = -np.inf, np.zeros(s.n_arms)
+    for i in range(s.n_arms):
+        if a[i] == 0.0:
+            alone[i] = 1.0
+            best = max(best, bound(s, alone, OPTIMISTIC))
+            alone[i] = 0.0
+    return best - bound(s, a, PESSIMISTIC)
 
 
 @kernel

@@ -15,6 +15,7 @@ from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.mixtures._rivals import most_of_any, rival_mixture
 from pmbandits.policies.build import with_radii
 from pmbandits.policies.condensed import CELLS, laws_of, small
+from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Real
 
@@ -35,7 +36,9 @@ class Certainty(NamedTuple):
     utility : the mixture's empirical utility.
     lower, upper : between these lies its true utility.
     rival : no mixture's true utility exceeds this.
-    regret : so the mixture falls short of the best by at most this (rival − lower).
+    regret : the mixture falls short of the best by at most this. It is rival − lower, or less: those two are at their
+        ends for different laws of the arms, and where the metric is concave or convex and the sets are intervals, bands
+        or belts, the best mixture and this one are also valued for the same laws.
     probability : with which all this holds, at least: 1 − K·(probability that one arm's set fails). nan if nobody says
         it: with the paper's constants, and with sets of your own.
     meaning : what is guaranteed of the confidence set of each arm, and for which times.
@@ -100,10 +103,16 @@ def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
     """
     chosen = sets_of(policy)
     memory, mix = moment(policy, weights)
+    low, middle, high, rival, regret = what_is_sure(memory, mix)
+    probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
+    return Certainty(middle, low, high, rival, regret, probability, chosen.meaning)
+
+
+def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[float, float, float, float, float]:
+    """The least, empirical and largest utility of a mixture, what none exceeds, and the largest regret of this one."""
     low, middle, high = (float(value) for value in bounds(memory, mix))
     rival = max(float(most_of_any(memory.address, first_guess(memory))), high)
-    probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
-    return Certainty(middle, low, high, rival, rival - low, probability, chosen.meaning)
+    return low, middle, high, rival, min(rival - low, regret_together(memory, mix, cells))
 
 
 def first_guess(memory: Memory) -> FloatArray:

@@ -13,8 +13,7 @@ from pmbandits._check import FloatArray
 from pmbandits.confidence._bounds import bounds
 from pmbandits.mixtures._certifying import gains_now
 from pmbandits.mixtures._continuous import best_now
-from pmbandits.mixtures._rivals import most_of_any
-from pmbandits.policies.certainty import Certainty, certainty, moment, sets_of
+from pmbandits.policies.certainty import Certainty, certainty, moment, sets_of, what_is_sure
 from pmbandits.policies.condensed import laws_of, play_out, small
 from pmbandits.state.memory import Memory
 
@@ -55,16 +54,16 @@ def goal_of(regret: float | str) -> Goal:
     return Goal(_check.within("regret", regret, 0.0, open_lo=True), False)
 
 
-def excess(goal: Goal, lower: float, rival: float) -> float:
+def excess(goal: Goal, regret: float, lower: float, rival: float) -> float:
     """The certified regret, as a multiple of the goal.
 
     The best utility lies between ``lower`` and ``rival``. So a share of it is at least that share of whichever end is
     nearer to 0; if 0 lies between them, nothing is known of shares.
     """
     if not goal.relative:
-        return (rival - lower) / goal.size
+        return regret / goal.size
     least = lower if lower > 0.0 else -rival if rival < 0.0 else 0.0
-    return (rival - lower) / (goal.size * least) if least > 0.0 else np.inf
+    return regret / (goal.size * least) if least > 0.0 else np.inf
 
 
 def must_promise(policy: Policy) -> None:
@@ -110,7 +109,7 @@ def done(policy: Policy, regret: float | str) -> bool:
 
 def met(goal: Goal, sure: Certainty) -> bool:
     """Whether what is certain reaches the goal."""
-    return excess(goal, sure.lower, sure.rival) <= 1.0
+    return excess(goal, sure.regret, sure.lower, sure.rival) <= 1.0
 
 
 class Forecast(NamedTuple):
@@ -204,7 +203,6 @@ class Ahead:
         self.told = memory.told.astype(np.float64)
         self.late = np.maximum(memory.pulls - memory.told, 0).astype(np.float64)
         self.mix = memory.mix.copy()
-        self.even = np.full(policy.n_arms, 1.0 / policy.n_arms)
         low, middle, _ = bounds(self.memory, self.mix)
         best = self._best()
         best_middle = float(bounds(self.memory, best)[1])
@@ -221,8 +219,8 @@ class Ahead:
         """The certified regret as a multiple of the goal, with so many rewards spread like this."""
         play_out(self.memory, counts, np.maximum(np.rint(told), 1).astype(np.int64), self.first)
         mixture = self._best() if mix is None else mix
-        low, _, high = (float(value) for value in bounds(self.memory, mixture))
-        return excess(self.goal, low, max(float(most_of_any(self.memory.address, self.even)), high))
+        low, _, _, rival, regret = what_is_sure(self.memory, mixture, CELLS)
+        return excess(self.goal, regret, low, rival)
 
     def rounds(self) -> float:
         """At which round the goal is met; infinite if never."""
