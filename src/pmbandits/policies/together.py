@@ -31,8 +31,8 @@ class Cells(NamedTuple):
         self, h: FloatArray, a: FloatArray, b: FloatArray, more: FloatArray, enough: float, passes: int
     ) -> tuple[float, float]:
         """See ``climb_together``."""
-        width, low, high, *mixture = self
-        value, gap = climb_together(h, a, b, more, width, low, high, width.size, *mixture, enough, passes)
+        width, low, high, least, most, far = self
+        value, gap = climb_together(h, a, b, more, width, low, high, width.size, least, most, far, enough, passes)
         return float(value), float(gap)
 
 
