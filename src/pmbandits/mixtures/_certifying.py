@@ -38,7 +38,7 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_max
 from pmbandits.mixtures._climb import maximise
 from pmbandits.mixtures._index import BOUND, POOLED, ready
-from pmbandits.mixtures._rivals import all_cells
+from pmbandits.mixtures._rivals import all_cells, most_alone
 from pmbandits.state.arrays import copy_into, fill_with, largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
@@ -64,13 +64,10 @@ def find_rival(s):
     """The mixture that can be worth the most, into ``s.rival``, from the one of last time."""
     k = s.n_arms
     if s.metric_shape == CONVEX:
-        most, top = -np.inf, 0
-        for i in range(k):
-            fill_with(s.rival, 0.0)
-            s.rival[i] = 1.0
-            worth = bound(s, s.rival, OPTIMISTIC)
-            if worth > most:
-                most, top = worth, i
+        worth, top = np.empty(k), 0
+        most_alone(s, worth)
+        for i in range(1, k):
+            top = i if worth[i] > worth[top] else top
         fill_with(s.rival, 0.0)
         s.rival[top] = 1.0
         return

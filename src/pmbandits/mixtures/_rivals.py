@@ -71,17 +71,46 @@ def rival_mixture(memory):
         maximise(s, s.mix, np.zeros(k), np.ones(k), kind, s.radius.copy())
 
 
+@shared("state, floats -> none")
+def most_alone(s, out):
+    """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
+    k = s.n_arms
+    if s.mode == BINARY or not by_cells(s):
+        alone = np.zeros(k)
+        for i in range(k):
+            alone[i] = 1.0
+            out[i] = bound(s, alone, OPTIMISTIC)
+            alone[i] = 0.0
+        return
+    tidy(s)
+    finite, set_kind, told, radius, blurs, belt = s.mode == FINITE, s.set_kind, s.told, s.radius, lay_belts(s), s.belt
+    cells = s.n_atoms if finite else pool_size(s)
+    left, before = told.copy(), np.full(k, s.low)
+    fill_with(out, s.low * h_value(s.h, 1.0) + s.offset)
+    for c in range(cells + 1):
+        here = s.high
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        first, last = (0, k) if finite or c == cells else (s.owner[c], s.owner[c] + 1)
+        for i in range(first, last):
+            gone = 0 if c == cells else s.counts[i, c] if finite else stands_for(s, c)
+            if here > before[i] and (gone > 0 or c == cells):
+                low, high = cell_ends(set_kind, left[i], told[i], radius[i], blurs[i], belt, i)
+                out[i] += (here - before[i]) * h_max(s.h, low, high)
+                before[i] = here
+            left[i] -= gone
+
+
 @kernel
 def most_of_others(memory, a):
     """By how much any other arm alone can be ahead of a mixture that is one arm; convex h."""
     s = unpack(memory)
     refresh(s)
-    best, alone = -np.inf, np.zeros(s.n_arms)
+    best, worth = -np.inf, np.empty(s.n_arms)
+    most_alone(s, worth)
     for i in range(s.n_arms):
         if a[i] == 0.0:
-            alone[i] = 1.0
-            best = max(best, bound(s, alone, OPTIMISTIC))
-            alone[i] = 0.0
+            best = max(best, worth[i])
     return best - bound(s, a, PESSIMISTIC)
 
 
@@ -102,13 +131,10 @@ def most_of_any(memory, start):
         return h_max(s.h, smallest_of(s.lower), largest_of(s.upper))
     if not ready(s):
         return np.inf if s.bounded == 0 else all_cells(s)
-    best = -np.inf
     if s.metric_shape == CONVEX:
-        for i in range(k):
-            alone = np.zeros(k)
-            alone[i] = 1.0
-            best = max(best, bound(s, alone, OPTIMISTIC))
-        return best
+        worth = np.empty(k)
+        most_alone(s, worth)
+        return largest_of(worth)
     ball = s.set_kind == BALL
     if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
         worst = holder_change(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
