@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         Vet,
         load,
     )
-    from pmbandits.simulation import Run, simulate
+    from pmbandits.simulation import Run, Stop, run_until, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
@@ -141,7 +141,7 @@ _ROOMS = {
         "load",
     ),
     "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
-    "pmbandits.simulation": ("Run", "simulate"),
+    "pmbandits.simulation": ("Run", "Stop", "run_until", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
     "pmbandits.warming": ("Warmed", "warm"),
 }
@@ -196,6 +196,7 @@ __all__ = [
     "Run",
     "SolitaryArm",
     "SolitaryUCB",
+    "Stop",
     "Support",
     "Thompson",
     "Track",
@@ -221,6 +222,7 @@ __all__ = [
     "plot_mixture",
     "plot_regret",
     "preferences",
+    "run_until",
     "simulate",
     "ucb_grid",
     "utility",

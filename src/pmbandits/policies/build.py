@@ -57,6 +57,11 @@ class Setup:
     table: bool = False
     slopes: bool = False
 
+    @property
+    def certifies(self) -> bool:
+        """Whether a share of pulls is for certifying."""
+        return self.numbers.get("certify", 0.0) > 0.0
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -127,10 +132,22 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     return chosen_set(policy, support, n_arms)
 
 
+def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
+    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
+    share: float = policy.options["certify"]
+    if share > 0.0 and chosen is None:
+        raise ValueError(
+            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
+            "Interval(lo, hi), or leave certify out."
+        )
+    return share
+
+
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
     setup = policy.setup(metric, n_arms, support)
+    live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width):
@@ -157,7 +174,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_atoms": n_atoms,
         "n_grid": grid.shape[0],
         "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
-        "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
+        "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * live,
         "n_packed": packed.size,
         "n_table": arrays["table"].size,
         "n_watched": n_arms if watched else 0,
@@ -168,6 +185,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_vetted": n_arms if setup.table else 0,
         "knot_room": (n_atoms or KNOTS) if setup.table else 0,
         "n_slopes": n_arms if setup.slopes else 0,
+        "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
     }
     affordable(policy, sizes)
@@ -213,7 +231,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         arrays,
         not isinstance(support, Binary) or _is_steady(metric),
         not n_atoms and not buffer,
-        policy._uses_sets,
+        live,
     )
     fill(memory, plan)
     if setup.begin is not None:
@@ -309,12 +327,12 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:
-    """The memory, or a copy of it, in which the table of radii is long enough to work out the confidence sets."""
+    """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.told.max())
     if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
         return memory
     larger = memory.resized(n_radii=most + 1)
-    fill(larger, plan)
+    larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
     return larger
 
 

@@ -29,6 +29,7 @@ SIZES = (
     "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
+    "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
     "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
 )
 N_OWN = 16  # single numbers that a policy may have of its own
@@ -127,6 +128,7 @@ FIELDS: tuple[Field, ...] = (
     _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
     _field("floor", float, "", "fixed"),  # the least share of every arm in a continuous search
     _field("exploration", float, "", "fixed"),  # ξ of eq:any_sampling_rule
+    _field("certify", float, "", "fixed"),  # the share of pulls that is for certifying
     _field("look_ahead", int, "", "cleared"),  # how many rewards of each arm to look ahead next time
     _field("explored_until", int, "", "cleared"),  # before this round no arm is due to be explored
     # CIRT's last check: the candidate that kept the phase open, and what the leader was worth at least.
@@ -206,6 +208,11 @@ FIELDS: tuple[Field, ...] = (
     # The slope of the utility towards each arm at the last look, and the variance of what it is the mean of.
     _field("slope", float, "n_slopes", "saved"),
     _field("spread", float, "n_slopes", "saved", "0 … "),
+    # Certifying: the pulls for it, the rival mixture, and how much a reward of each arm helps, at so many rewards.
+    _field("sure_pulls", int, "n_sure", "saved added", "0 … pulls"),
+    _field("sure_told", int, "n_sure", "saved cleared"),
+    _field("sure_gain", float, "n_sure", "saved"),
+    _field("rival", float, "n_sure", "scratch"),
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved", "any"),
