@@ -64,8 +64,8 @@ def run(context: Context) -> Outcome:
     text = [
         f"Arms: Bernoulli {THREE_ARMS}. {THREE_ARMS.why} Utilities of single arms are exact; PM-UCB-M is the mean "
         f"over {trials} trials, bars are one standard error.",
-        "That for the mean PM-UCB-M does not exceed the best arm is no finding: no mixture can. So what is asked of the "
-        "mean is whether it tracks the best arm, as the paper says.",
+        "That for the mean PM-UCB-M does not exceed the best arm is no finding: no mixture can. So what is asked of "
+        "the mean is whether it tracks the best arm, as the paper says.",
     ]
     shown = [
         Shown(

@@ -113,13 +113,14 @@ def run(context: Context) -> Outcome:
     text = [
         "Arms: unit variance, means 1, 3 and 5, as the paper gives them; rewards are unbounded, so confidence sets "
         f"are Wasserstein balls for 1-sub-Gaussian arms. {GAUSSIAN_HORIZONS_WHY} {CONSTANTS_WHY}",
-        "The paper's claims are judged at these constants, over trials. But the best mixture under the Gini deviation is "
-        "(½, 0, ½), which lies on some grids and not on others, and at one constant that luck decides. So each horizon "
-        f"is also played with both constants times {TIMES[0]:.2f} to {TIMES[-1]:.2f} (hollow marks, beside); there the "
-        "multiples are the independent units, since trials hardly differ. What is judged on these is a question of ours.",
+        "The paper's claims are judged at these constants, over trials. But the best mixture under the Gini deviation "
+        "is (½, 0, ½), which lies on some grids and not on others, and at one constant that luck decides. So each "
+        f"horizon is also played with both constants times {TIMES[0]:.2f} to {TIMES[-1]:.2f} (hollow marks, beside); "
+        "there the multiples are the independent units, since trials hardly differ. What is judged on these is a "
+        "question of ours.",
         "What decides the order is ε: under the mean both algorithms end at shares ε/2 of the two lesser arms "
-        "(exploration here, the grid's offset there), so the smaller ε wins. PM-ETC-M explores for ½KεT rounds, as in the "
-        "paper's experiments, also where that is more than T/2; the library's own default stops at T/2.",
+        "(exploration here, the grid's offset there), so the smaller ε wins. PM-ETC-M explores for ½KεT rounds, as in "
+        "the paper's experiments, also where that is more than T/2; the library's own default stops at T/2.",
     ]
     shown = [
         Shown(

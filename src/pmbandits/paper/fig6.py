@@ -73,8 +73,8 @@ def run(context: Context) -> Outcome:
         f"comply depends on it, from none to all {len(EPSILONS)} (table), so every power of ten from 1e{POWERS[0]} to "
         f"1e{POWERS[-1]} is taken; with tight confidence sets in the same formulas far shorter horizons comply.",
         "The bound has two parts: what estimation and steering cost, which falls with ε, and the grid's own error, "
-        "which grows. For PM-ETC-M the first is the larger at all horizons just beyond the condition; only at far longer "
-        "ones the second.",
+        "which grows. For PM-ETC-M the first is the larger at all horizons just beyond the condition; only at far "
+        "longer ones the second.",
     ]
     heads = [f"{said}: {what}" for said in ("paper's constants", "tight sets") for what in ("comply", "ρ")]
     caption = "At how many of the spacings the conditions are met, and Spearman's ρ of bound and ε there"

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
+from pmbandits.paper.measure import Mean, mean
 
 OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
-OURS = (OURS_UCB, OURS_CE, OURS_ETC, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
+OURS_BETA = "PM-UCB-M, β = 1"  # on its grid, with the schedule for instances on which one arm is best
+OURS = (OURS_UCB, OURS_CE, OURS_ETC, OURS_BETA, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
 TRACK = "Track"  # not one of the paper's: shown where a mixture is best, not judged
 
 
@@ -59,3 +61,8 @@ def below_floor(part: Series) -> float:
     """How many times smaller the best regret of the paper's policies is than that of the best single arm."""
     assert part.floor is not None
     return part.floor / part.last(best_of(part, True))[0]
+
+
+def beside(part: Series, label: str, other: str) -> Mean:
+    """Regret of the other minus that of the first at the end, in pairs on the same rewards."""
+    return mean(part.regret[other][:, -1] - part.regret[label][:, -1])

@@ -73,9 +73,9 @@ def run(context: Context) -> Outcome:
     text = [
         f"Not in the paper. {trials} trials of {horizon:,} rounds. UCB1 settles on the arm with the highest mean; the "
         "best single arm is the one that a solitary algorithm for the metric would find at best, played from the "
-        "first round; it loses the same in every round by definition, and whoever settles on one arm ends no better. The "
-        "algorithms of the paper learn the mixture. PM-UCB-M and CIRT stop at the resolution of their grids. Track is "
-        "not one of the paper's policies (estimate the best mixture, without a grid, and keep to it); no claim is "
+        "first round; it loses the same in every round by definition, and whoever settles on one arm ends no better. "
+        "The algorithms of the paper learn the mixture. PM-UCB-M and CIRT stop at the resolution of their grids. Track "
+        "is not one of the paper's policies (estimate the best mixture, without a grid, and keep to it); no claim is "
         "about it.",
     ]
     shown = [Shown(f"Regret at T = {horizon:,}", ["metric", "arms", *policies], lines)]
@@ -98,8 +98,8 @@ def _claims(
     return [
         Claim(
             f"{key}-linear",
-            f"{name}: UCB1 has settled, and loses the same in every round: over the last tenfold of rounds its regret per "
-            f"round changes by less than {100 * FLAT:g} %, so its total loss is linear.",
+            f"{name}: UCB1 has settled, and loses the same in every round: over the last tenfold of rounds its regret "
+            f"per round changes by less than {100 * FLAT:g} %, so its total loss is linear.",
             stuck,
             f"Regret per round at T = {horizon:,}: {ends[MEAN]}; change since T/10: {100 * changes[MEAN].value:+.2f} "
             f"± {100 * changes[MEAN].error:.1g} %. The best single arm, played from the first round, loses "
