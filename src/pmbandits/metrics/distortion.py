@@ -123,6 +123,15 @@ class Distortion(ABC):
         """(q, C) with |h(u) − h(v)| ≤ C|u − v|^q, or the reason why there is none."""
         return "no bound on its steepness is known"
 
+    def _powers(self) -> Mapping[float, float] | None:
+        """Exponents and coefficients, if h is a sum of powers of u; else ``None``."""
+        return None
+
+    @property
+    def _straight(self) -> bool:
+        """Whether h is known to be made of straight pieces."""
+        return False
+
     @property
     def kinks(self) -> Sequence[tuple[float, float]]:
         """(u, change of slope) where h has a corner."""

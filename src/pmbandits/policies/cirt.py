@@ -89,9 +89,10 @@ def phase_grid(s: Any) -> None:
 
 @shared("state -> none", unpack)
 def tracking_grid(s: Any) -> None:
-    """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
+    """``eq:any_discrete_set_tracking``: weights (n + ½)/N inside the box around the last kept mixture.
 
-    For odd K half-steps cannot add up to 1: the last weight takes the difference.
+    Counted in halves of 1/N: odd numbers that add up to 2N. For odd K there are none, and as elsewhere in the paper
+    the last weight takes the difference: a whole number of 1/N, positive, and inside the box too.
     """
     k, half, box = s.n_arms, s.branching // 2, levels(s.branching, s.phases)
     total = levels(s.branching, s.phases + 1)
@@ -102,14 +103,13 @@ def tracking_grid(s: Any) -> None:
         step[i] = low[i]
     used = 0
     while True:
-        last = 1.0
+        last = 2 * total
         for i in range(k - 1):
-            last -= (step[i] + 0.5) / total
-        reach = 1.0 / box + 0.5 / total + 1e-12
-        if last > 1e-12 and abs(last - s.kept[k - 1] / box) <= reach:
+            last -= 2 * step[i] + 1
+        if last > 0 and abs(last - 2 * half * s.kept[k - 1]) <= 2 * half:
             for i in range(k - 1):
                 s.grid[used, i] = (step[i] + 0.5) / total
-            s.grid[used, k - 1] = last
+            s.grid[used, k - 1] = 0.5 * last / total
             used += 1
         if not next_steps(step, low, high):
             break

@@ -116,7 +116,7 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
             f"{file.name} holds a policy {description['policy']!r} that is not known here; "
             "import the module that defines it first."
         )
-    options = dict(description["options"])
+    options = {**cls.as_before, **description["options"]}
     if isinstance(description["metric"], dict) and "custom" in description["metric"]:
         if metric is None:
             raise ValueError(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pmbandits.theory.bounds import BoundCurve, RegretBound, ce_ucb_bound, cirt_bound, curve, etc_bound, ucb_bound
     from pmbandits.theory.deviations import Condition, concentration, paper_radius, wasserstein_radius
     from pmbandits.theory.exponents import Exponents, GapExponent, Range, gap_exponent, known_exponents
+    from pmbandits.theory.gradient import GradientExponent, gradient_exponent
     from pmbandits.theory.instance import Facts, distance_limit, estimation_limit, facts, largest_utility
     from pmbandits.theory.planning import Plan, PlanColumn, plan
     from pmbandits.theory.rates import Rate, leading_constant, rate
@@ -68,6 +69,10 @@ _ROOMS = {
         "Range",
         "gap_exponent",
         "known_exponents",
+    ),
+    "pmbandits.theory.gradient": (
+        "GradientExponent",
+        "gradient_exponent",
     ),
     "pmbandits.theory.instance": (
         "Facts",
@@ -110,6 +115,7 @@ __all__ = [
     "Exponents",
     "Facts",
     "GapExponent",
+    "GradientExponent",
     "PaperTable",
     "Plan",
     "PlanColumn",
@@ -137,6 +143,7 @@ __all__ = [
     "facts",
     "gap_exponent",
     "gaps",
+    "gradient_exponent",
     "known_exponents",
     "largest_utility",
     "leading_constant",
