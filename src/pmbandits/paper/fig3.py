@@ -28,7 +28,7 @@ TRIALS = {False: 30, True: 4}  # for each pair of arms
 PAPER_RANGE = {False: (20_000, 60_000), True: (5_000, 20_000)}  # read off its figure
 ETC, UCB, PAPER, EQUAL = "PM-ETC-M", "PM-UCB-M", "PM-UCB-M, paper's constants", "uniform"
 POLICIES = {
-    ETC: PMETC(horizon=2),
+    ETC: PMETC(horizon=2, explore_cap=None),
     UCB: PMUCB(horizon=2),
     PAPER: PMUCB(horizon=2, confidence="paper"),
     EQUAL: Uniform(),

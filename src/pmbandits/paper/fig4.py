@@ -42,8 +42,8 @@ Regret = dict[tuple[str, int], FloatArray]  # policy and horizon → trials, or 
 
 
 def etc(horizon: int, epsilon: float) -> PMETC:
-    """PM-ETC-M with the exploration of the paper's experiments, ½KεT rounds, which the library would cap at T/2."""
-    return PMETC(horizon=horizon, epsilon=epsilon, n_explore=int(0.5 * 3 * epsilon * horizon))
+    """PM-ETC-M with the exploration of the paper's experiments: ½KεT rounds, also where that is more than T/2."""
+    return PMETC(horizon=horizon, epsilon=epsilon, explore_cap=None)
 
 
 def run(context: Context) -> Outcome:

@@ -22,7 +22,7 @@ from pmbandits.paper import risk_arms as arms
 from pmbandits.paper import risk_claims as claims_of
 from pmbandits.paper import risk_shown as shown_as
 from pmbandits.paper.outcome import Context, Outcome, Shown
-from pmbandits.paper.risk_rates import explorers, rate, take_tuned
+from pmbandits.paper.risk_rates import HEAVY, Trials, explorers, rate, take_tuned
 from pmbandits.paper.risk_series import OURS_CE, OURS_UCB, TRACK, Series, mean_error
 from pmbandits.policies import (
     BCVTS,
@@ -56,14 +56,14 @@ class Sizes:
     horizon: int
     long_trials: int
     long_horizon: int
-    rate_trials: int
+    rate_trials: Trials
     rate_horizons: tuple[int, ...]
     mixed_trials: int
     mixed_horizon: int
 
 
-FULL = Sizes(20, 5, 10_000, 12, 10_000, 30, (1_000, 3_000, 10_000, 30_000), 30, 50_000)
-QUICK = Sizes(2, 2, 1_000, 2, 1_000, 4, (500, 1_000, 2_000), 4, 5_000)
+FULL = Sizes(20, 5, 10_000, 12, 10_000, Trials(64, 16), (1_000, 3_000, 10_000, 30_000, 100_000), 30, 50_000)
+QUICK = Sizes(2, 2, 1_000, 2, 1_000, Trials(8, 4), (500, 1_000, 2_000), 4, 5_000)
 CHECKPOINTS = 16
 
 
@@ -97,8 +97,9 @@ def risk(context: Context) -> Outcome:
             [many],
         ),
         shown_as.table(
-            "Part 3: the paper's CVaR (upper tail) and distortion risk measures on Binomial(10, p)/10, p = .35, .5, .65, "
-            f"{sizes.rate_trials} trials, T = {sizes.rate_horizons[-1]:,}.",
+            "Part 3: the paper's CVaR (upper tail) and distortion risk measures on Binomial(10, p)/10, p = .35, .5, "
+            f".65, {sizes.rate_trials.light} trials ({sizes.rate_trials.heavy} of {' and '.join(HEAVY)}), "
+            f"T = {sizes.rate_horizons[-1]:,}.",
             rates,
         ),
         shown_as.exponents([*upper, *drms]),
@@ -168,7 +169,7 @@ def _for_any(horizon: int) -> dict[str, Policy]:
 def _for_mixtures(horizon: int) -> dict[str, Policy]:
     return {
         **_for_any(horizon),
-        "PM-ETC-M": PMETC(horizon=horizon, epsilon=1 / 16),
+        "PM-ETC-M": PMETC(horizon=horizon, epsilon=1 / 16, explore_cap=None),
         "PM-UCB-M": PMUCB(horizon=horizon, epsilon=1 / 16),
         "CE-UCB-M": CEUCB(horizon=horizon, epsilon=1 / 16),
         "CIRT": CIRT(epsilon=0.12),

@@ -63,7 +63,7 @@ def binomial_arms() -> Bandit:
     return Bandit(laws, names=[f"Binomial(10, {p:g})/10" for p in (0.35, 0.5, 0.65)], support=Finite(TENTHS))
 
 
-UPPER_CVARS: tuple[Distortion, ...] = (CVaR(0.5), CVaR(0.8))  # the paper's CVaR: the mean of the best 1 − c
+UPPER_CVARS: tuple[Distortion, ...] = (CVaR(0.5), CVaR(0.75))  # the paper's CVaR: the mean of the best 1 − c
 DISTORTIONS: tuple[Distortion, ...] = (PHT(0.5), DualPower(2.0), Quadratic(0.5))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,15 +20,22 @@ from pmbandits.paper.measure import Mean, play
 from pmbandits.paper.outcome import Context
 from pmbandits.paper.risk_series import OURS_BETA, OURS_CE, OURS_ETC, OURS_UCB, Series
 from pmbandits.policies import PMETC, PMUCB, UUCB, WUCB, Policy, RhoNPTS, SolitaryUCB
-from pmbandits.schedules import epsilon_ucb, kappa
-from pmbandits.simulation import Run
+from pmbandits.schedules import kappa
 from pmbandits.supports import Finite
 
 # PM-ETC-M explores each arm c·log T times: the order of N(ε), whose constant hangs on a gap that the user must know.
 EXPLORATIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-CONSTANT = 0.2  # of the schedule of ε, as everywhere
 BETA = 1.0  # as the paper sets it here: one arm is best
 LEAST = 1e-12  # regrets below are taken for this
+NPTS = "ρ-NPTS"
+HEAVY = (NPTS, OURS_BETA)  # these take long, and are played less often
+
+
+class Trials(NamedTuple):
+    """How often policies are played, and how often those that take long."""
+
+    light: int
+    heavy: int
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Rate:
     @property
     def q(self) -> float:
         """The Hölder exponent."""
-        return _holder_exponent(self.metric)
+        return float(self.metric.holder(Finite(arms.TENTHS)).q)
 
     @property
     def etc_order(self) -> float:
@@ -56,10 +64,6 @@ class Rate:
     def exponent(self, label: str) -> Mean:
         """The fitted exponent of an algorithm."""
         return exponent(self.series.t.astype(np.float64), self.series.regret[label])
-
-
-def _holder_exponent(metric: Distortion) -> float:
-    return float(metric.holder(Finite(arms.TENTHS)).q)
 
 
 def explorers(horizon: int, n_arms: int) -> dict[str, Policy]:
@@ -124,30 +128,34 @@ def exponent(horizons: FloatArray, regret: FloatArray) -> Mean:
     return Mean(slope(regret.mean(axis=0)), error)
 
 
-def rate(context: Context, metric: Distortion, horizons: tuple[int, ...], trials: int) -> Rate:
+def rate(context: Context, metric: Distortion, horizons: tuple[int, ...], trials: Trials) -> Rate:
     """Play one measure."""
-    bandit, key = arms.binomial_arms(), str(metric)
-    folder = f"rate-{key}"
-    anytime: dict[str, Policy] = {"U-UCB": UUCB(), "W-UCB": WUCB(), "ρ-NPTS": RhoNPTS()}
-    long = play(context, f"{folder}/anytime", bandit, metric, anytime, horizons[-1], trials, checkpoints=horizons)
-    columns: dict[str, list[FloatArray]] = {label: list(_at(long, label, horizons).T) for label in anytime}
-    q = _holder_exponent(metric)
-    for t in horizons:
-        epsilon = min(2 / 3, epsilon_ucb(t, bandit.n_arms, q, BETA, CONSTANT))
-        policies = {
-            OURS_UCB: SolitaryUCB(horizon=t),
-            OURS_CE: SolitaryUCB(horizon=t, index="additive"),
-            OURS_BETA: PMUCB(horizon=t, epsilon=epsilon),
-            **explorers(t, bandit.n_arms),
-        }
-        run = play(context, f"{folder}/{t}", bandit, metric, policies, t, trials, checkpoints=1)
-        for label in policies:
-            columns.setdefault(label, []).append(run.regret(label)[1][:, -1])
+    bandit = arms.binomial_arms()
+    anytime: dict[str, Policy] = {"U-UCB": UUCB(), "W-UCB": WUCB(), NPTS: RhoNPTS()}
+    columns: dict[str, list[FloatArray]] = {}
+    for key, count in zip(("light", "heavy"), trials, strict=True):
+        wanted = {label: policy for label, policy in anytime.items() if (label in HEAVY) == (key == "heavy")}
+        folder = f"rate-{metric}/{key}"
+        run = play(context, f"{folder}-anytime", bandit, metric, wanted, horizons[-1], count, checkpoints=horizons)
+        for label in wanted:
+            t, values = run.regret(label)
+            columns[label] = list(values[:, np.searchsorted(t, horizons)].T)
+        for horizon in horizons:
+            policies = _with_horizon(horizon, bandit.n_arms, heavy=key == "heavy")
+            run = play(context, f"{folder}-{horizon}", bandit, metric, policies, horizon, count, checkpoints=1)
+            for label in policies:
+                columns.setdefault(label, []).append(run.regret(label)[1][:, -1])
     regret = {label: np.stack(found, axis=1) for label, found in columns.items()}
     swept = {c: regret[explorer(c)] for c in EXPLORATIONS}
     return Rate(metric, Series(repr(metric), np.array(horizons), take_tuned(regret), {}), swept)
 
 
-def _at(run: Run, label: str, horizons: tuple[int, ...]) -> FloatArray:
-    t, regret = run.regret(label)
-    return regret[:, np.searchsorted(t, horizons)]
+def _with_horizon(horizon: int, n_arms: int, *, heavy: bool) -> dict[str, Policy]:
+    """The paper's algorithms, which need to know the horizon."""
+    if heavy:
+        return {OURS_BETA: PMUCB(horizon=horizon, beta=BETA)}
+    return {
+        OURS_UCB: SolitaryUCB(horizon=horizon),
+        OURS_CE: SolitaryUCB(horizon=horizon, index="additive"),
+        **explorers(horizon, n_arms),
+    }

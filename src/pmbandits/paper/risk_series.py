@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.paper.measure import Mean, mean
+from pmbandits.paper.measure import ERRORS, Mean, mean
 
 OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
 OURS_BETA = "PM-UCB-M, β = 1"  # on its grid, with the schedule for instances on which one arm is best
@@ -40,8 +40,8 @@ class Series:
         leader = self.ranking()[0]
         out = []
         for label in self.ranking():
-            gap, error = mean_error(self.regret[label][:, -1] - self.regret[leader][:, -1])
-            if gap <= 2.0 * error or label == leader:
+            gap = beside(self, leader, label)
+            if gap.value <= ERRORS * gap.error or label == leader:
                 out.append(label)
         return out
 
@@ -64,5 +64,7 @@ def below_floor(part: Series) -> float:
 
 
 def beside(part: Series, label: str, other: str) -> Mean:
-    """Regret of the other minus that of the first at the end, in pairs on the same rewards."""
-    return mean(part.regret[other][:, -1] - part.regret[label][:, -1])
+    """Regret of the other minus that of the first at the end, in pairs: on the same rewards, as far as both played."""
+    mine, theirs = part.regret[label][:, -1], part.regret[other][:, -1]
+    both = min(mine.size, theirs.size)
+    return mean(theirs[:both] - mine[:both])
