@@ -24,7 +24,7 @@ EPSILON, BRANCHING = 0.06, 4
 THRESHOLDS = {False: (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), True: (1e-2, 1e-3, 1e-4)}
 HORIZON = {False: 3_000_000, True: 150_000}
 TRIALS = {False: 100, True: 20}
-WARM = 1_000_000  # the number of a trial that is played first and not counted: it makes room for the others
+WARM = 0  # the number of a trial that is played first and not counted: it makes room for the others
 EARLY = 100  # rounds in which shares can be right by chance
 LITERAL, BOX, FIXED = "CIRT", "CIRT, box rule", "fixed grid"
 ZOOMS = (LITERAL, BOX)
@@ -49,7 +49,8 @@ def run(context: Context) -> Outcome:
     gini, horizon, thresholds = GiniDeviation(), HORIZON[context.quick], THRESHOLDS[context.quick]
     trials = TRIALS[context.quick]
     looks = np.unique(np.geomspace(2, horizon, 160).astype(np.int64))
-    played = play(context, "main", ANYTIME_ARMS.bandit, gini, POLICIES, horizon, trials, checkpoints=looks)
+    numbers = range(WARM + 1, WARM + 1 + trials)
+    played = play(context, "main", ANYTIME_ARMS.bandit, gini, POLICIES, horizon, numbers, checkpoints=looks)
     context.done(0.5)
     rounds: By = {}
     missed: dict[tuple[str, float], int] = {}
@@ -109,7 +110,7 @@ def _time(context: Context, rounds: By, thresholds: tuple[float, ...]) -> By:
         for length in np.unique(lengths):
             trials = np.flatnonzero((lengths == length).any(axis=0))
             timed = simulate(ANYTIME_ARMS.bandit, GiniDeviation(), {p: policy}, int(length),
-                             [WARM, *(int(k) for k in trials)], context.seed, checkpoints=1, n_jobs=1,
+                             [WARM, *(WARM + 1 + int(k) for k in trials)], context.seed, checkpoints=1, n_jobs=1,
                              progress=False).seconds(p)[1:]  # fmt: skip
             for trial, value in zip(trials, timed, strict=True):
                 taken[lengths[:, trial] == length, trial] = value
