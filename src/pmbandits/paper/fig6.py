@@ -67,10 +67,11 @@ def run(context: Context) -> Outcome:
             draw.number_axis(ax, (0.03, 0.06, 0.12, 0.25, 0.45))
             ax.set_xlabel("ε")
             ax.set_title(f"{policy}, paper's constants")
-            ax.legend()
             claims += [_claim(policy, key, ranks[key]) for key in SETS]
             context.done((place + 1) / 2)
         axes[0].set_ylabel("bound on the regret")
+        handles, labels = axes[1].get_legend_handles_labels()  # there every horizon has spacings that comply
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
     text = [
         f"Gini deviation, Bernoulli arms. {INNER_PAIRS.why} Drawn with the paper's constants, where the theorem's "
         "conditions are met: T > T(ε) for PM-UCB-M, T > N(ε) for PM-ETC-M. The paper names no T. How many spacings "

@@ -273,5 +273,5 @@ def _draw(seconds: By, work: By, thresholds: tuple[float, ...]) -> Any:
         middle.set_title("above 1: CIRT is faster")
         middle.legend()
         right.set_ylabel("evaluations of $U_h$")
-        right.set_title("as defined, not as made")
+        right.set_title("evaluations, as defined")
     return figure
