@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,8 +12,10 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
+from pmbandits.estimates._rewards import BINARY
 from pmbandits.mixtures._rivals import most_of_any
 from pmbandits.policies.build import with_radii
+from pmbandits.policies.shown import estimates
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Real
 
@@ -60,12 +63,38 @@ class Certainty(NamedTuple):
         return f"{when}, the mixture falls short of the best by at most {self.regret:.2g}."
 
 
-def utility_bounds(policy: Policy, weights: ArrayLike | None) -> tuple[float, float, float]:
+def utility_bounds(policy: Policy, weights: ArrayLike | None, exact: bool = False) -> tuple[float, float, float]:
     """Pessimistic, empirical and optimistic utility of a mixture."""
-    sets_of(policy)
+    chosen = sets_of(policy)
+    policy = policy._twin() if exact else policy  # all of one moment
     memory, mix = moment(policy, weights)
-    low, middle, high = bounds(memory, mix)
-    return float(low), float(middle), float(high)
+    low, middle, high = (float(value) for value in bounds(memory, mix))
+    if exact and memory.mode != BINARY and int((mix > 0.0).sum()) > 1:
+        low, high = _exact_ends(policy, chosen, memory, mix, low, high)
+    return low, middle, high
+
+
+def _exact_ends(
+    policy: Policy, chosen: ConfidenceSet, memory: Memory, mix: FloatArray, low: float, high: float
+) -> tuple[float, float]:
+    """The least and the largest utility while every arm's curve falls, from limits that are looser."""
+    from pmbandits.confidence.exact import extreme_value  # with scipy's solvers, which take a while to load
+
+    metric, support = policy.metric, policy.support
+    assert metric is not None and support is not None
+    if chosen.kind == "ball":
+        raise ValueError(
+            "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
+            "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
+        )
+    arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
+    points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
+    sides = [arm.band(points[:-1]) for arm in arms]
+    lower, upper = (np.clip(1.0 - np.array([side[k] for side in sides]), 0.0, 1.0) for k in (1, 0))
+    lower, upper = np.minimum.accumulate(lower, axis=1), np.minimum.accumulate(upper, axis=1)
+    least = extreme_value(metric, points, lower, upper, mix, largest=False).value - memory.offset
+    most = extreme_value(metric, points, lower, upper, mix).value + memory.offset
+    return max(low, least), min(high, most)
 
 
 def certainty(policy: Policy, weights: ArrayLike | None) -> Certainty:
