@@ -47,8 +47,8 @@ def counts(kept: dict[str, Any]) -> str:
     for kind, name in NAMES.items():
         of = kept["counts"][kind]
         parts.append(
-            f"Of {sum(of.values())} {name} {of['holds']} held, {of['does not hold']} did not, and {of['not decidable']} "
-            "could not be decided."
+            f"Of {sum(of.values())} {name} {of['holds']} held, {of['does not hold']} did not, and "
+            f"{of['not decidable']} could not be decided."
         )
     pilot = "" if kept["registered"] else " **This was a pilot with small sizes: it decides nothing.**"
     return " ".join(parts) + f" (Seed {kept['seed']}, on which nothing had been chosen.){pilot}"
