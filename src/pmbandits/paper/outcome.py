@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Verdict = Literal["holds", "does not hold", "not decidable"]
 
 TWO_ERRORS = "a difference counts when it is two standard errors away from 0"
-EXACT = "exact: nothing here is random"
+EXACT = "exact, nothing here is random"
 
 
 @dataclass(frozen=True)

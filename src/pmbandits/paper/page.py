@@ -212,7 +212,7 @@ def _claim(claim: dict[str, Any]) -> str:
     if claim["source"]:
         below.append(f"In the paper: {claim['source']}.")
     if claim["rule"] != TWO_ERRORS:
-        below.append(f"Judged by: {claim['rule']}.")
+        below.append(f"Rule: {claim['rule']}.")
     if claim["timed"]:
         below.append("Seconds of the machine that made this page: another run may decide otherwise.")
     note = f'<p class="files">{escape(" ".join(below))}</p>' if below else ""

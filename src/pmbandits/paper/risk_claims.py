@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pmbandits.paper.measure import Mean, every, positive
 from pmbandits.paper.outcome import Claim
-from pmbandits.paper.risk_rates import Rate
+from pmbandits.paper.risk_rates import Rate, exponent_text
 from pmbandits.paper.risk_series import OURS_BETA, OURS_ETC, OURS_UCB, Series, below_floor, beside, best_of
 
 SLACK = 0.1  # of an exponent: what short horizons and the terms of lower order may take away
@@ -21,7 +21,7 @@ def rates(parts: list[Rate], what: str, topic: str) -> list[Claim]:
     ):
         found = [p.exponent(label) for p in parts]
         judged = [Mean(m.value - order + SLACK, m.error) for m, order in zip(found, orders, strict=True)]
-        power = {"etc": "q", "ucb": "qκ"}[key]
+        power = {"etc": "q", "ucb": "(qκ)"}[key]
         out.append(
             Claim(
                 f"{topic}-{key}-rate",
@@ -29,7 +29,7 @@ def rates(parts: list[Rate], what: str, topic: str) -> list[Claim]:
                 every(positive(m) for m in judged),
                 "Fitted exponents: "
                 + "; ".join(
-                    f"{p.series.title} {m} where {order:.3g} is claimed ({positive(j)})"
+                    f"{p.series.title} {exponent_text(m)} where {order:.3g} is claimed ({positive(j)})"
                     for p, m, order, j in zip(parts, found, orders, judged, strict=True)
                 )
                 + ".",

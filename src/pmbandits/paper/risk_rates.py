@@ -24,7 +24,7 @@ from pmbandits.schedules import kappa
 from pmbandits.supports import Finite
 
 # PM-ETC-M explores each arm c·log T times: the order of N(ε), whose constant hangs on a gap that the user must know.
-EXPLORATIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+EXPLORATIONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 BETA = 1.0  # as the paper sets it here: one arm is best
 LEAST = 1e-12  # regrets below are taken for this
 NPTS = "ρ-NPTS"
@@ -127,6 +127,15 @@ def exponent(horizons: FloatArray, regret: FloatArray) -> Mean:
     )
     error = float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
     return Mean(slope(regret.mean(axis=0)), error)
+
+
+def exponent_text(found: Mean) -> str:
+    """An exponent with its standard error.
+
+    >>> exponent_text(Mean(1.0567, 0.0312))
+    '1.06 ± 0.03'
+    """
+    return f"{found.value:.2f} ± {found.error:.2f}"
 
 
 def rate(context: Context, metric: Distortion, horizons: tuple[int, ...], trials: Trials) -> Rate:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmbandits.paper.outcome import Shown
-from pmbandits.paper.risk_rates import EXPLORATIONS, Rate
+from pmbandits.paper.risk_rates import EXPLORATIONS, Rate, exponent_text
 from pmbandits.paper.risk_series import (
     OURS,
     OURS_BETA,
@@ -91,7 +91,7 @@ def exponents(parts: list[Rate]) -> Shown:
         f"Part 3: exponent p of regret ~ (log T / T)^p, fitted from T = {horizons[0]:,} to {horizons[-1]:,} ± one "
         "standard error over the trials, and the orders that the paper gives.",
         ["policy", *(part.series.title for part in parts)],
-        [*([label, *(str(part.exponent(label)) for part in parts)] for label in labels), *orders],
+        [*([label, *(exponent_text(part.exponent(label)) for part in parts)] for label in labels), *orders],
     )
 
 
@@ -112,9 +112,13 @@ def sweep(parts: list[Rate]) -> Shown:
 
 def _factor(ours: float, theirs: float) -> str:
     if min(ours, theirs) <= 0.0:
-        return "equal" if ours == theirs else "published" if theirs < ours else "ours"
+        return "equal" if ours == theirs else "published" if theirs < ours else "the paper's"
     ratio = ours / theirs
-    return f"published, {ratio:.1f} times less regret" if ratio > 1.0 else f"ours, {1 / ratio:.1f} times less regret"
+    return (
+        f"published, {ratio:.1f} times less regret"
+        if ratio > 1.0
+        else f"the paper's, {1 / ratio:.1f} times less regret"
+    )
 
 
 def paragraphs(cvar: list[Series], many: Series, rates: list[Rate], mixed: list[Series]) -> list[str]:
@@ -133,9 +137,9 @@ def paragraphs(cvar: list[Series], many: Series, rates: list[Rate], mixed: list[
         "each arm are tried for several c, and the one above the best on the other half of the runs is taken. PM-UCB-M "
         "is played on its grid with the schedule for β = 1, as the paper has it; that grid keeps a share ε/2 for every "
         "arm. Beside it stand the indices of PM-UCB-M and CE-UCB-M over the K single arms (“ε = 1”, SolitaryUCB).",
-        f"Parts 1 and 2, lower-tail CVaR: {best} is best among the published, and has {ratios(cvar)} times less regret "
-        f"than the best of the paper's on random laws, {ratios([many])} times with 30 arms. PM-UCB-M over single arms "
-        "with a DKW band is CVaR-UCB by construction: that they agree is no finding. ρ-NPTS with this metric is "
+        f"Parts 1 and 2, lower-tail CVaR: {best} is best among the published; the best of the paper's has "
+        f"{ratios(cvar)} times its regret on random laws, {ratios([many])} times with 30 arms. PM-UCB-M over single "
+        "arms with a DKW band is CVaR-UCB by construction: that they agree is no finding. ρ-NPTS with this metric is "
         "B-CVTS, so it is not listed again; W-UCB is U-UCB with a larger constant.",
         "Part 3, rates: the paper's CVaR is the mean of the best 1 − c, its measures seek risk, and its claims are "
         "about orders in T. Arms of which one dominates the others are played over several horizons, and the exponent "
