@@ -29,6 +29,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 # The paper's experiments at full size, with the page out/paper/index.html. Stopped, it goes on where it was.
+# python docs/claims.py out/paper takes its verdicts over into the documentation.
 paper: $(RUNTIME)
 	$(BIN)/pmbandits reproduce all --out out/paper
 
