@@ -118,8 +118,9 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     try:
         metric.holder(support)
     except ValueError:
-        # On Real rewards no bound holds for such a metric. It can be played all the same.
-        return None if isinstance(support, Real) else chosen_set(policy, support, n_arms)
+        # On Real rewards, and on bins, no bound holds for such a metric. It can be played all the same.
+        rounded = policy.options["confidence"] == "auto" and rounding_of(policy, support) > 0.0
+        return None if rounded or isinstance(support, Real) else chosen_set(policy, support, n_arms)
     return chosen_set(policy, support, n_arms)
 
 

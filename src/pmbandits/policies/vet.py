@@ -70,8 +70,8 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     behind b. On ``Real`` rewards the support has no ends; an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
     mean on either side.
 
-    It is ours, and has no proved regret bound. The page "Which policy learns fastest?" compares it with the others,
-    and says where it loses.
+    It is ours, and has no proved regret bound. The page "All policies, on the same problems" compares it with the
+    others, and says where it loses; "What is assumed, and when not to use this" says what was found on the way.
 
     Parameters
     ----------
@@ -106,18 +106,23 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
 
     def _reason(self, arm: int) -> str:
         memory = self._memory
-        if not memory.n_knots or not memory.left_out.any():
-            return ""
-        index, threshold = memory.vet, memory.threshold
+        if not memory.n_knots:
+            return "" if memory.told.all() else "Not every arm has a reward yet, so the arms are pulled in turn."
+        index, threshold, left = memory.vet, memory.threshold, np.flatnonzero(memory.left_out)
         if memory.left_out[arm] == 1:
             return (
                 f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
                 f"threshold {threshold:.3g}, so its rewards do not rule out yet that it deserves a place."
             )
-        first = int(np.argmin(np.where(memory.left_out == 1, index, np.inf)))
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
+        text = f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}."
+        if not left.size:
+            return f"{text} No arm is left out of the mixture."
+        n = np.maximum(memory.pulls, memory.told)[left]
+        least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
+        first = int(np.argmin(least))
         return (
-            f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}. Of the arms "
-            f"that are left out, {self.names[first]} comes first: its index is {index[first]:.3g}, and it is tried "
-            f"again when the threshold, now {threshold:.3g}, is above that."
+            f"{text} Of the arms that are left out, {self.names[left[first]]} comes first: its index is "
+            f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and it is tried again when "
+            f"the threshold, now {threshold:.3g}, is above that."
         )
