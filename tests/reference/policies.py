@@ -20,6 +20,7 @@ from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.supports import Binary, Real
 from tests.reference import confidence as sets
 from tests.reference.confidence import Confidence, laws, utilities
+from tests.reference.simulation import philox
 
 
 def tied(values: np.ndarray) -> np.ndarray:
@@ -103,11 +104,24 @@ class Reference:
     def take(self, k: int) -> None:
         self.choice, self.mixture = k, self.grid[k]
 
+    ties, seed, drawn = "best", 0, 0
+
+    def any_of(self, candidates: np.ndarray) -> int:
+        """Any of them: the n-th draw of a policy is the first word of Philox with key (seed, n), for ties."""
+        if candidates.size == 1:
+            return int(candidates[0])
+        self.drawn += 1
+        word = philox((self.seed, self.drawn), (0, 0, 0, 9))[0]
+        return int(candidates[int((word >> 11) / 2**53 * candidates.size)])
+
     def choose(self, index: np.ndarray) -> None:
-        """The previous mixture if it is among the best, else the best of them by empirical utility."""
+        """The previous mixture if it is among the best, else the best of them by empirical utility, or any."""
         best = tied(index)
         if self.choice is None or not best[self.choice]:
             candidates = np.flatnonzero(best)
+            if self.ties == "random":
+                self.take(self.any_of(candidates))
+                return
             self.take(int(candidates[np.flatnonzero(tied(self.empirical(self.grid[candidates])))[0]]))
 
 
@@ -132,7 +146,8 @@ class PMETC(Reference):
         if min(self.pulls) < self.each:
             return self.fewest()
         if self.mixture is None:
-            self.take(int(np.flatnonzero(tied(self.empirical(self.grid)))[0]))
+            best = np.flatnonzero(tied(self.empirical(self.grid)))
+            self.take(self.any_of(best) if self.ties == "random" else int(best[0]))
         if self.t >= self.horizon:
             return self.tracking()
         for i in range(self.n_arms - 1):

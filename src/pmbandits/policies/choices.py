@@ -11,6 +11,7 @@ from pmbandits import _check
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size
+from pmbandits.policies.options import one_of
 from pmbandits.schedules import epsilon_etc, epsilon_ucb
 from pmbandits.supports import Binary, Finite, Support
 
@@ -106,6 +107,11 @@ def continuous_search(
     return why is None
 
 
-def search_numbers(continuous: bool, floor: float) -> dict[str, float]:
+def search_numbers(continuous: bool, floor: float, ties: str = "best") -> dict[str, float]:
     """What the compiled search needs to know, as numbers of the state."""
-    return {"continuous": int(continuous), "floor": floor, "fineness": 0.01}
+    if continuous and ties == "random":
+        raise ValueError("ties='random' is for the mixtures of a grid; take search='grid', or ties='best'.")
+    return {"continuous": int(continuous), "floor": floor, "fineness": 0.01, "random_ties": int(ties == "random")}
+
+
+known_ties = one_of("best", "random")

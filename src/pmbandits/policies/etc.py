@@ -14,7 +14,7 @@ from pmbandits.mixtures._grid import empirical_mixture
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup
-from pmbandits.policies.choices import known_beta, schedule_epsilon, search_numbers
+from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
 from pmbandits.schedules import exploration
@@ -89,6 +89,8 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         rounds are left for the mixture. ``None`` is the paper's rule, without a cap.
     epsilon_constant : leading constant of the schedule of ε.
     beta : β of that schedule: see :class:`PMUCB`.
+    ties : which of several mixtures with the largest empirical utility is committed to: ``"best"``, the first of the
+        grid, or ``"random"``, any, drawn with the policy's seed.
     search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures, for metrics that are concave or convex;
         ``"auto"`` takes that when the grid would pass 20,000 points.
 
@@ -110,6 +112,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     explore_cap: float | None = option(default=0.5, check=share_or_none)
     epsilon_constant: float = option(default=0.2, check=above(0.0))
     beta: float | str = option(default="auto", check=known_beta)
+    ties: str = option(default="best", check=known_ties)
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
     as_before: ClassVar = {"beta": 2.0}
@@ -144,7 +147,9 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
                 "take a longer horizon, a smaller epsilon, explore_cap=0.5 or a smaller n_explore."
             )
         return Setup(
-            grid=grid, epsilon=epsilon, numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0)}
+            grid=grid,
+            epsilon=epsilon,
+            numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0, o["ties"])},
         )
 
     @property

@@ -111,6 +111,7 @@ FIELDS: tuple[Field, ...] = (
     _field("look_at", int, "", "saved cleared"),  # at how many rewards (or pulls and rewards) it is time to look again
     _field("wide_at", int, "", "saved cleared"),  # at how many rewards it is looked for from many starts again
     _field("continuous", int, "", "fixed"),  # 1 if all mixtures are searched, without a grid
+    _field("random_ties", int, "", "fixed"),  # 1 if any of several tied grid points is taken
     _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
     _field("floor", float, "", "fixed"),  # the least share of every arm in a continuous search
     _field("exploration", float, "", "fixed"),  # ξ of eq:any_sampling_rule
