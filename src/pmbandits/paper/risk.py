@@ -22,7 +22,7 @@ from pmbandits.paper import risk_arms as arms
 from pmbandits.paper import risk_claims as claims_of
 from pmbandits.paper import risk_shown as shown_as
 from pmbandits.paper.outcome import Context, Outcome, Shown
-from pmbandits.paper.risk_rates import HEAVY, Trials, explorers, rate, take_tuned
+from pmbandits.paper.risk_rates import HEAVY, Trials, additive, explorers, rate, take_tuned
 from pmbandits.paper.risk_series import OURS_CE, OURS_UCB, TRACK, Series, mean_error
 from pmbandits.policies import (
     BCVTS,
@@ -62,7 +62,7 @@ class Sizes:
     mixed_horizon: int
 
 
-FULL = Sizes(20, 5, 10_000, 12, 10_000, Trials(64, 16), (1_000, 3_000, 10_000, 30_000, 100_000), 30, 50_000)
+FULL = Sizes(20, 5, 10_000, 12, 10_000, Trials(64, 16), (1_000, 3_000, 10_000, 30_000), 30, 50_000)
 QUICK = Sizes(2, 2, 1_000, 2, 1_000, Trials(8, 4), (500, 1_000, 2_000), 4, 5_000)
 CHECKPOINTS = 16
 
@@ -98,7 +98,7 @@ def risk(context: Context) -> Outcome:
         ),
         shown_as.table(
             "Part 3: the paper's CVaR (upper tail) and distortion risk measures on Binomial(10, p)/10, p = .35, .5, "
-            f".65, {sizes.rate_trials.light} trials ({sizes.rate_trials.heavy} of {' and '.join(HEAVY)}), "
+            f".65, {sizes.rate_trials.light} trials ({sizes.rate_trials.heavy} of {'; '.join(HEAVY)}), "
             f"T = {sizes.rate_horizons[-1]:,}.",
             rates,
         ),
@@ -142,7 +142,7 @@ def _solitary(horizon: int, n_arms: int) -> dict[str, Policy]:
     """
     return {
         OURS_UCB: SolitaryUCB(horizon=horizon),
-        OURS_CE: SolitaryUCB(horizon=horizon, index="additive"),
+        OURS_CE: additive(horizon),
         **explorers(horizon, n_arms),
     }
 
