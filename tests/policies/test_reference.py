@@ -311,7 +311,7 @@ def test_ties_broken_at_random_are_those_of_the_reference(
     assert reference.drawn > 0, "nothing was tied"
     other = getattr(pmb, policy)(METRICS[metric], n_arms=3, support=kind, ties="random", seed=seed + 1, **options)
     again = getattr(pmb, policy)(METRICS[metric], n_arms=3, support=kind, ties="random", seed=seed, **options)
-    for t in range(rounds):
+    for _ in range(rounds):
         for each in (other, again):
             arm = each.ask()
             each.tell(arm, float(rewards[arm][each.pulls[arm] - 1]))
