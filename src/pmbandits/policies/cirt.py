@@ -442,7 +442,9 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
                 "whole numbers of 64 bits; take a larger epsilon, or a smaller branching."
             )
         tolerance = o["tolerance"]
-        if tolerance is None:
+        if literal:
+            tolerance = 0.0  # the literal rule gives nothing away
+        elif tolerance is None:
             span = 4.0 * support.sigma if isinstance(support, Real) else support.width
             reach = metric.maximum().value - metric.minimum().value
             spacing = 1.0 / levels(o["branching"], max(1, phases))
