@@ -23,6 +23,7 @@ HORIZON = 80
 # Failures are made likely (0.3 for all arms together), so that a promise that is too good shows.
 SHARE = 0.3
 POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "Vet": (pmb.Vet, {"delta": SHARE}),
     "Track": (pmb.Track, {"delta": SHARE}),
     "CIRT": (pmb.CIRT, {"delta": SHARE}),
     "FixedGrid": (pmb.FixedGrid, {"delta": SHARE}),

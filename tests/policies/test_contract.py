@@ -75,6 +75,8 @@ TABLE = [
     Row(pmb.FixedGrid(epsilon=0.5), EVERY, tracks=0.07),
     Row(pmb.Track(), ("binary", "interval"), tracks=0.07),
     Row(pmb.Vet(), EVERY, tracks=0.1),
+    Row(pmb.Vet(estimates="binned:64"), ("interval",), tracks=0.1),
+    Row(pmb.Vet(estimates="sketch:64"), ("real",), tracks=0.1),
     # Through all phases: means of 0.02 and 0.98 are told apart within these rounds.
     Row(pmb.CIRT(epsilon=0.5), ("binary, far apart",), rounds=900),
     Row(pmb.Uniform(), ("binary",), n_arms=3),

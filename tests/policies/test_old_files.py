@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies.store import VERSION
+from pmbandits.policies.store import VERSION, digest
 
 FILES = Path(__file__).parent / "files"
 NEXT: dict[str, dict[str, Any]] = json.loads((FILES / "next.json").read_text())
@@ -63,6 +63,7 @@ def test_a_file_from_before_the_option_beta_keeps_its_grid(cls: Any, tmp_path: P
             if name == "policy.json":
                 description = json.loads(data)
                 del description["options"]["beta"]
+                description["sha256"] = digest(description)
                 data = json.dumps(description).encode()
             old.writestr(name, data)
     assert pmb.load(tmp_path / "old.pmb").epsilon == policy.epsilon

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits._check import readable
 from pmbandits.logs.account import SHOWN, Collector
 from pmbandits.logs.cells import pick, take_rows
 
@@ -44,11 +45,21 @@ def read_file(into: Collector, path: Path, arm: str, reward: str, watch: Watch |
     size = path.stat().st_size
     if size == 0:
         raise ValueError(f"{path.name} is empty; give rows with an arm and a number.")
-    if watch is None:
-        read(into, path, arm, reward, lambda done: None)
-        return
-    with watch(path.name, size) as tick:
-        read(into, path, arm, reward, lambda done: tick(min(done, size)))
+    import pyarrow as pa
+
+    try:
+        if watch is None:
+            read(into, path, arm, reward, lambda done: None)
+            return
+        with watch(path.name, size) as tick:
+            read(into, path, arm, reward, lambda done: tick(min(done, size)))
+    except (pa.ArrowException, csv.Error, OSError, LookupError, OverflowError, RecursionError, MemoryError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
+            raise
+        raise ValueError(
+            f"{path.name} is damaged, or is not what its name says: it cannot be read as {kind} "
+            f"({type(error).__name__}); write it again, or give another file."
+        ) from None
 
 
 def _csv(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None:
@@ -99,8 +110,13 @@ def _csv(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+        if "straddling" in str(error):
+            raise ValueError(
+                f"{path.name} has a row of more than {_BLOCK:,} bytes; is a quotation mark not closed? "
+                "Leave out columns of long texts."
+            ) from None
         if "Empty CSV" not in str(error):
-            raise ValueError(f"cannot read {path.name}: {error}.") from None
+            raise ValueError(f"cannot read {path.name}: {readable(str(error))[:300]}.") from None
     into.rows += len(wrong)
 
 
@@ -108,9 +124,11 @@ def _header(path: Path) -> tuple[list[str], str]:
     """The names of the columns, and the mark between them."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as handle:
-            first = handle.readline()
+            first = handle.readline(_BLOCK)
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+    if len(first) == _BLOCK:
+        raise ValueError(f"the first line of {path.name} has more than {_BLOCK:,} letters; give a CSV with a header.")
     mark = max(",;\t|", key=first.count)
     header = next(csv.reader([first], delimiter=mark), [])
     return [name.strip() for name in header], mark
@@ -181,7 +199,7 @@ def _parquet(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> 
     try:
         file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{path.name} is not a Parquet file: {error}.") from None
+        raise ValueError(f"{path.name} is not a Parquet file: {readable(str(error))[:300]}.") from None
     known = list(file.schema_arrow.names)
     picked = [known[pick(arm, known, path.name, "arm")], known[pick(reward, known, path.name, "reward")]]
     size, total, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
@@ -222,7 +240,7 @@ def _json_lines(into: Collector, path: Path, arm: str, reward: str, tick: Tick) 
                 continue
             try:
                 row = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
                 broken[k] = text

@@ -28,8 +28,8 @@ class Certainty(NamedTuple):
 
     All of it holds at once, for every mixture and at every time for which the policy's confidence sets are valid, with
     the ``probability`` at least; so you may look as often as you like, and stop when you like. ``meaning`` says for
-    which times: sets without a horizon (Track, CIRT) are valid for rewards without end, sets with one (PMUCB, CEUCB,
-    SolitaryUCB) up to so many rewards of each arm, and not beyond.
+    which times: sets without a horizon (Vet, Track, CIRT) are valid for rewards without end, sets with one (PMUCB,
+    CEUCB, SolitaryUCB) up to so many rewards of each arm, and not beyond.
 
     utility : the mixture's empirical utility.
     lower, upper : between these lies its true utility.
@@ -119,10 +119,10 @@ def sets_of(policy: Policy) -> ConfidenceSet:
     """The policy's confidence sets; an error in one sentence where it keeps none."""
     policy._must_be_bound()
     if policy.confidence is None:
-        why = (
-            f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
-            if isinstance(policy.support, Real) and "confidence" in policy.options
-            else ", so it has no bounds to report"
-        )
+        why = ", so it has no bounds to report"
+        if "confidence" in policy.options and isinstance(policy.support, Real):
+            why = f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
+        elif "confidence" in policy.options:
+            why = f": no bound is known for {policy.metric!r} with rewards rounded to bins; take estimates='sketch'"
         raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
     return policy.confidence
