@@ -91,29 +91,31 @@ class Collector(ABC):
         """Make room for one more arm."""
 
     @abstractmethod
-    def keep(self, at: int, values: FloatArray) -> None:
-        """Rewards of one arm, in the order of their rows."""
+    def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        """Rewards, each with the place of its arm, in the order of their rows."""
 
-    def arm(self, name: str, values: FloatArray) -> None:
-        """Rewards of an arm that is given by its name."""
+    def place(self, name: str) -> int:
+        """The place of an arm that is given by its name."""
         if name not in self.places:
             self.places[name] = len(self.places)
             self.new_arm()
-        self.keep(self.places[name], values)
+        return self.places[name]
+
+    def arm(self, name: str, values: FloatArray) -> None:
+        """Rewards of an arm that is given by its name."""
+        self.keep(np.full(values.size, self.place(name), dtype=np.int64), values)
         self.used += values.size
 
     def codes(self, codes: NDArray[Any], names: list[str], values: FloatArray) -> None:
-        """Rewards of several arms, given by codes into names."""
+        """Rewards of several arms, given by codes into names; arms are numbered in the order of their first row."""
         if values.size == 0:
             return
-        order = np.argsort(codes, kind="stable")
-        codes, values = codes[order], values[order]
-        cuts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
-        firsts = np.minimum.reduceat(order, cuts)
-        for k in np.argsort(firsts, kind="stable"):  # arms are numbered in the order of their first row
-            start = cuts[k]
-            stop = cuts[k + 1] if k + 1 < cuts.size else codes.size
-            self.arm(names[int(codes[start])], values[start:stop])
+        found, first = np.unique(codes, return_index=True)
+        place = np.zeros(len(names), dtype=np.int64)
+        for code in found[np.argsort(first, kind="stable")].tolist():
+            place[code] = self.place(names[code])
+        self.keep(place[codes], values)
+        self.used += values.size
 
     def bad(self, order: int, where: str, reason: str, text: str, count: int = 1) -> None:
         """A row that cannot be used. The first few, by ``order``, are kept as examples."""

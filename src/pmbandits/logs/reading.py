@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.logs.account import NO_REWARDS, Collector
 from pmbandits.logs.cells import as_numbers, pick, take_rows
 from pmbandits.logs.files import Watch, read_file
-from pmbandits.logs.log import HalvesOfArms, Log
+from pmbandits.logs.log import PartsOfArms, Log
 
 
 def read(
@@ -39,7 +40,7 @@ def read(
     >>> [(arm.name, arm.n) for arm in log.arms], log.account()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
-    into = HalvesOfArms(seed, loss)
+    into = PartsOfArms(seed, loss)
     source = _collect(into, data, arm, reward, watch)
     return into.log(source, strict=strict)
 
@@ -52,7 +53,10 @@ def read_samples(data: Any, *, arm: str = "arm", reward: str = "reward") -> dict
     """
     into = _AllRewards()
     into.finish(_collect(into, data, arm, reward, None), strict=True)
-    return {name: np.concatenate(into.pieces[at]) for name, at in into.places.items()}
+    at, values = (np.concatenate([piece[k] for piece in into.pieces]) for k in (0, 1))
+    order = np.argsort(at, kind="stable")
+    cuts = np.flatnonzero(np.diff(at[order]))
+    return dict(zip(into.places, np.split(values[order], cuts + 1), strict=True))
 
 
 class _AllRewards(Collector):
@@ -60,13 +64,13 @@ class _AllRewards(Collector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pieces: list[list[FloatArray]] = []
+        self.pieces: list[tuple[NDArray[np.int64], FloatArray]] = []
 
     def new_arm(self) -> None:
-        self.pieces.append([])
+        pass
 
-    def keep(self, at: int, values: FloatArray) -> None:
-        self.pieces[at].append(values)
+    def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        self.pieces.append((at, values))
 
 
 def _collect(into: Collector, data: Any, arm: str, reward: str, watch: Watch | None) -> str:
