@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pmbandits.advice.words import verdict
 from pmbandits.plots import COLOURS, DASHES, STYLE, plot_arms, write
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
         right.set_xticks(places, named, rotation=30 if len(named) > 4 else 0)
         right.set_ylabel("utility")
         right.axhline(0.0, color="0.6", lw=0.8)
-        verdict = {"real": "the gain is real", "could be noise": "the gain could be noise", "single arm": "one arm"}
-        right.set_title(f"utility, {100 * advice.level:g} % intervals: {verdict[advice.verdict]}")
+        right.set_title(f"worth, with how far it may be off: {verdict(advice)}")
     return write(figure, path)
 
 

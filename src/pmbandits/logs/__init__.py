@@ -12,7 +12,7 @@
 
 from pmbandits.logs.account import Account, Malformed
 from pmbandits.logs.log import ArmLog, Log, Rows, Sample
-from pmbandits.logs.reading import read, read_samples
+from pmbandits.logs.reading import Reading, read, read_samples
 from pmbandits.logs.summary import PARTS, thin
 
-__all__ = ["PARTS", "Account", "ArmLog", "Log", "Malformed", "Rows", "Sample", "read", "read_samples", "thin"]
+__all__ = ["PARTS", "Account", "ArmLog", "Log", "Malformed", "Reading", "Rows", "Sample", "read", "read_samples", "thin"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,26 @@ from pmbandits.logs.files import Watch, read_file
 from pmbandits.logs.log import PartsOfArms, Log
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a table is to be read; the fields are those of :func:`pmbandits.advise`."""
+
+    arm: str = "arm"
+    reward: str = "reward"
+    unit: str | None = None
+    time: str | None = None
+    wide: bool | Sequence[str] = False
+    decimal: str = "."
+    thousands: str = ""
+    currency: str = ""
+
+
 def read(
     data: Any,
     *,
     arm: str = "arm",
     reward: str = "reward",
+    how: Reading | None = None,
     strict: bool = False,
     loss: bool = False,
     seed: int = 0,
@@ -41,7 +57,8 @@ def read(
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
     into = PartsOfArms(seed, loss)
-    source = _collect(into, data, arm, reward, watch)
+    how = how or Reading(arm, reward)
+    source = _collect(into, data, how.arm, how.reward, watch)
     return into.log(source, strict=strict)
 
 
