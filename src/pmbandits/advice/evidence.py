@@ -48,6 +48,7 @@ _SEARCHED_ON = 64  # the same where the choice is a search
 _MANY = 12  # arms among which it is searched for
 _WORK = 4_000_000  # points times splits, beyond which fewer divisions are made
 _SETTLED = 0.8  # the probability with which "more data" settles the question
+_OPEN = 0.3  # the share of the lead's variance that counts when more data are asked for
 _SENSIBLE = 100.0  # times as many rewards, beyond which more data is no advice
 
 
@@ -164,8 +165,9 @@ class Evidence:
     def more(self, alpha: float) -> float:
         """How many times as many rewards settle the question with probability 0.8, by what is known now; or infinity.
 
-        The true lead is unknown: given the data it lies around the one that was measured, as far as its standard
-        error says. So it is not enough that a lead as measured would be seen.
+        The true lead is unknown: given the data it lies around the one that was measured. So it is not enough that a
+        lead as measured would be seen. That the question is open says that the lead was not measured too large, so
+        that part of its error counts; how much was found by simulation (``python -m benchmarks advice``).
         """
         close = [m for m in self.margins if m.gain < 8.0 * m.error] or list(self.margins)
         surely = float(ndtri(1.0 - (1.0 - _SETTLED) / max(len(close), 1)))
@@ -175,10 +177,10 @@ class Evidence:
 
 
 def _factor(lead: float, needed: float, surely: float) -> float:
-    """The least f with lead − needed/√f ≥ surely·√(1 + 1/f), all in standard errors of today."""
+    """The least f with lead − needed/√f ≥ surely·√(0.3 + 1/f), all in standard errors of today."""
 
     def settled(f: float) -> bool:
-        return lead - needed / sqrt(f) >= surely * sqrt(1.0 + 1.0 / f)
+        return lead - needed / sqrt(f) >= surely * sqrt(_OPEN + 1.0 / f)
 
     low, high = 1.0, 2.0 * _SENSIBLE
     if not settled(high):

@@ -106,11 +106,11 @@ def outlook(advice: Advice) -> str:
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
         return (
-            "No sensible number of rewards would settle it: the arms seem too alike, so it hardly matters which you play."
+            "No sensible number of rewards can be named that would settle it: in what you value, the arms look too alike."
         )
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
-        f"{counts(advice.more)} would settle it in about 8 of 10 cases, if rewards stay as they are"
+        f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
         f"{': every arm must be compared, so every arm needs them' if len(advice.more) > 2 and not kind else ''}."
     )
 
