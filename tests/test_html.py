@@ -65,7 +65,7 @@ def parsed(thing: Any) -> Strict:
         pmb.oracle(pmb.Mean(), COINS),
         pmb.CIRT(),
         pmb.preferences(),
-        pmb.preferences("unpredictable"),
+        pmb.preferences("reward spread"),
     ],
     ids=lambda thing: type(thing).__name__,
 )

@@ -81,3 +81,28 @@ PHRASES: dict[str, str | None] = {
     "the colour blue": None,
     "zzz qqq": None,
 }
+
+# Tried after the code was written. It got eight of them wrong at first: unknown verbs ("tame", "punish"), "hardly any", and
+# words that come after ("should be small").
+TRIED_LATER: dict[str, str | None] = {
+    "fewer surprises": STEADY,
+    "hardly any variance": STEADY,
+    "nothing too volatile": STEADY,
+    "tame the volatility": STEADY,
+    "punish variance": STEADY,
+    "the variance should be small": STEADY,
+    "swings as low as possible": STEADY,
+    "as predictable as possible": STEADY,
+    "variance hurts": None,
+    "volatility is fine": None,
+    "spread is bad": None,
+    "I do not want fairness": None,
+    "avoid the best 10 %": None,
+    "I don't care about variance, just the mean": "mean",
+    "maximise the worst case": "lower_cvar(0.1)",
+    "don't take risks": "lower_cvar(0.1)",
+    "rare disasters": "lower_cvar(0.1)",
+    "minimise the worst 5 % of losses": "lower_cvar(0.05)",
+    "high average but low risk": "0.7*mean + 0.3*lower_cvar(0.1)",
+    "less stable": "gini",
+}
