@@ -45,6 +45,7 @@ TIE = 1e-9  # a mixture that gains less than this share is not one
 FEWEST = 20  # rewards (or units) of an arm, below which it is compared by its band
 _CHOSEN_ON = 256  # points of an arm on which a mixture is chosen
 _SEARCHED_ON = 64  # the same where the choice is a search
+_ORACLE = 500  # arms up to which the oracle looks at all of them
 _MANY = 12  # arms among which it is searched for
 _WORK = 4_000_000  # points times splits, beyond which fewer divisions are made
 _SETTLED = 0.8  # the probability with which "more data" settles the question
@@ -254,6 +255,8 @@ def best_mixture(metric: Distortion, problem: Problem, singles: FloatArray) -> F
         return top
     most = 1_024 if metric.shape == "neither" else 1 << 20
     laws = [_law(sample, most) for sample in problem.samples]
+    if count > _ORACLE:  # few arms at a time; of those that are searched among, the best alone
+        return choose(metric, problem.samples)[0]
     best = oracle(metric, Bandit(laws, [arm.name for arm in problem.log.arms], support=_wide(problem.support)))
     weights = np.where(best.weights < 1e-6, 0.0, best.weights)
     weights /= weights.sum()
@@ -315,10 +318,10 @@ def choose(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, i
     there = [k for k, s in enumerate(samples) if s.n]
     count = len(samples)
     alone = np.full(count, -inf)
-    alone[there] = [metric.value(samples[k].x, samples[k].p) for k in there]
+    alone[there] = values_alone(metric, [samples[k] for k in there])
     best_arm = int(np.argmax(alone))
     top = _one(count, best_arm)
-    if len(there) == 1 or metric.shape in ("convex", "linear"):
+    if len(there) <= 1 or metric.shape in ("convex", "linear"):
         return top, best_arm
     points = np.unique(np.concatenate([samples[k].x[:3] for k in there]))
     if points.size <= 2 and all(samples[k].x.size <= 2 for k in there):
@@ -339,6 +342,22 @@ def choose(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, i
     weights /= weights.sum()
     value = value_of(metric, samples, weights)
     return (weights, best_arm) if value > alone[best_arm] + TIE * abs(value) else (top, best_arm)
+
+
+def values_alone(metric: Distortion, samples: Sequence[Sample]) -> FloatArray:
+    """The utilities of many single arms, in one go."""
+    if not samples:
+        return np.zeros(0)
+    sizes = np.array([s.x.size for s in samples])
+    starts = np.cumsum(sizes) - sizes
+    x, p = np.concatenate([s.x for s in samples]), np.concatenate([s.p for s in samples])
+    total = np.cumsum(p)
+    above = 1.0 - (total - np.repeat(total[starts] - p[starts], sizes))
+    widths = np.diff(x, append=x[-1])
+    widths[starts[1:] - 1] = 0.0  # from the last reward of an arm to the first of the next
+    with np.errstate(all="ignore"):
+        inside = metric._h(np.clip(above, 0.0, 1.0)) * widths
+    return x[starts] * float(metric(1.0)) + np.add.reduceat(inside, starts)
 
 
 def value_of(metric: Distortion, samples: Sequence[Sample], weights: FloatArray) -> float:

@@ -104,24 +104,64 @@ class PartsOfArms(Collector):
     With units, all rewards of a unit go to the same part.
     """
 
-    def __init__(self, seed: int, loss: bool) -> None:
+    def __init__(self, seed: int, loss: bool, units: bool = False, times: bool = False) -> None:
         super().__init__()
+        self.units, self.times = units, times
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
         self.parts: list[PartsOfArm] = []
         self.counted: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._pending: list[tuple[NDArray[np.int64], FloatArray]] = []
         self._held = 0
-        self._kept: list[tuple[NDArray[Any], ...]] = []
+        self._rows: list[tuple[NDArray[np.int64], FloatArray]] = []
+        self._beside: list[Any] = []
 
     def new_arm(self) -> None:
         self.parts.append(PartsOfArm())
 
     def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        if self.units or self.times:  # the parts are given when all units are known
+            self._rows.append((at, self.sign * values))
+            return
         self._pending.append((at, self.sign * values))
         self._held += values.size
         if self._held >= _PENDING:
             self._bring()
+
+    def keep_beside(self, beside: Any) -> None:
+        self._beside.append(beside)
+
+    def _all_rows(self) -> Rows | None:
+        """Every row, with the part that it belongs to; and bring the rewards to their arms."""
+        if not self._rows:
+            return None
+        at, values = (np.concatenate([pair[k] for pair in self._rows]) for k in (0, 1))
+        time = np.concatenate([b.time for b in self._beside]) if self.times else None
+        unit = None
+        if self.units:
+            labels = np.concatenate([b.unit for b in self._beside])
+            _, unit = np.unique(labels.astype(str), return_inverse=True)
+            part = self._of_units(unit.astype(np.int64))
+        else:
+            part = np.empty(at.size, dtype=np.uint8)
+            for k in range(len(self.parts)):
+                mine = np.flatnonzero(at == k)
+                part[mine] = self._in_turn(np.full(mine.size, k), np.arange(mine.size))
+        for k, arm in enumerate(self.parts):
+            arm.extend(values[at == k], part[at == k])
+        return Rows(at, values, part, None if unit is None else unit.astype(np.int64), time)
+
+    def _of_units(self, unit: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The part of each row: all rows of a unit are in one part, and of eight units in a row one is in each."""
+        turns = np.arange(int(unit.max()) + 1)
+        return self._in_turn(np.zeros(turns.size, dtype=np.int64), turns)[unit]
+
+    def _in_turn(self, of: NDArray[np.int64], turn: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Of each eight in a row one goes to each part, in an order that chance decides."""
+        k = turn.astype(np.uint64)
+        start = _scramble(of.astype(np.uint64) + (self.seed << np.uint64(20)))
+        order = _scramble((k >> np.uint64(3)) + start) % np.uint64(_ORDERS.shape[0])
+        return np.asarray(_ORDERS[order.astype(np.intp), (k & np.uint64(PARTS - 1)).astype(np.intp)])
 
     def _bring(self) -> None:
         """Bring the gathered rewards to their arms."""
@@ -135,10 +175,7 @@ class PartsOfArms(Collector):
         at, values = at[order], values[order]
         cuts = np.flatnonzero(np.diff(at, prepend=at[0] - 1))
         sizes = np.diff(np.append(cuts, at.size))
-        k = (np.arange(at.size) - np.repeat(cuts, sizes) + self.counted[at]).astype(np.uint64)
-        of_arm = _scramble(at.astype(np.uint64) + (self.seed << np.uint64(20)))
-        turn = _scramble((k >> np.uint64(3)) + of_arm) % np.uint64(_ORDERS.shape[0])
-        part = _ORDERS[turn.astype(np.intp), (k & np.uint64(PARTS - 1)).astype(np.intp)]
+        part = self._in_turn(at, np.arange(at.size) - np.repeat(cuts, sizes) + self.counted[at])
         for start, size in zip(cuts.tolist(), sizes.tolist(), strict=True):
             self.parts[int(at[start])].extend(values[start : start + size], part[start : start + size])
         self.counted[at[cuts]] += sizes
@@ -146,6 +183,7 @@ class PartsOfArms(Collector):
     def log(self, source: str, *, strict: bool) -> Log:
         """All arms, and what became of the rows."""
         account = self.finish(source, strict=strict)
+        kept = self._all_rows()
         self._bring()
         arms = []
         for name, at in self.places.items():
@@ -154,7 +192,7 @@ class PartsOfArms(Collector):
             n = self.parts[at].n
             error = float(counts.sum(axis=0) @ errors) / n
             arms.append(ArmLog(name, n, x, mass / mass.sum(), error, counts, errors))
-        return Log(**vars(account), arms=tuple(arms))
+        return Log(**vars(account), arms=tuple(arms), kept=kept)
 
 
 def _scramble(z: Any) -> Any:
