@@ -17,7 +17,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms, Law, Scipy
 from pmbandits.metrics.pool import largest_wasserstein
 from pmbandits.metrics.value import value_of_mixture
-from pmbandits.supports import Binary, Finite, Interval, Real, Support
+from pmbandits.supports import ATOM_TOLERANCE, Binary, Finite, Interval, Real, Support
 
 Rng = int | np.random.Generator | None
 
@@ -215,6 +215,9 @@ def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
     given = tuple(str(name) for name in names)
+    strange = next((name for name in given if _check.readable(name) != name), None)
+    if strange is not None:
+        raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
         raise ValueError(f"{len(given)} names were given for {count} arms; give one each.")
     if len(set(given)) != count:
@@ -273,7 +276,10 @@ def _infer(laws: Sequence[Law]) -> Support | None:
         atoms = np.unique(np.concatenate([law.breaks() for law in laws]))
         if np.isin(atoms, (0.0, 1.0)).all():
             return Binary()
-        return Finite(atoms) if atoms.size > 1 else None
+        if atoms.size < 2:
+            return None
+        close = np.diff(atoms).min() <= ATOM_TOLERANCE * (atoms[-1] - atoms[0])  # too close to be told apart
+        return Interval(float(atoms[0]), float(atoms[-1])) if close else Finite(atoms)
     lo, hi = min(law.lo for law in laws), max(law.hi for law in laws)
     if np.isfinite(lo) and np.isfinite(hi):
         return Interval(lo, hi)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._check import FloatArray, readable
 
 SHOWN = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # of an arm of a dict
@@ -131,7 +131,8 @@ class Collector(ABC):
         """Rewards, each with the place of its arm, in the order of their rows."""
 
     def place(self, name: str) -> int:
-        """The place of an arm that is given by its name."""
+        """The place of an arm that is given by its name; control characters in it are written out."""
+        name = readable(name)
         if name not in self.places:
             self.places[name] = len(self.places)
             self.new_arm()
@@ -162,8 +163,8 @@ class Collector(ABC):
         """A row that cannot be used. The first few, by ``order``, are kept as examples."""
         self.malformed[reason] = self.malformed.get(reason, 0) + count
         if self.wants_examples(order):
-            text = text if len(text) <= 40 else text[:39] + "…"
-            self.examples.append((order, Malformed(where, reason, text)))
+            text = readable(text if len(text) <= 40 else text[:39] + "…")
+            self.examples.append((order, Malformed(readable(where), reason, text)))
             self.examples.sort(key=lambda pair: pair[0])
             del self.examples[SHOWN:]
 
@@ -174,6 +175,6 @@ class Collector(ABC):
     def finish(self, source: str, *, strict: bool) -> Account:
         """The account of all rows; an error if they are no use."""
         shown = tuple(example for _, example in self.examples)
-        account = Account(source, self.rows, self.used, self.empty, dict(self.malformed), shown)
+        account = Account(readable(source), self.rows, self.used, self.empty, dict(self.malformed), shown)
         account.check(strict=strict)
         return account

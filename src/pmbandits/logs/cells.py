@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._check import FloatArray, is_number, readable
 from pmbandits.logs.account import Collector
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
@@ -26,7 +26,7 @@ def pick(name: str, known: list[str], source: str, what: str) -> int:
     near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.4)
     hint = f" Did you mean {known[plain.index(near[0])]!r}?" if near else ""
     listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
-    raise ValueError(f"{source} has no column {name!r} for the {what}; it has: {listed}.{hint}")
+    raise ValueError(f"{source} has no column {name!r} for the {what}; it has: {readable(listed)[:500]}.{hint}")
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,20 @@ def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     """Names of the arms, and each row's place among them; -1 where there is no name."""
     import pyarrow as pa
 
+    if isinstance(arms, np.ma.MaskedArray):
+        arms = np.ma.filled(arms.astype(object), None)
     try:
         coded = pa.array(arms, from_pandas=True).dictionary_encode()
         found, codes = coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy().astype(np.int64)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):  # of several types
-        found = list(dict.fromkeys(arms.tolist()))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of several types
+        cells = [None if isinstance(arm, (list, dict, set, np.ndarray)) else arm for arm in arms.tolist()]
+        found = list(dict.fromkeys(cells))
         at = {name: k for k, name in enumerate(found)}
-        codes = np.array([at[name] for name in arms.tolist()], dtype=np.int64)
+        codes = np.array([at[name] for name in cells], dtype=np.int64)
     names: dict[str, int] = {}
     place = np.full(len(found) + 1, -1, dtype=np.int64)
     for k, name in enumerate(found):
-        label = "" if name is None or name != name else str(name).strip()
+        label = "" if is_missing(name) else str(name).strip()
         if label:
             place[k] = names.setdefault(label, len(names))
     return list(names), place[codes]
@@ -112,25 +115,31 @@ def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
 
 def is_missing(value: Any) -> bool:
     """Whether a cell is empty: nothing, NaN, blanks, or a word for nothing such as "NaN" or "null"."""
-    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in NOTHING)
+    if isinstance(value, str):
+        return value.strip().lower() in NOTHING
+    return value is None or value is np.ma.masked or (np.ndim(value) == 0 and str(value) in ("nan", "NaT", "<NA>"))
 
 
 def as_numbers(values: Any, tidy: Callable[[str], str] | None = None) -> tuple[FloatArray, dict[int, str]]:
     """As numbers, with NaN where that fails; and why it failed, by position."""
     raw = np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray):  # a masked cell is an empty one
+        raw = np.ma.filled(values.astype(object), None)
     reasons: dict[int, str] = {}
     if raw.dtype.kind in "biuf":
         out = raw.astype(np.float64)
     else:
         if raw.dtype != object:
-            raw = np.asarray(values, dtype=object)
+            raw = np.asarray(list(values), dtype=object) if raw.dtype.kind in "Mm" else np.asarray(values, dtype=object)
         out = np.full(raw.size, np.nan)
-        for k, value in enumerate(raw.tolist()):
+        for k, value in enumerate(raw):
             if is_missing(value):
                 continue
             try:
+                if not (isinstance(value, (str, bool, np.bool_)) or is_number(value)):
+                    raise TypeError
                 out[k] = float(tidy(value) if tidy is not None and isinstance(value, str) else value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 reasons[k] = "a reward that is not a number"
     for k in np.flatnonzero(~np.isfinite(out)).tolist():
         if k not in reasons:

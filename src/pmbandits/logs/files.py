@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits._check import readable
 from pmbandits.logs.account import SHOWN, Collector
 from pmbandits.logs.cells import NOTHING, Beside, take_rows
 from pmbandits.logs.columns import Picked, Reading, as_labels, as_times, picked
@@ -47,7 +49,7 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
         files = [file for kind in (".parquet", ".pq") for file in path.rglob(f"*{kind}")]
         if not files:
             raise ValueError(f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column.")
-        read, size = _folder, sum(file.stat().st_size for file in files)
+        read, kind, size = _folder, "Parquet files", sum(file.stat().st_size for file in files)
     else:
         if not path.is_file():
             raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
@@ -60,11 +62,21 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
         size = path.stat().st_size
     if size == 0:
         raise ValueError(f"{path.name} is empty; give rows with an arm and a number.")
-    if watch is None:
-        read(into, path, how, lambda done: None)
-        return
-    with watch(path.name, size) as tick:
-        read(into, path, how, lambda done: tick(min(done, size)))
+    import pyarrow as pa
+
+    try:
+        if watch is None:
+            read(into, path, how, lambda done: None)
+            return
+        with watch(path.name, size) as tick:
+            read(into, path, how, lambda done: tick(min(done, size)))
+    except (pa.ArrowException, csv.Error, OSError, LookupError, OverflowError, RecursionError, MemoryError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
+            raise
+        raise ValueError(
+            f"{path.name} is damaged, or is not what its name says: it cannot be read as {kind} "
+            f"({type(error).__name__}); write it again, or give another file."
+        ) from None
 
 
 def _csv(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
@@ -117,10 +129,13 @@ def _csv(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+        if "straddling" in str(error):
+            raise ValueError(
+                f"{path.name} has a row of more than {_BLOCK:,} bytes; is a quotation mark not closed? "
+                "Leave out columns of long texts."
+            ) from None
         if "Empty CSV" not in str(error):
-            raise ValueError(f"cannot read {path.name}: {error}.") from None
-    except OSError as error:
-        raise ValueError(f"cannot read {path.name}: {error}.") from None
+            raise ValueError(f"cannot read {path.name}: {readable(str(error))[:300]}.") from None
     into.rows += len(wrong)
 
 
@@ -137,11 +152,14 @@ def _header(path: Path) -> tuple[list[str], str]:
     """The names of the columns, and the mark between them."""
     try:
         with _open(path) as handle:
-            first = handle.readline().decode("utf-8-sig")
+            raw = handle.readline(_BLOCK)
+        first = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
-    except (OSError, EOFError) as error:
-        raise ValueError(f"cannot read {path.name}: {error}.") from None
+    except EOFError:
+        raise ValueError(f"{path.name} is damaged: it ends too early; write it again, or give another file.") from None
+    if len(raw) == _BLOCK:
+        raise ValueError(f"the first line of {path.name} has more than {_BLOCK:,} letters; give a CSV with a header.")
     mark = max(",;\t|", key=first.count)
     header = next(csv.reader([first], delimiter=mark), [])
     return [name.strip() for name in header], mark
@@ -235,7 +253,7 @@ def _parquet(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     try:
         file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{path.name} is not a Parquet file: {error}.") from None
+        raise ValueError(f"{path.name} is not a Parquet file: {readable(str(error))[:300]}.") from None
     known = list(file.schema_arrow.names)
     columns = picked(how, known, path.name)
     size, total = path.stat().st_size, max(file.metadata.num_rows, 1)
@@ -356,7 +374,7 @@ def _json_lines(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
             if text.strip():
                 try:
                     row = json.loads(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     row = None
             if not isinstance(row, dict):
                 broken[k] = text

@@ -119,9 +119,7 @@ def _mapping(into: Collector, data: Mapping[Any, Any]) -> None:
     row = 0
     for name, rewards in data.items():
         if isinstance(rewards, (str, bytes)) or np.ndim(rewards) != 1:
-            raise TypeError(
-                f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check._short(rewards)}."
-            )
+            raise TypeError(f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check.short(rewards)}.")
         values, reasons = as_numbers(rewards)
         for at, reason in reasons.items():
             into.bad(row + at, f"arm {name}, position {at}", reason, str(np.asarray(rewards, dtype=object)[at]))

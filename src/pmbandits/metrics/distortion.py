@@ -360,9 +360,9 @@ class Distortion(ABC):
 
     # ---- shared machinery -------------------------------------------------------------------------------
     def _apply(self, function: Callable[[FloatArray], FloatArray], u: Any) -> Any:
-        array = np.asarray(u, dtype=np.float64)
+        array = np.float64(u) if type(u) is float else _check.floats("u", u, what="a number or an array of numbers")
         if not ((array >= 0.0) & (array <= 1.0)).all():
-            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_check._short(u)}.")
+            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_check.short(u)}.")
         with np.errstate(all="ignore"):
             out = function(np.atleast_1d(array))
         return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)

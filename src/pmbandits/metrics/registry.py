@@ -87,7 +87,7 @@ def _key(name: str) -> str:
 def from_dict(data: Mapping[str, Any]) -> Distortion:
     """See :meth:`Distortion.from_dict`."""
     if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
-        raise ValueError(f"a metric is described by a table with a 'name', got {_check._short(data)}.")
+        raise ValueError(f"a metric is described by a table with a 'name', got {_check.short(data)}.")
     parameters = {str(k): v for k, v in data.items() if k != "name"}
     if data["name"] != "sum":
         return _build(data["name"], (), parameters)

@@ -20,6 +20,7 @@ from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.mixtures._laws import KNOTS
 from pmbandits.policies.options import how_kept
+from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Real, Support
 
@@ -146,26 +147,25 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     n_atoms = arrays["points"].size if "points" in arrays else 0
     watched = setup.confidence is not None and not isinstance(support, Binary) and not buffer
     pair = holder_numbers(metric, support)
-    memory = Memory.allocate(
-        {
-            "n_arms": n_arms,
-            "n_atoms": n_atoms,
-            "n_grid": grid.shape[0],
-            "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
-            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
-            "n_packed": packed.size,
-            "n_table": arrays["table"].size,
-            "n_watched": n_arms if watched else 0,
-            "n_chords": n_arms if watched and _needs_chords(metric, support, packed, pair) else 0,
-            "n_sketches": n_arms if buffer else 0,
-            "sketch_room": buffer,
-            "n_mass": n_arms * buffer,
-            "n_vetted": n_arms if setup.table else 0,
-            "knot_room": (n_atoms or KNOTS) if setup.table else 0,
-            "n_slopes": n_arms if setup.slopes else 0,
-        },
-        policy._own,
-    )
+    sizes = {
+        "n_arms": n_arms,
+        "n_atoms": n_atoms,
+        "n_grid": grid.shape[0],
+        "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
+        "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
+        "n_packed": packed.size,
+        "n_table": arrays["table"].size,
+        "n_watched": n_arms if watched else 0,
+        "n_chords": n_arms if watched and _needs_chords(metric, support, packed, pair) else 0,
+        "n_sketches": n_arms if buffer else 0,
+        "sketch_room": buffer,
+        "n_mass": n_arms * buffer,
+        "n_vetted": n_arms if setup.table else 0,
+        "knot_room": (n_atoms or KNOTS) if setup.table else 0,
+        "n_slopes": n_arms if setup.slopes else 0,
+    }
+    affordable(policy, sizes)
+    memory = Memory.allocate(sizes, policy._own)
     numbers: dict[str, float] = {
         "seed": policy.seed,
         "mode": BINARY if isinstance(support, Binary) else FINITE if n_atoms else SAMPLES,
@@ -214,6 +214,17 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     return memory, plan
 
 
+class TooLarge(ValueError):
+    """A policy from a file would take more memory than it may."""
+
+
+def affordable(policy: Policy, sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that would take more memory than the policy may have, before any of it is taken."""
+    needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES)).end
+    if policy._most_bytes is not None and needed > policy._most_bytes:
+        raise TooLarge(f"{needed:,}")
+
+
 def fill(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
@@ -240,6 +251,24 @@ def fill(memory: Memory, plan: Plan) -> None:
             falling &= bool(np.all(radii[max(at, 2) : at + piece.size] <= before))
     # With sketches radii do not fall: a compaction can widen a set.
     memory.radii_fall = int(plan.steady and falling and memory.sketch_size == 0)
+
+
+def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
+    """New memory of a policy with room for so many rewards in all, and so many of one arm, if it may take so much."""
+    sizes = memory.sizes
+    if policy._plan.exact:
+        sizes["room"] = max(sizes["room"], rewards)
+    if policy.confidence is not None and memory.coarse == 0:
+        # Policies that do not look at their sets need the table as soon as somebody asks for them.
+        affordable(policy, {**sizes, "n_radii": max(sizes["n_radii"], most + 2)})
+        if policy._plan.live:
+            sizes["n_radii"] = max(sizes["n_radii"], most + 2)
+    affordable(policy, sizes)
+    if sizes == memory.sizes:
+        return memory
+    larger = memory.resized(**{name: sizes[name] for name in ("room", "n_radii")})
+    fill(larger, policy._plan)
+    return larger
 
 
 def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None) -> Memory:
@@ -278,12 +307,13 @@ def recall(memory: Memory) -> None:
     """Work out again what bounds the changes of values and is not saved: sums of squares, and the largest reward."""
     if memory.sketch_size > 0 or memory.mode == BINARY:
         return
-    if memory.mode == SAMPLES:
-        x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
-        memory.squares[:] = np.bincount(owner, weights=x**2, minlength=memory.n_arms)
-    else:
-        x = memory.points
-        memory.squares[:] = memory.counts @ x**2
+    with np.errstate(over="ignore"):
+        if memory.mode == SAMPLES:
+            x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
+            memory.squares[:] = np.bincount(owner, weights=x**2, minlength=memory.n_arms)
+        else:
+            x = memory.points
+            memory.squares[:] = memory.counts @ x**2
     ends = np.array([memory.low, memory.high])
     memory.largest = np.abs(np.append(x, ends[np.isfinite(ends)])).max(initial=0.0)
 

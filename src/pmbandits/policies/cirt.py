@@ -43,6 +43,8 @@ from pmbandits.policies.options import (
 from pmbandits.policies.policy import Policy
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.compile import kernel
+from pmbandits.state.layout import MOST
+from pmbandits.state.memory import Memory
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
 from pmbandits.supports import Real, Support
@@ -346,6 +348,16 @@ def begin(memory: int) -> None:
         phase_grid(s)
 
 
+@kernel
+def lay_grid(memory: int) -> None:
+    """The grid anew, from the phase and the mixture that was kept."""
+    s = unpack(memory)
+    if s.tracking == 1:
+        tracking_grid(s)
+    else:
+        phase_grid(s)
+
+
 def even(name: str, value: Any) -> int:
     """An even whole number of at least 4."""
     branching = _check.whole(name, value, 4)
@@ -415,6 +427,11 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
                 f"more than {LARGEST_PHASE_GRID:,}; use search='continuous', Track, fewer arms, or branching 4."
             )
         phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
+        if o["branching"] * (o["branching"] // 2) ** max(1, phases) > MOST:
+            raise ValueError(
+                f"the steps of CIRT with epsilon {o['epsilon']:g} and branching {o['branching']} are too fine for "
+                "whole numbers of 64 bits; take a larger epsilon, or a smaller branching."
+            )
         tolerance = o["tolerance"]
         if tolerance is None:
             span = 4.0 * support.sigma if isinstance(support, Real) else support.width
@@ -435,6 +452,23 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
             confidence=chosen,
             begin=begin,
         )
+
+    def holds_together(self, memory: Memory) -> bool:
+        m, done = memory, memory.phase - 1 + memory.tracking
+        if not (1 <= m.phase <= m.phases and 0 <= m.tracking <= 1) or (m.tracking and m.phase < m.phases):
+            return False
+        if m.ends[done:].any() or (np.diff(m.ends[:done]) < 0).any():
+            return False
+        if m.continuous == 1:
+            on_grid = m.steps.any() or m.kept.any()
+            return not on_grid and (done == 0 or abs(float(m.grid[0].sum()) - 1.0) < 1e-6)
+        total = levels(m.branching, done) if done else 0
+        if m.kept.max() > total or m.kept.sum() != total:
+            return False
+        anew = m.copy()
+        lay_grid(anew.address)
+        same = anew.used == m.used and np.array_equal(anew.steps[: m.used], m.steps[: m.used])
+        return bool(same and np.allclose(anew.grid[: m.used], m.grid[: m.used], rtol=0.0, atol=1e-12))
 
     @property
     def phase(self) -> int | str:

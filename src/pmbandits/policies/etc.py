@@ -20,6 +20,7 @@ from pmbandits.policies.policy import Policy
 from pmbandits.schedules import exploration
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.compile import kernel
+from pmbandits.state.memory import Memory
 from pmbandits.state.shared import step
 from pmbandits.state.views import state
 from pmbandits.supports import Real, Support
@@ -133,6 +134,9 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         return Setup(
             grid=grid, epsilon=epsilon, numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0)}
         )
+
+    def holds_together(self, memory: Memory) -> bool:
+        return memory.committed == 0 or (memory.committed == 1 and memory.told.min() > 0)
 
     @property
     def phase(self) -> str:

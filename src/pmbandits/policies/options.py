@@ -95,8 +95,8 @@ class Declared:
 # ---- checks that options share --------------------------------------------------------------------------
 
 
-def whole(lo: int, hi: int | None = None) -> Check:
-    """A whole number of at least ``lo``."""
+def whole(lo: int, hi: int = 2**53) -> Check:
+    """A whole number from ``lo`` to ``hi``."""
     return lambda name, value: _check.whole(name, value, lo, hi)
 
 
@@ -140,7 +140,7 @@ ESTIMATES = {"exact": 0, "binned": 1024, "sketch": 1024}
 def how_kept(estimates: str) -> tuple[str, int]:
     """The name and the size in ``"binned"``, ``"binned:4096"`` and the like."""
     name, colon, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
-    sized = name != "exact" and size.isdecimal() and 8 <= int(size) <= 1 << 20
+    sized = name != "exact" and size.isdecimal() and len(size) <= 7 and 8 <= int(size) <= 1 << 20
     if name not in ESTIMATES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "

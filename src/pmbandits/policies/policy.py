@@ -29,12 +29,13 @@ from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
 from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.options import Declared, how_kept, option, whole
 from pmbandits.state.guard import BUSY, claim_memory, prepare, release_memory
-from pmbandits.state.layout import FIELDS
+from pmbandits.state.layout import FIELDS, MOST
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
 from pmbandits.supports import Support
 
 REGISTRY: dict[str, type[Policy]] = {}
+MOST_ARMS = 1_000_000
 _ask, _tell = ask_one, tell_one
 _TOKENS = count(2)  # of threads that are alone with a memory (state/guard.py)
 T = TypeVar("T")
@@ -79,10 +80,11 @@ class Policy(Declared):
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
+    _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
-    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1))
+    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
@@ -144,6 +146,15 @@ class Policy(Declared):
     def default_metric(self) -> Distortion | None:
         """The metric where none is given."""
         return None
+
+    def holds_together(self, memory: Memory) -> bool:
+        """Whether the policy's own numbers can be so, in a memory that was read from a file and is sound otherwise.
+
+        A policy whose kernels use numbers of its own as positions in arrays checks them here: files can come from
+        strangers, and kernels do not look where they read and write.
+        """
+        del memory
+        return True
 
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
@@ -269,8 +280,10 @@ class Policy(Declared):
         if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
             if isinstance(arm, np.integer):
                 arm = int(arm)
-            if isinstance(reward, (int, float, np.number, np.bool_)):
+            if isinstance(reward, (float, np.floating, np.bool_)):
                 reward = float(reward)
+            elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
+                reward = float(reward) if -MOST < reward < MOST else reward
         if type(arm) is int and type(reward) is float:
             try:
                 _, address, _held = self._now
@@ -486,7 +499,10 @@ def _plain(arm: Any) -> Any:
 
 
 def _numbers(rewards: Any) -> FloatArray:
+    if isinstance(rewards, np.ndarray):
+        return _check.numbers("rewards", rewards)
+    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
     for reward in rewards:
-        if reward is None or isinstance(reward, (str, bytes)):
-            raise TypeError(f"rewards must be numbers, got {reward!r}.")
+        if not (_check.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
+            raise TypeError(f"rewards must be numbers, got {_check.short(reward)}.")
     return _check.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

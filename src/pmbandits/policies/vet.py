@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import ready
+from pmbandits.mixtures._laws import KNOTS
 from pmbandits.mixtures._sampling import fewest, pull
 from pmbandits.mixtures._vetting import look, most_wanted, news, to_be_tried, unpack
 from pmbandits.policies.build import Setup, reading_set
 from pmbandits.policies.options import known_estimates, known_set, option, probability, share
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
+from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Real, Support
 
 FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely as the rewards say
@@ -103,6 +106,27 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
         numbers = {"pad": pad, "caution": 1.0 if known else self.options["caution"]}
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
+
+    def holds_together(self, memory: Memory) -> bool:
+        m, n = memory, memory.n_knots
+        whole = (m.window_end, m.next_look, m.looked, m.left_out, m.vetted_told, m.safe_told)
+        if n == 0:  # it has not looked yet
+            return not any(np.any(part) for part in whole)
+        knots, ends = m.knots[: max(n, 0)], [m.low, m.high]
+        if m.mode != SAMPLES:
+            ends = m.points
+        return bool(
+            2 <= n <= m.knot_room
+            and m.told.min() > 0
+            and (np.diff(knots) >= 0.0).all()
+            and (m.bounded == 0 or np.array_equal(knots if m.mode != SAMPLES else knots[[0, -1]], ends))
+            and 0 <= m.window_end <= m.asked + max(1, m.asked // 100)
+            and 0 <= m.next_look <= m.rewards + max(1, m.rewards // 100)
+            and 0 <= m.looked <= m.rewards
+            and abs(float(m.wanted.sum()) - 1.0) < 1e-6
+            and not m.left_out.all()
+            and m.start.max() <= KNOTS
+        )
 
     def _reason(self, arm: int) -> str:
         memory = self._memory

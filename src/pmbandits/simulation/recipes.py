@@ -33,6 +33,9 @@ def recipes(policies: Any, horizon: int) -> dict[str, Policy | PlainPolicy]:
         named = {}
         for label, recipe in zip(labels(made), made, strict=True):
             named[label] = recipe.labelled(label) if isinstance(recipe, PlainPolicy) else recipe
+    strange = next((label for label in named if _check.readable(label) != label), None)
+    if strange is not None:
+        raise ValueError(f"the label {strange!r} has control characters in it; take them out.")
     if not named:
         raise ValueError("there is no policy to play; give at least one, such as CIRT().")
     return named

@@ -18,6 +18,7 @@ from pmbandits._check import FloatArray
 from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.simulation.checks import check_provenance, check_sizes, check_table
 from pmbandits.simulation.progress import people
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ class Run:
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
-        """A run as it was saved."""
+        """A run as it was saved. Files from strangers can do no harm: what cannot be a run is refused."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -371,24 +372,39 @@ class Run:
         if not file.is_file():
             raise FileNotFoundError(f"there is no run file {str(path)!r}.")
         try:
-            table = pq.read_table(file, partitioning=None)
-            metadata = table.schema.metadata or {}
-            text = metadata[_KEY]
-            provenance = json.loads(text)
-            if provenance["format"] != FORMAT or not isinstance(provenance["schema"], int):
-                raise ValueError("format")
-            if provenance["schema"] <= SCHEMA:
-                table = table.replace_schema_metadata(None).cast(schema(table.schema.field("pulls").type.list_size))
-                if metadata[_CHECK] != _digest(table, text):
-                    raise ValueError("checksum")
-        except (pa.ArrowException, KeyError, ValueError, TypeError, AttributeError, OSError) as error:
+            with pq.ParquetFile(file) as content:
+                metadata = content.schema_arrow.metadata or {}
+                text = metadata[_KEY]
+                provenance = json.loads(text)
+                if provenance["format"] != FORMAT or type(provenance["schema"]) is not int:
+                    raise ValueError("format")
+                if provenance["schema"] <= SCHEMA:
+                    check_provenance(provenance)
+                    wanted = schema(len(provenance["spec"]["bandit"]["names"]))
+                    if not content.schema_arrow.remove_metadata().equals(wanted):
+                        raise ValueError("schema")
+                    check_sizes(content.metadata, len(provenance["spec"]["bandit"]["names"]), file.stat().st_size)
+                    table = content.read(use_threads=False).replace_schema_metadata(None).cast(wanted)
+                    check_table(table, provenance)
+                    if metadata[_CHECK] != _digest(table, text):
+                        raise ValueError("checksum")
+        except (
+            pa.ArrowException,
+            LookupError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            OSError,
+            RecursionError,
+        ) as error:
             raise ValueError(
                 f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
             ) from None
         if provenance["schema"] > SCHEMA:
+            library = _check.readable(str(provenance.get("library")))[:40]
             raise ValueError(
-                f"{file.name} was written by a newer pmbandits ({provenance['library']}, schema "
-                f"{provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
+                f"{file.name} was written by a newer pmbandits ({library}, "
+                f"schema {provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
             )
         return cls(table, provenance)
 
