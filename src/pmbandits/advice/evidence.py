@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import inf, isfinite, nan, sqrt
+from math import ceil, inf, isfinite, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Problem:
     support: Support
     declared: bool
     seed: int = 0
-    splits: int = 20
+    splits: int = 16
     samples: tuple[Sample, ...] = field(init=False, repr=False)
     ends: tuple[Ends, ...] = field(init=False, repr=False)
     clusters: Clusters | None = field(init=False, repr=False)
@@ -91,12 +91,23 @@ class Problem:
         return [arm.some(parts) for arm in self.log.arms], clusters
 
     def divisions(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Several divisions of the parts into those that choose and those that measure, in random order."""
-        both = [(one, tuple(k for k in range(PARTS) if k not in one)) for one in combinations(range(PARTS), CHOOSING)]
-        order = np.random.default_rng([self.seed, 1]).permutation(len(both))
+        """Several divisions of the parts into those that choose and those that measure.
+
+        They come in rounds of eight, in which every part chooses equally often, so that no part counts more.
+        """
+        three = [t for t in combinations(range(PARTS), CHOOSING) if t[0] == 0]
+        rounds: list[tuple[int, ...]] = []
+        for k in np.random.default_rng([self.seed, 1]).permutation(len(three)):
+            if not any(_turned(three[k], by) == sorted(other) for other in rounds for by in range(PARTS)):
+                rounds.append(three[k])
         work = sum(sample.x.size for sample in self.samples)
-        count = max(min(self.splits, _WORK // max(work, 1), len(both)), 4)
-        return [both[k] for k in order[:count]]
+        count = max(min(ceil(self.splits / PARTS), _WORK // max(PARTS * work, 1), len(rounds)), 1)
+        chosen = [tuple(_turned(three, by)) for three in rounds[:count] for by in range(PARTS)]
+        return [(one, tuple(k for k in range(PARTS) if k not in one)) for one in chosen]
+
+
+def _turned(parts: Sequence[int], by: int) -> list[int]:
+    return sorted((k + by) % PARTS for k in parts)
 
 
 def _ends(samples: Sequence[Sample], support: Support) -> tuple[Ends, ...]:

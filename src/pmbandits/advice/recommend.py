@@ -14,8 +14,11 @@ from pmbandits import _check
 from pmbandits.advice import checks, words
 from pmbandits.advice.bands import Bands, estimate
 from pmbandits.advice.evidence import Evidence, Problem, gather, holm
+from pmbandits.advice.limited import gather_limited
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
-from pmbandits.logs import ArmLog, Log, Reading, read
+from pmbandits.best.prices import Price
+from pmbandits.limits import Limits, Shares, limits
+from pmbandits.logs import ArmLog, Reading, read
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
@@ -40,6 +43,7 @@ def advise(
     thousands: str = ...,
     currency: str = ...,
     support: Support | None = ...,
+    shares: Shares = ...,
     level: float = ...,
     splits: int = ...,
     seed: int = ...,
@@ -61,6 +65,7 @@ def advise(
     thousands: str = ...,
     currency: str = ...,
     support: Support | None = ...,
+    shares: Shares = ...,
     level: float = ...,
     splits: int = ...,
     seed: int = ...,
@@ -81,8 +86,9 @@ def advise(
     thousands: str = "",
     currency: str = "",
     support: Support | None = None,
+    shares: Shares = None,
     level: float = 0.95,
-    splits: int = 20,
+    splits: int = 16,
     seed: int = 0,
     progress: bool | None = None,
     strict: bool = False,
@@ -107,8 +113,10 @@ def advise(
         ``currency="€"``. They are never guessed.
     support : where rewards can lie, if you know it. "Surely" is said only where that is declared, or rewards are 0 and 1:
         without it, a rare and huge reward that nobody has seen yet could turn any verdict.
+    shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice then is the best
+        that keeps them, with what each of them costs.
     level : the verdict is wrong with probability at most 1 − level.
-    splits : how often the rewards are divided at random into those that choose and those that measure.
+    splits : how often the rewards are divided at random into those that choose and those that measure, in eights.
     seed : of these divisions.
     progress : whether to show a progress bar; default for large files on a terminal.
     strict : refuse malformed rows instead of counting and showing them.
@@ -151,13 +159,18 @@ def advise(
         support = _declared(support, log.arms, loss)
     problem = Problem(log, support, not assumed, seed, splits)
     alpha = 1.0 - level
-    found = [gather(m, problem, alpha / len(chosen)) for m in chosen]
+    kept = None if shares is None else limits(shares, [a.name for a in log.arms])
+    costs: list[dict[str, Price]] = [{} for _ in chosen]
+    if kept is None:
+        found = [gather(m, problem, alpha / len(chosen)) for m in chosen]
+    else:
+        found, costs = (list(part) for part in zip(*(gather_limited(m, problem, kept) for m in chosen), strict=True))
     passed = holm([e.p for e in found], alpha)
     tails = [] if problem.declared else checks.heavy_tails(problem.samples)
     drift = checks.drifts(log)
     out = [
-        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen))
-        for m, e, ok in zip(chosen, found, passed, strict=True)
+        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen), kept, cost)
+        for m, e, ok, cost in zip(chosen, found, passed, costs, strict=True)
     ]
     return AdviceTable(out) if several else out[0]
 
@@ -219,6 +232,8 @@ def _advice(
     drift: Sequence[checks.Drift],
     loss: bool,
     family: int,
+    kept: Limits | None,
+    costs: dict[str, Price],
 ) -> Advice:
     """Decide what may be said, and put it together."""
     log, support = problem.log, problem.support
@@ -229,13 +244,14 @@ def _advice(
     if passed and not minded:
         sure = "surely" if problem.declared and not changed else "looks"
     verdict: Verdict = "single arm"
-    if found.is_mixture:
+    if found.is_mixture or kept is not None:
         verdict = "real" if sure == "surely" else "looks real" if sure == "looks" else "could be noise"
     best = int(np.argmax(found.singles)) if found.is_mixture else int(np.argmax(found.weights))
     unknown = bool(minded) or (not problem.declared and checks.vertical(metric))
     interval = (nan, nan) if unknown else _within(found.interval(level), metric, problem)
     inside = Bands(metric, problem.samples, support, level)
-    bounds = inside.value(found.weights) if problem.declared else (nan, nan)
+    independent = problem.declared and problem.clusters is None and not changed
+    bounds = inside.value(found.weights) if independent else (nan, nan)
     if metric.jumps and not minded:  # a standard error says little there
         interval = inside.value(found.weights)
     factor = found.more((1.0 - level) / family) if not passed and found.margins else float("inf")
@@ -262,6 +278,8 @@ def _advice(
         support_assumed=not problem.declared,
         loss=loss,
         family=family,
+        limits=kept,
+        costs=costs,
         tails=minded,
         drift=changed,
         warnings=(),
@@ -313,6 +331,3 @@ def _round(count: float) -> int:
         return max(ceil(count), 1)
     size = 10 ** (len(str(int(count))) - 2)
     return ceil(count / size) * size
-
-
-__all__ = ["Log", "advise"]

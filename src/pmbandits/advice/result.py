@@ -13,7 +13,9 @@ from pmbandits._check import FloatArray
 from pmbandits.advice import words
 from pmbandits.advice.checks import Drift, Tail
 from pmbandits.advice.evidence import Evidence
+from pmbandits.best.prices import Price
 from pmbandits.estimates import ArmEstimate
+from pmbandits.limits import Limits
 from pmbandits.logs import Log
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Support
@@ -69,6 +71,7 @@ class Advice:
     level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
     family : how many preferences were tested at once; the verdicts allow for that.
     support, support_assumed : where rewards lie, and whether that was assumed from the data.
+    limits, costs : the limits on the shares, if there are any, and what each of them costs in the data.
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
     warnings, notes : what a reader must know before the rest, and what else.
     evidence : all numbers behind the verdict.
@@ -96,6 +99,8 @@ class Advice:
     support_assumed: bool
     loss: bool
     family: int
+    limits: Limits | None
+    costs: dict[str, Price]
     tails: tuple[Tail, ...]
     drift: tuple[Drift, ...]
     warnings: tuple[str, ...]
@@ -196,6 +201,8 @@ class Advice:
             "verdict": self.verdict,
             "proven": self.proven,
             "preferences_tested": self.family,
+            "limits": None if self.limits is None else list(self.limits.texts),
+            "costs_of_limits": {text: price.gain for text, price in self.costs.items()},
             "more_rewards": dict(self.more),
             "level": self.level,
             "support": self.support.to_dict(),
@@ -267,7 +274,7 @@ class AdviceTable(Sequence[Advice]):
         out: list[tuple[str, ...]] = [("you value", "play", "worth about", "best arm alone", "gain", "verdict")]
         for a in self.advice:
             alone = f"{a.best_arm} {words.number(a.best_arm_value, a)}"
-            gain = words.number(a.gain, a, 3) if len(a.mixture) > 1 else "–"
+            gain = words.number(a.gain, a, 3) if len(a.mixture) > 1 and a.limits is None else "–"
             out.append((repr(a.metric), words.shares(a.mixture), words.number(a.value, a), alone, gain, words.verdict(a)))
         return out
 

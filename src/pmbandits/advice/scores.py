@@ -132,10 +132,14 @@ class Scores:
 
     def variance(self, minus: int | None = None) -> float:
         """Of the mixture's utility, or of its difference to one of its arms."""
-        points = self.laid.points
-        less = self._reach(_unit(self.shares.size, minus)) if minus is not None else None
-        scores = [share * self.reach - (less if i == minus else 0.0) for i, share in enumerate(self.shares)]
-        total = 0.0
+        scores = [share * self.reach for share in self.shares]
+        if minus is not None:
+            scores[minus] = scores[minus] - self._reach(_unit(self.shares.size, minus))
+        return self.variance_of(scores)
+
+    def variance_of(self, scores: Sequence[FloatArray]) -> float:
+        """Of a sum of averages of scores, which are given at the points for each arm."""
+        points, total = self.laid.points, 0.0
         for score, sample in zip(scores, self.samples, strict=True):
             size = np.append(sample.p * sample.n, (self.made_up,) * 2) / (sample.n + 2.0 * self.made_up)
             seen = np.append(score[np.searchsorted(points, sample.x)], np.interp(self.ends, points, score))
@@ -185,13 +189,12 @@ def margins(
             gain, variance, slack = mixed.value - mixed.alone(at), mixed.variance(at), mixed.slack(at)
             fewest = min(size(samples, i, clusters) for i in used)
         elif clusters is not None and _shared(clusters, used, j):  # units with rewards on both sides
-            both = [*used, j]
-            apart = _Apart(metric, [samples[i] for i in both], weights[both], [ends[i] for i in both], clusters.only(both))
-            gain, variance, slack = apart.gain, apart.variance, apart.slack
-            fewest = min(size(samples, i, clusters) for i in both)
+            other = _unit(weights.size, j)
+            out.append(between(metric, weights, other, samples, ends, clusters, rival=j, made_up=made_up))
+            continue
         else:
-            other = known[j] if known and j in known else single(metric, samples, ends, j, clusters, made_up)
-            gain, variance, slack = mixed.value - other.value, own[0] + other.variance(), own[1] + other.slack()
+            apart = known[j] if known and j in known else single(metric, samples, ends, j, clusters, made_up)
+            gain, variance, slack = mixed.value - apart.value, own[0] + apart.variance(), own[1] + apart.slack()
             fewest = min(size(samples, i, clusters) for i in (*used, j))
         out.append(Margin(j, gain, float(np.sqrt(variance)), slack, fewest))
     return out
@@ -221,22 +224,26 @@ def _shared(clusters: Clusters, used: Sequence[int], rival: int) -> bool:
     return bool(np.isin(clusters.unit[clusters.arm == rival], mine).any())
 
 
-class _Apart:
-    """A mixture and an arm outside of it, where units have rewards of both: one sum of scores for each unit."""
-
-    def __init__(
-        self, metric: Distortion, samples: Sequence[Sample], shares: FloatArray, ends: Sequence[Ends], rows: Clusters
-    ) -> None:
-        last = len(samples) - 1
-        wide = min(e[0] for e in ends), max(e[1] for e in ends)
-        mixed = Scores(metric, samples, shares, wide, rows)
-        rival = Scores(metric, samples, _unit(last + 1, last), wide, rows)
-        self.gain = mixed.value - rival.value
-        self.slack = mixed.slack() + rival.slack()
-        scores = [share * mixed.reach for share in shares]
-        scores[last] = -rival.reach
-        alone = Scores(metric, samples[:-1], shares[:-1], wide), Scores(metric, samples[-1:], np.ones(1), wide)
-        self.variance = max(mixed._between_units(scores), alone[0].variance() + alone[1].variance())
+def between(
+    metric: Distortion,
+    one: FloatArray,
+    two: FloatArray,
+    samples: Sequence[Sample],
+    ends: Sequence[Ends],
+    clusters: Clusters | None,
+    *,
+    rival: int,
+    made_up: float = MADE_UP,
+) -> Margin:
+    """How far a mixture is ahead of another one, of which each may use arms of the other."""
+    used: list[int] = np.flatnonzero((one > 0.0) | (two > 0.0)).tolist()
+    wide = min(ends[i][0] for i in used), max(ends[i][1] for i in used)
+    mine = clusters and clusters.only(used)
+    both = [Scores(metric, [samples[i] for i in used], w[used], wide, mine, made_up) for w in (one, two)]
+    scores = [one[i] * both[0].reach - two[i] * both[1].reach for i in used]
+    error = float(np.sqrt(both[0].variance_of(scores)))
+    fewest = min(size(samples, i, clusters) for i in used)
+    return Margin(rival, both[0].value - both[1].value, error, both[0].slack() + both[1].slack(), fewest)
 
 
 def _unit(count: int, at: int) -> FloatArray:

@@ -44,6 +44,8 @@ def reason(advice: Advice) -> str:
             f"Whether that is better than {_the_rest(advice)} cannot be said: a few rewards are so large that they "
             "decide the outcome, and the next one could turn it."
         )
+    if advice.limits is not None:
+        return _reason_within_limits(advice, wrong)
     closest = advice.evidence.closest
     if advice.verdict == "single arm":
         alone = next(iter(advice.mixture))
@@ -60,7 +62,7 @@ def reason(advice: Advice) -> str:
             lead += f" or over {advice.names[closest.rival]}"
         return f"{alone} is best in the data, but its lead over {lead} could be noise."
     gained = f"The gain of about {number(advice.gain, advice, 3)} over {advice.best_arm} alone"
-    if advice.gain <= 0.0:
+    if advice.gain <= 0.0:  # on other rewards nothing was gained
         gained = f"The gain over {advice.best_arm} alone"
     if advice.sure == "unclear":
         return (
@@ -73,6 +75,17 @@ def reason(advice: Advice) -> str:
     if advice.sure == "surely":
         return f"{gained} is real: {how} ({wrong})."
     return f"{gained} looks real: {how}. {_why_not_surely(advice)}"
+
+
+def _reason_within_limits(advice: Advice, wrong: str) -> str:
+    others = "the other extreme choices that the limits allow"
+    if advice.sure == "surely":
+        return f"Within the limits ({advice.limits}) that is surely better than {others} ({wrong})."
+    if advice.sure == "looks":
+        return f"Within the limits ({advice.limits}) that looks better than {others}. {_why_not_surely(advice)}"
+    if not advice.evidence.margins:
+        return f"It keeps the limits ({advice.limits}); whether it is surely best within them was not tested."
+    return f"It keeps the limits ({advice.limits}); its lead over {others} could be noise."
 
 
 def _why_not_surely(advice: Advice) -> str:
@@ -157,9 +170,12 @@ def notes(advice: Advice, problem: Problem) -> Iterator[str]:
     """What else a reader must know."""
     yield from general_notes(advice)
     metric = advice.metric
-    if isinstance(advice.support, Real) and not all(map(isfinite, advice.bounds)):
+    if isinstance(advice.support, Real) and problem.clusters is None and not all(map(isfinite, advice.bounds)):
         yield f"{metric!r} has no bounds that always hold for rewards without limits: declare Interval(lo, hi)."
-    if metric.shape in ("convex", "linear") and len(advice.names) > 1:
+    for price in advice.costs.values():
+        cost = str(price)
+        yield f"In the data, {cost}."
+    if metric.shape in ("convex", "linear") and len(advice.names) > 1 and advice.limits is None:
         yield "For this preference no mixture can be better than the best single arm."
     if metric.shape == "neither" and len(advice.names) > 4:
         yield "The best mixture was searched for; it is not proved that there is no better one."
