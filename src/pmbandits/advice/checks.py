@@ -14,7 +14,7 @@ from pmbandits.logs import Log, Sample
 from pmbandits.metrics.distortion import Distortion
 
 _LEAST = 40  # rewards from which on tails are looked at
-_UNEVEN = 0.4  # the shape of excesses (0 for an exponential law, 0.5 where there is no variance)
+_UNEVEN = 0.3  # the shape of excesses (0 for an exponential law, 0.5 where there is no variance)
 _NO_AVERAGE = 1.25  # a tail exponent below this: there may be no average at all
 _DRIFT = 0.01  # the probability of a false alarm of drift
 
@@ -189,7 +189,7 @@ def _other_tail(metric: Distortion) -> str | None:
         return repr(WangTransform(-metric.shift))
     if isinstance(metric, (PHT, DualPower)):
         return repr(LowerCVaR(0.1))
+    if len(metric.terms) == 1:
+        return None
     terms = [_other_tail(part) for weight, part in metric.terms if weight > 0.0 and not isinstance(part, Mean)]
-    if len(metric.terms) > 1 and any(terms):
-        return f"the same with {next(t for t in terms if t)}"
-    return None
+    return next((f"the same with {meant}" for meant in terms if meant), None)

@@ -47,7 +47,7 @@ _CHOSEN_ON = 256  # points of an arm on which a mixture is chosen
 _SEARCHED_ON = 64  # the same where the choice is a search
 _ORACLE = 500  # arms up to which the oracle looks at all of them
 _MANY = 12  # arms among which it is searched for
-_WORK = 4_000_000  # points times splits, beyond which fewer divisions are made
+_WORK = 1_000_000  # points times divisions, beyond which fewer divisions are made
 _SETTLED = 0.8  # the probability with which "more data" settles the question
 _OPEN = 0.3  # the share of the lead's variance that counts when more data are asked for
 _SENSIBLE = 100.0  # times as many rewards, beyond which more data is no advice
@@ -225,7 +225,7 @@ def gather(metric: Distortion, problem: Problem, alpha: float) -> Evidence:
     by_bands = list(rivals) if metric.jumps or few & set(used.tolist()) else [j for j in rivals if j in few]
     testable = [j for j in rivals if j not in set(by_bands)]
     against = tuple(margins(metric, weights, samples, ends, testable, clusters, alone)) if testable else ()
-    crossed = _cross_fit(metric, problem, weights, apparent, used.size > 1, testable)
+    crossed = _cross_fit(metric, problem, weights, apparent, singles, used.size > 1, testable)
     value, gain = crossed.value, crossed.gain
     p = 1.0
     if rivals:
@@ -290,11 +290,18 @@ class _Crossed:
 
 
 def _cross_fit(
-    metric: Distortion, problem: Problem, weights: FloatArray, apparent: float, mixture: bool, testable: Sequence[int]
+    metric: Distortion,
+    problem: Problem,
+    weights: FloatArray,
+    apparent: float,
+    singles: FloatArray,
+    mixture: bool,
+    testable: Sequence[int],
 ) -> _Crossed:
     """Choose on some of the rewards, measure on the others, for several divisions."""
     count = weights.size
-    values, gains, same, chances = [], [], [], []
+    best_alone = int(np.argmax(singles))
+    values, gains, same, same_alone, chances = [], [], [], [], []
     measuring = (PARTS - CHOOSING) / PARTS
     for one, two in problem.divisions():
         chosen, best_arm = choose(metric, problem.some(one)[0])
@@ -304,11 +311,12 @@ def _cross_fit(
             continue
         value = value_of(metric, samples, chosen)
         is_mixture = int((chosen > 0.0).sum()) > 1
-        alone = value_of(metric, samples, _one(count, best_arm)) if is_mixture else value
+        one_arm = value_of(metric, samples, _one(count, best_arm)) if is_mixture else value
         values.append(value)
-        gains.append(value - alone)
-        if not (sizes[weights > 0.0] == 0).any():
+        gains.append(value - one_arm)
+        if not (sizes[weights > 0.0] == 0).any() and sizes[best_alone] > 0:
             same.append(value_of(metric, samples, weights))
+            same_alone.append(value_of(metric, samples, _one(count, best_alone)))
         if mixture and testable:
             chance = 1.0
             if is_mixture:
@@ -318,10 +326,11 @@ def _cross_fit(
             chances.append(chance)
     if not values:
         return _Crossed(apparent, 0.0, [], 0)
-    bias = 0.0
+    bias = alone = 0.0
     if same and metric.shape != "linear":  # of the order 1/n: that of all rewards follows from that of some of them
         bias = (float(np.mean(same)) - apparent) / (1.0 - measuring)
-    return _Crossed(float(np.mean(values)) - bias, float(np.mean(gains)), chances, len(values))
+        alone = (float(np.mean(same_alone)) - float(singles[best_alone])) / (1.0 - measuring)
+    return _Crossed(float(np.mean(values)) - bias, float(np.mean(gains)) - bias + alone, chances, len(values))
 
 
 def choose(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, int]:

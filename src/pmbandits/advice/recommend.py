@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from math import ceil, isfinite, nan
+from pathlib import PurePath
 from typing import Any, overload
 
 import numpy as np
 
-from pmbandits import _check
+from pmbandits import __version__, _check
 from pmbandits.advice import checks, words
 from pmbandits.advice.bands import Bands, estimate
 from pmbandits.advice.evidence import Evidence, Problem, gather, holm
@@ -151,7 +153,7 @@ def advise(
         raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
     how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency)
     log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
-    assumed = support is None
+    assumed, given = support is None, support
     if support is None:
         support = _range(log.arms)
         assumed = not isinstance(support, Binary)
@@ -168,11 +170,33 @@ def advise(
     passed = holm([e.p for e in found], alpha)
     tails = [] if problem.declared else checks.heavy_tails(problem.samples)
     drift = checks.drifts(log)
+    asked = dict(
+        arm=arm, reward=reward, unit=unit, time=time, wide=wide, decimal=decimal, thousands=thousands,
+        currency=currency, support=given, shares=shares, level=level, splits=splits, seed=seed, loss=loss,
+    )  # fmt: skip
+    repeat = _call(data, metric, asked)
     out = [
-        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen), kept, cost)
+        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen), kept, cost, repeat)
         for m, e, ok, cost in zip(chosen, found, passed, costs, strict=True)
     ]
     return AdviceTable(out) if several else out[0]
+
+
+def _call(data: Any, metric: Any, asked: dict[str, Any]) -> str:
+    """The call that gives the same advice again; what has its default is left out."""
+    defaults = advise.__kwdefaults__
+    said = [repr(str(data)) if isinstance(data, (str, PurePath)) else "data", _written(metric)]
+    said += [f"{name}={_written(value)}" for name, value in asked.items() if value != defaults[name]]
+    return f"import pmbandits as pmb  # {__version__}\npmb.advise({', '.join(said)})"
+
+
+def _written(value: Any) -> str:
+    """As it is written in Python, with the names of the library."""
+    if isinstance(value, (str, int, float)):
+        return repr(value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_written, value))}]"
+    return re.sub(r"(?<![\w.'\"])([A-Z]\w*)\(", r"pmb.\1(", repr(value))
 
 
 def _watch(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
@@ -234,6 +258,7 @@ def _advice(
     family: int,
     kept: Limits | None,
     costs: dict[str, Price],
+    repeat: str,
 ) -> Advice:
     """Decide what may be said, and put it together."""
     log, support = problem.log, problem.support
@@ -254,7 +279,7 @@ def _advice(
     bounds = inside.value(found.weights) if independent else (nan, nan)
     if metric.jumps and not minded:  # a standard error says little there
         interval = inside.value(found.weights)
-    factor = found.more((1.0 - level) / family) if not passed and found.margins else float("inf")
+    factor = found.more((1.0 - level) / family) if not passed and found.margins and not found.few else float("inf")
     negative = max(float(s.x[-1]) for s in problem.samples) <= 0.0
     advice = Advice(
         metric=metric,
@@ -284,6 +309,7 @@ def _advice(
         drift=changed,
         warnings=(),
         notes=(),
+        repeat=repeat,
         log=log,
         estimates=tuple(
             estimate(a.name, s, support, inside.failure) for a, s in zip(log.arms, problem.samples, strict=True)

@@ -75,6 +75,7 @@ class Advice:
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
     warnings, notes : what a reader must know before the rest, and what else.
     evidence : all numbers behind the verdict.
+    repeat : how to get the same advice again.
     log : an account of the rows.
     """
 
@@ -105,6 +106,7 @@ class Advice:
     drift: tuple[Drift, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    repeat: str
     log: Log = field(repr=False)
     estimates: tuple[ArmEstimate, ...] = field(repr=False)
 
@@ -144,8 +146,32 @@ class Advice:
         """What more data would settle, in a sentence."""
         return words.outlook(self)
 
+    @property
+    def worth(self) -> str:
+        """The worth of the recommendation as text, if there is one."""
+        return "not known" if any(t.no_average for t in self.tails) else words.number(self.value, self)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """What was checked, and what could not be."""
+        return tuple(words.checks(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that one can send.
+
+        The HTML report is one file that needs no other, and prints well to PDF from any browser.
+
+        >>> import pmbandits as pmb, tempfile
+        >>> advice = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]})
+        >>> advice.save(tempfile.mkdtemp() + "/report.md").name
+        'report.md'
+        """
+        from pmbandits.advice import report
+
+        return report.save(self, path)
+
     def __str__(self) -> str:
-        head = ("arm", "rewards", "mean", "utility", "probably between", "share")
+        head = ("arm", "rewards", "average", "worth", "probably between", "share")
         rows = self.rows()
         lines = [*self.warnings, self.recommendation, self.reason, self.outlook, "", *words.columns([head, *rows])]
         if len(self.arms) > len(rows):
@@ -163,9 +189,9 @@ class Advice:
         )
 
     def _repr_html_(self) -> str:
-        head = ("arm", "rewards", "mean", "utility", "probably between", "share")
-        sentences = [*self.warnings, self.recommendation, self.reason, self.outlook, *self.notes, self.log.account()]
-        return _html.block(repr(self.metric), _html.table(head, self.rows()), _html.paragraphs(sentences))
+        from pmbandits.advice import report
+
+        return _html.block(repr(self.metric), report.body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
         """The arms as a table: name, rewards, mean, utility, interval, share."""
@@ -221,7 +247,9 @@ class Advice:
             ],
             "sentences": [s for s in (self.recommendation, self.reason, self.outlook) if s],
             "warnings": list(self.warnings),
+            "checks": list(self.checks),
             "notes": list(self.notes),
+            "repeat": self.repeat,
             "rows": {
                 "read": self.log.rows,
                 "used": self.log.used,
@@ -275,7 +303,7 @@ class AdviceTable(Sequence[Advice]):
         for a in self.advice:
             alone = f"{a.best_arm} {words.number(a.best_arm_value, a)}"
             gain = words.number(a.gain, a, 3) if len(a.mixture) > 1 and a.limits is None else "–"
-            out.append((repr(a.metric), words.shares(a.mixture), words.number(a.value, a), alone, gain, words.verdict(a)))
+            out.append((repr(a.metric), words.shares(a.mixture), a.worth, alone, gain, words.verdict(a)))
         return out
 
     def __str__(self) -> str:
@@ -287,12 +315,15 @@ class AdviceTable(Sequence[Advice]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head, *rows = self.rows()
-        first = self.advice[0]
-        sentences = [*self.warnings, *first.general, first.log.account()]
-        return _html.block(
-            "How the advice changes with what you value", _html.table(head, rows), _html.paragraphs(sentences)
-        )
+        from pmbandits.advice import report
+
+        return _html.block("How the advice changes with what you value", report.body(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a report or a picture, as :meth:`Advice.save` does."""
+        from pmbandits.advice import report
+
+        return report.save(self, path)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """A JSON-ready list, one entry for each metric."""

@@ -205,6 +205,32 @@ def notes(advice: Advice, problem: Problem) -> Iterator[str]:
         )
 
 
+def checks(advice: Advice) -> Iterator[str]:
+    """What was checked, and what could not be."""
+    found = advice.evidence
+    tested = len(found.margins)
+    if tested and advice.limits is None:
+        arms = f"{tested:,} arm{'s' if tested > 1 else ''}"
+        if len(advice.mixture) > 1:
+            yield f"Checked: mixtures chosen on some rewards, against {arms}, on the others ({found.divisions} divisions)."
+        else:
+            yield f"Checked: the lead over {arms}, against chance, on all rewards."
+    if found.by_bands and not advice.metric.jumps:
+        yield f"Checked by bounds only: {_listed([advice.names[j] for j in found.by_bands])}."
+    if advice.support_assumed and not advice.tails:
+        yield "Checked: no arm has tails that are too heavy for this preference, as far as so many rewards show."
+    yield from general_checks(advice)
+
+
+def general_checks(advice: Advice) -> Iterator[str]:
+    """What could not be checked, whatever the preference."""
+    kept = advice.log.kept
+    if kept is None or kept.time is None:
+        yield "Not checked: whether rewards changed over time (no time column was given)."
+    if kept is None or kept.unit is None:
+        yield "Not checked: whether several rewards belong to one person or place (no unit column was given)."
+
+
 def general_notes(advice: Advice) -> Iterator[str]:
     """Notes that do not depend on the metric."""
     if advice.loss:
