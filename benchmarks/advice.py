@@ -188,7 +188,9 @@ def drifting() -> str:
         at = np.arange(300)
         rows = {
             "arm": ["rising", "steady"] * 300,
-            "reward": np.stack((rng.random(300) < 0.1 + 0.8 * at / 299, rng.random(300) < 0.45)).T.ravel().astype(float),
+            "reward": np.stack((rng.random(300) < 0.1 + 0.8 * at / 299, rng.random(300) < 0.45))
+            .T.ravel()
+            .astype(float),
             "day": np.repeat(at, 2),
         }
         import pandas as pd
@@ -207,16 +209,16 @@ def power() -> Table:
         cells = []
         for n, old in zip(sizes, before, strict=True):
             rng = np.random.default_rng(n)
-            real = sum(
-                pmb.advise(named(draw(rng, n)), metric, support=support, seed=s).proven for s in range(times)
-            )
+            real = sum(pmb.advise(named(draw(rng, n)), metric, support=support, seed=s).proven for s in range(times))
             cells.append(f"{old + ' → ' if old else ''}{100 * real / times:.0f} %")
         table.add_row(name, *cells)
     return table
 
 
 def worth() -> Table:
-    table = Table(title=f"What is said of the worth, in {TIMES} data sets: bias beside the truth, and how often it is covered")
+    table = Table(
+        title=f"What is said of the worth, in {TIMES} data sets: bias beside the truth, and how often it is covered"
+    )
     for head in ("data", "bias before", "bias", "covered by the interval", "by the bounds", "without interval"):
         table.add_column(head)
     for name, (draw, laws, metric, support, n, before) in track(WORTH.items(), description="worth", transient=True):

@@ -37,7 +37,9 @@ def test_negation_and_direction_are_understood_or_refused(said: str, meant: str 
 
 
 @pytest.mark.parametrize("said", ["avoid {}", "minimise {}", "less {}", "no {}", "low {}"])
-@pytest.mark.parametrize("thing", ["spread", "variance", "volatility", "variation", "surprises", "swings", "dispersion"])
+@pytest.mark.parametrize(
+    "thing", ["spread", "variance", "volatility", "variation", "surprises", "swings", "dispersion"]
+)
 def test_what_is_to_be_avoided_is_never_rewarded(said: str, thing: str) -> None:
     """A narrow and a wide arm of the same average: the narrow one must be worth more."""
     metric = pmb.preferences(said.format(thing)).metric

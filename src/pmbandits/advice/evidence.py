@@ -185,7 +185,9 @@ class Evidence:
         surely = float(ndtri(1.0 - (1.0 - _SETTLED) / max(len(close), 1)))
         needed = float(ndtri(1.0 - 0.5 * alpha)) * (sqrt(PARTS / (PARTS - CHOOSING)) if self.is_mixture else 1.0)
         optimism = max(self.apparent - self.value, 0.0)
-        return max((_factor((m.gain - optimism) / m.error, needed, surely) for m in close if m.error > 0.0), default=inf)
+        return max(
+            (_factor((m.gain - optimism) / m.error, needed, surely) for m in close if m.error > 0.0), default=inf
+        )
 
 
 def _factor(lead: float, needed: float, surely: float) -> float:

@@ -125,7 +125,9 @@ def _answer(advice: Advice, alone: bool) -> list[str]:
         out.append(f'<p><span class="badge {kind}">{said}</span> {escape(advice.reason)}</p>')
     out.append(f"<p>{escape(advice.outlook)}</p>" if advice.outlook else "")
     if len(played) > 1:
-        out.append(drawing.shares([advice.names[k] for k in played], [float(advice.weights[k]) for k in played], played))
+        out.append(
+            drawing.shares([advice.names[k] for k in played], [float(advice.weights[k]) for k in played], played)
+        )
     if not any(t.no_average for t in advice.tails):
         out.append('<p class="soft">What each arm is worth by this preference. Lines show how far that may be off.</p>')
         out.append(drawing.worths(rows))
@@ -216,7 +218,10 @@ def markdown(result: Advice | AdviceTable) -> str:
     lines = [f"# Advice on {_plain(every[0].log.source)}", ""]
     if not _is_one(result):
         lines += [*_table(result.rows()), ""]  # type: ignore[union-attr]
-        lines += [*(f"- {_plain(note)}" for note in (*words.general_notes(every[0]), *words.general_checks(every[0]))), ""]
+        lines += [
+            *(f"- {_plain(note)}" for note in (*words.general_notes(every[0]), *words.general_checks(every[0]))),
+            "",
+        ]
     for advice in every:
         if len(every) > 1:
             lines += [f"## {_plain(meaning(advice))}", ""]
@@ -245,4 +250,3 @@ def _plain(text: str) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     head, *rest = [[_plain(cell) for cell in row] for row in rows]
     return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rest)]
-

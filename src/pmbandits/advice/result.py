@@ -196,7 +196,14 @@ class Advice:
     def rows(self) -> list[tuple[str, ...]]:
         """The arms as a table: name, rewards, mean, utility, interval, share."""
         return [
-            (a.name, f"{a.n:,}", words.number(a.mean, self), words.number(a.utility, self), words.span(a.interval), words.percent(a.share))
+            (
+                a.name,
+                f"{a.n:,}",
+                words.number(a.mean, self),
+                words.number(a.utility, self),
+                words.span(a.interval),
+                words.percent(a.share),
+            )
             for a in self._shown()
         ]
 

@@ -126,9 +126,7 @@ class Scores:
         curve, counts = shares @ self.laid.curves, np.array([[s.n] for s in self.samples], dtype=np.float64)
         sway = self.laid.curves * (1.0 - self.laid.curves) / counts
         away = _SWAY * np.sqrt(np.maximum(shares**2 @ sway, 0.0))
-        return sum(
-            abs(jump) * float(self.laid.widths @ np.maximum(away - np.abs(curve - u), 0.0)) for u, jump in kinks
-        )
+        return sum(abs(jump) * float(self.laid.widths @ np.maximum(away - np.abs(curve - u), 0.0)) for u, jump in kinks)
 
     def variance(self, minus: int | None = None) -> float:
         """Of the mixture's utility, or of its difference to one of its arms."""

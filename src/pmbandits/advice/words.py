@@ -118,9 +118,7 @@ def outlook(advice: Advice) -> str:
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
-        return (
-            "No sensible number of rewards can be named that would settle it: in what you value, the arms look too alike."
-        )
+        return "No sensible number of rewards can be named that would settle it: in what you value, the arms look too alike."
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
@@ -264,7 +262,9 @@ def verdict(advice: Advice) -> str:
     if advice.verdict == "single arm":
         if len(advice.names) == 1:
             return "one arm"
-        return {"surely": "one arm, surely", "looks": "one arm, it seems", "unclear": "one arm, could be noise"}[advice.sure]
+        return {"surely": "one arm, surely", "looks": "one arm, it seems", "unclear": "one arm, could be noise"}[
+            advice.sure
+        ]
     return advice.verdict
 
 

@@ -17,4 +17,16 @@ from pmbandits.logs.columns import Reading
 from pmbandits.logs.reading import read, read_samples
 from pmbandits.logs.summary import PARTS, thin
 
-__all__ = ["PARTS", "Account", "ArmLog", "Log", "Malformed", "Reading", "Rows", "Sample", "read", "read_samples", "thin"]
+__all__ = [
+    "PARTS",
+    "Account",
+    "ArmLog",
+    "Log",
+    "Malformed",
+    "Reading",
+    "Rows",
+    "Sample",
+    "read",
+    "read_samples",
+    "thin",
+]

@@ -48,7 +48,9 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
     if path.is_dir():
         files = [file for kind in (".parquet", ".pq") for file in path.rglob(f"*{kind}")]
         if not files:
-            raise ValueError(f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column.")
+            raise ValueError(
+                f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column."
+            )
         read, kind, size = _folder, "Parquet files", sum(file.stat().st_size for file in files)
     else:
         if not path.is_file():
@@ -70,7 +72,18 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
             return
         with watch(path.name, size) as tick:
             read(into, path, how, lambda done: tick(min(done, size)))
-    except (pa.ArrowException, csv.Error, OSError, LookupError, OverflowError, RecursionError, MemoryError, EOFError, zlib.error) as error:
+    except (
+        pa.ArrowException,
+        csv.Error,
+        OSError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+        UnicodeError,
+        EOFError,
+        zlib.error,
+    ) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
             raise
         raise ValueError(
@@ -341,7 +354,9 @@ def _excel(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     tick(path.stat().st_size)
 
 
-def _cells(into: Collector, rows: list[list[Any]], columns: Picked, how: Reading, first: int, word: str = "row") -> None:
+def _cells(
+    into: Collector, rows: list[list[Any]], columns: Picked, how: Reading, first: int, word: str = "row"
+) -> None:
     """Rows of cells, in the order of the places of the columns."""
     table = np.empty((len(rows), len(columns.places)), dtype=object)
     for k, row in enumerate(rows):

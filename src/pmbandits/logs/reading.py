@@ -83,7 +83,9 @@ def _collect(into: Collector, data: Any, how: Reading, watch: Watch | None) -> s
         return Path(data).name
     if isinstance(data, Mapping):
         if how.keeps_rows or how.wide:
-            raise ValueError("a dict holds rewards by arm only; give a frame or a file for units, times or wide tables.")
+            raise ValueError(
+                "a dict holds rewards by arm only; give a frame or a file for units, times or wide tables."
+            )
         _mapping(into, data)
         return "the data"
     if type(data).__module__.partition(".")[0] != "pandas" and _batches(into, data, how):
@@ -118,7 +120,7 @@ def _mapping(into: Collector, data: Mapping[Any, Any]) -> None:
         raise ValueError("the data hold no arms; give a dict such as {'a': [0, 1, 1], 'b': [2, 0, 5]}.")
     row = 0
     for name, rewards in data.items():
-        if isinstance(rewards, (str, bytes)) or np.ndim(rewards) != 1:
+        if isinstance(rewards, (str, bytes)) or not _check.is_list(rewards) or getattr(rewards, "ndim", 1) != 1:
             raise TypeError(f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check.short(rewards)}.")
         values, reasons = as_numbers(rewards)
         for at, reason in reasons.items():

@@ -40,7 +40,20 @@ _DOWN = re.compile(
     r"|decreas|protect|least|averse|aversion|escape|free|ignor|tame|punish|penal|discourag|curb|damp|lessen|shrink|insure"
     r"|guard|shield|contain|control|tight|narrow)"
 )
-_UP = {"more", "high", "higher", "highest", "good", "increase", "maximise", "maximize", "much", "great", "greater", "some"}
+_UP = {
+    "more",
+    "high",
+    "higher",
+    "highest",
+    "good",
+    "increase",
+    "maximise",
+    "maximize",
+    "much",
+    "great",
+    "greater",
+    "some",
+}
 _LIKED = {"take", "taking", "love", "like", "seek", "seeking", "more", "want", "embrace"}
 # Words without direction. A wish for spread or for the best, whose opposite is also wished for, may have no others.
 _PLAIN = set(

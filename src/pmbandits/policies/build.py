@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
 _NO_LIMIT = 1 << 62
 _PIECE = 1 << 16
+LARGEST_REWARD = 1e150  # on a bounded support
 
 
 @dataclass
@@ -146,6 +147,11 @@ def certifying_share(policy: Policy, metric: Distortion, support: Support, chose
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
+    if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
+        raise ValueError(
+            f"rewards of {support!r} are too large for a policy, because their squares are no numbers of 64 bits; "
+            f"measure them in a larger unit, so that none is larger than {LARGEST_REWARD:g}."
+        )
     setup = policy.setup(metric, n_arms, support)
     live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid

@@ -359,12 +359,8 @@ def begin(memory: int) -> None:
 
 @kernel
 def lay_grid(memory: int) -> None:
-    """The grid anew, from the phase and the mixture that was kept."""
-    s = unpack(memory)
-    if s.tracking == 1:
-        tracking_grid(s)
-    else:
-        phase_grid(s)
+    """The grid of the phase anew, from the mixture that was kept."""
+    phase_grid(unpack(memory))
 
 
 def even(name: str, value: Any) -> int:
@@ -476,6 +472,8 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         total = levels(m.branching, done) if done else 0
         if m.kept.max() > total or m.kept.sum() != total:
             return False
+        if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
+            return True
         anew = m.copy()
         lay_grid(anew.address)
         same = anew.used == m.used and np.array_equal(anew.steps[: m.used], m.steps[: m.used])

@@ -149,7 +149,7 @@ def how_kept(estimates: str) -> tuple[str, int]:
     if name not in ESTIMATES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
-            f"'binned:4096'; got {estimates!r}."
+            f"'binned:4096'; got {_check.short(estimates)}."
         )
     return name, int(size) if size else ESTIMATES[name]
 

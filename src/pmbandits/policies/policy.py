@@ -122,7 +122,9 @@ class Policy(Declared):
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
-            raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
+            raise TypeError(
+                f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {_check.short(support)}."
+            )
         self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
         if n_arms is None and names is not None:
@@ -290,13 +292,17 @@ class Policy(Declared):
             except AttributeError:
                 self._must_be_bound()
                 raise
-            if _tell(address, arm, reward) != OK:
+            try:
+                done = _tell(address, arm, reward) == OK
+            except OverflowError:  # no number of 64 bits, so no arm either
+                done = False
+            if not done:
                 self._tell_carefully([arm], [reward])
             return
-        one = np.ndim(reward) == 0
+        one = not _check.is_list(reward)
         arms: Any = [arm] if one else arm
         rewards: Any = [reward] if one else reward
-        if not one and (isinstance(arms, str) or np.ndim(arms) == 0):
+        if not one and not _check.is_list(arms):
             arms = [arms] * len(rewards)  # several rewards of one arm
         self._tell_carefully(arms, rewards)
 
@@ -366,7 +372,7 @@ class Policy(Declared):
 
     def _must_match(self, other: Policy) -> None:
         if not isinstance(other, Policy):
-            raise TypeError(f"a policy can take in another policy, got {other!r}.")
+            raise TypeError(f"a policy can take in another policy, got {_check.short(other)}.")
         self._must_be_bound()
         other._must_be_bound()
         if other is self:
