@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         LowerCVaR,
         Mean,
         MeanMedianDeviation,
+        PowerDeviation,
         Quadratic,
         TsallisPastEntropy,
         TverskyKahneman,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
         preferences,
     )
     from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
-    from pmbandits.plots import plot_arms, plot_distortion, plot_life, plot_mixture, plot_regret
+    from pmbandits.plots import plot_arms, plot_decomposition, plot_distortion, plot_life, plot_mixture, plot_regret
     from pmbandits.policies import (
         BCVTS,
         CEUCB,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
         Vet,
         load,
     )
-    from pmbandits.simulation import Run, simulate
+    from pmbandits.simulation import Run, Stop, run_until, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
@@ -93,6 +94,7 @@ _ROOMS = {
         "Mean",
         "MeanMedianDeviation",
         "PHT",
+        "PowerDeviation",
         "Quadratic",
         "TsallisPastEntropy",
         "TverskyKahneman",
@@ -104,7 +106,14 @@ _ROOMS = {
     ),
     "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
     "pmbandits.limits": ("Limits",),
-    "pmbandits.plots": ("plot_arms", "plot_distortion", "plot_life", "plot_mixture", "plot_regret"),
+    "pmbandits.plots": (
+        "plot_arms",
+        "plot_decomposition",
+        "plot_distortion",
+        "plot_life",
+        "plot_mixture",
+        "plot_regret",
+    ),
     "pmbandits.policies": (
         "BCVTS",
         "BrownUCB",
@@ -132,7 +141,7 @@ _ROOMS = {
         "load",
     ),
     "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
-    "pmbandits.simulation": ("Run", "simulate"),
+    "pmbandits.simulation": ("Run", "Stop", "run_until", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
     "pmbandits.warming": ("Warmed", "warm"),
 }
@@ -179,6 +188,7 @@ __all__ = [
     "MeanMedianDeviation",
     "MixtureUCB",
     "Policy",
+    "PowerDeviation",
     "Price",
     "Quadratic",
     "Real",
@@ -186,6 +196,7 @@ __all__ = [
     "Run",
     "SolitaryArm",
     "SolitaryUCB",
+    "Stop",
     "Support",
     "Thompson",
     "Track",
@@ -205,11 +216,13 @@ __all__ = [
     "metric",
     "oracle",
     "plot_arms",
+    "plot_decomposition",
     "plot_distortion",
     "plot_life",
     "plot_mixture",
     "plot_regret",
     "preferences",
+    "run_until",
     "simulate",
     "ucb_grid",
     "utility",

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
+from pmbandits._check import readable
 from pmbandits.cli.advise import advise
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.theory import app as theory_app
@@ -53,7 +54,7 @@ def main() -> None:
 
 
 def _fail(sentence: str) -> None:
-    err.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
+    err.print(f"[bold red]error:[/] {escape(readable(sentence))}", highlight=False, soft_wrap=True)
     sys.exit(2)
 
 

@@ -37,7 +37,7 @@ def shares_at(above, n_knots, share, place):
 def to_reach(share, place, used, phi, level, top, start, need):
     """The least relative entropy from a law to one under which Φ has the mean ``level``; and where it was found.
 
-    The dual: the largest over 0 ≤ r ≤ 1 of E log(1 − r·(Φ − level)/(top − level)), which is concave in r: Newton's
+    The dual: the largest over 0 ≤ ν ≤ 1/(top − level) of E log(1 − ν·(Φ − level)), which is concave in ν: Newton's
     method from ``start``, kept between bounds. It ends when ``need`` is reached: the answer is then a lower bound.
     """
     y = np.empty(used)
@@ -54,7 +54,7 @@ def to_reach(share, place, used, phi, level, top, start, need):
     for c in range(used):
         y[c] = min(y[c] / span, 1.0)
         at_top |= y[c] >= 1.0 - 1e-9
-    r = start
+    r = start * span  # ν as a share of the largest
     if not (r > 0.0 and r < 1.0):
         r = min(-mean * span / power, 0.5)
     lo, hi, best, found = 0.0, 1.0, 0.0, r
@@ -79,7 +79,19 @@ def to_reach(share, place, used, phi, level, top, start, need):
             r = 1.0
         elif r <= lo or r >= hi:
             r = 0.5 * (lo + hi)
-    return best, found
+    return best, found / span
+
+
+@shared("floats, ints, int, floats, float, float -> two floats")
+def at_multiplier(share, place, used, phi, level, nu):
+    """E log(1 − ν·(Φ − level)), the largest of which :func:`to_reach` looks for, and its slope in ν."""
+    value, slope = 0.0, 0.0
+    for c in range(used):
+        above = phi[place[c]] - level
+        z = max(1.0 - nu * above, 1e-12)
+        value += share[c] * math.log(z)
+        slope -= share[c] * above / z
+    return value, slope
 
 
 @step("floats, int -> int")
@@ -185,7 +197,7 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need, first):
             for c in range(cells):
                 level += (phi[c + 1] - phi[c]) * law[c]
             top = top_knot(phi, n_knots)
-            found, r = to_reach(share, place, used, phi, level, phi[top], -1.0, np.inf)
+            found, nu = to_reach(share, place, used, phi, level, phi[top], -1.0, np.inf)
             if found >= FAR or found <= 0.0:
                 break
             total = 0.0
@@ -193,7 +205,7 @@ def to_be_worth(h, knots, above, other, n_knots, worth, e, need, first):
                 changed[c] = 0.0
             for j in range(used):
                 c = place[j]
-                changed[c] = share[j] / max(1.0 - r * (phi[c] - level) / (phi[top] - level), 1e-12)
+                changed[c] = share[j] / max(1.0 - nu * (phi[c] - level), 1e-12)
                 total += changed[c]
             if total < 1.0:
                 changed[top] += 1.0 - total

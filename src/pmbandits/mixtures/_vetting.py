@@ -14,7 +14,17 @@ from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_slope
 from pmbandits.mixtures._continuous import best_of_many, move_mean
-from pmbandits.mixtures._divergence import NOTHING, of_coin, phi_at, shares_at, to_be_worth, to_reach, top_knot
+from pmbandits.mixtures._divergence import (
+    FAR,
+    NOTHING,
+    at_multiplier,
+    of_coin,
+    phi_at,
+    shares_at,
+    to_be_worth,
+    to_reach,
+    top_knot,
+)
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._laws import (
     cell_of,
@@ -185,40 +195,61 @@ def distance(s, i):
         return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth)
     n = evidence(s, i)
     need = max(s.threshold - math.log(n), 0.0) / n
-    least = np.inf
-    if s.metric_shape != CONVEX:
-        share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
-        used = shares_at(s.laws[i], s.n_knots, share, place)
-        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, farthest(s, i), s.root[i], need * s.caution)
-        least /= s.caution
-        if s.caution < 1.0:
-            near = top_within(s, i, own_scale(s, i) * reach_of(s, i))
-            usual, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need)
-            least = min(least, usual)
+    least = distance_to_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
     if s.metric_shape != CONCAVE and least >= need:
         least = min(least, distance_to_worth(s, i, need))
     return least
 
 
 @shared("state, int, float -> float", unpack)
+def distance_to_slope(s, i, need):
+    """How little an arm's law must change for the slope of the utility towards it to be λ.
+
+    It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
+    of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
+    """
+    share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
+    used = shares_at(s.laws[i], s.n_knots, share, place)
+    anywhere = farthest(s, i)
+    near = top_within(s, i, own_scale(s, i) * reach_of(s, i)) if s.caution < 1.0 else anywhere
+    least, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need)
+    if least <= 0.0 or near >= anywhere:
+        return least
+    if least >= FAR:  # nothing within its reach is enough
+        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, anywhere, s.root[i], need * s.caution)
+        return least / s.caution
+    largest = 1.0 / (anywhere - s.level)
+    if s.root[i] <= largest or (least >= need and s.root[i] * s.caution <= largest):
+        return least
+    value, slope = at_multiplier(share, place, used, s.phi, s.level, largest)
+    return min(least, value / s.caution) if slope >= 0.0 else least
+
+
+@shared("state, int, float -> float", unpack)
 def distance_to_worth(s, i, need):
     """How little an arm's law must change to be worth, alone, what is played.
 
-    The more is played, the further. So if the arm is far enough even from a little less, that is remembered, and not
-    worked out again before the arm has new rewards or what is played is worth less than that.
+    The more is played, the further. So if the arm is far enough, that is remembered, from a little less than what is
+    played if it is far enough from that too. It is not worked out again before the arm has new rewards, or what is
+    played is worth less than that, or more is needed.
     """
     if s.safe_told[i] == s.told[i] and s.worth >= s.safe_worth[i] and s.safe[i] >= need:
         return s.safe[i]
     own = utility_of(s.h, s.knots, s.laws[i], s.n_knots)
     if own >= s.worth:
         return 0.0
-    e, law = grain_at(s), s.laws[i]
-    less = s.worth - 0.1 * (s.worth - own)
-    far, s.start[i] = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, less, e, need, s.start[i])
-    if far >= need:
-        s.safe_told[i], s.safe_worth[i], s.safe[i] = s.told[i], less, far
+    e, law, goal = grain_at(s), s.laws[i], s.worth
+    far, s.start[i] = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, goal, e, need, s.start[i])
+    if far < need:
         return far
-    far, s.start[i] = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, s.worth, e, need, s.start[i])
+    # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
+    goal -= 0.5 * (1.0 - math.sqrt(need / far)) * (goal - own)
+    less, start = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, goal, e, need, s.start[i])
+    s.safe_told[i] = s.told[i]
+    if less >= need:
+        s.safe_worth[i], s.safe[i], s.start[i] = goal, less, start
+    else:
+        s.safe_worth[i], s.safe[i] = s.worth, far
     return far
 
 
