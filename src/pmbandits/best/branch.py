@@ -116,7 +116,7 @@ class _Parts:
     def _convex_below_top(self, v: FloatArray) -> FloatArray:
         """The convex part at 1 − v less that at 1, for small v: no digits are lost, however steep h is at 1."""
         out = np.zeros_like(v)
-        for first, last, _, s0, _, s1 in self.rises:
+        for _, last, _, s0, _, s1 in self.rises:
             out += self.smooth.co(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
         return out
 
