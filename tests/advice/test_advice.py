@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,7 @@ from numpy.typing import NDArray
 
 import pmbandits as pmb
 from pmbandits.advice import bands, checks, drawing, evidence, scores
-from pmbandits.logs import read, thin
-from pmbandits.logs import Sample
+from pmbandits.logs import Sample, read, thin
 from pmbandits.logs.summary import PartOfArm
 
 Rng = np.random.Generator
@@ -146,7 +146,12 @@ def test_many_arms_are_advised_on_like_few() -> None:
 def test_one_arm_and_constant_rewards_are_no_trouble() -> None:
     assert "only one arm" in str(pmb.advise({"a": [1.0, 2.0]}))
     flat = pmb.advise({"a": [2.0] * 30, "b": [2.0] * 30})
-    assert flat.value == 0.0 and "worth about 0 by" in flat.recommendation and flat.verdict == "single arm" and not flat.proven
+    assert (
+        flat.value == 0.0
+        and "worth about 0 by" in flat.recommendation
+        and flat.verdict == "single arm"
+        and not flat.proven
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,7 +266,9 @@ def test_utilities_of_many_arms_at_once_are_those_of_each() -> None:
     log = read({str(k): rng.normal(size=rng.integers(1, 20)).round(1) for k in range(40)})
     for metric in METRICS:
         wanted = [metric.value(arm.x, arm.p) for arm in log.arms]
-        assert evidence.values_alone(metric, [arm.all for arm in log.arms]) == pytest.approx(np.array(wanted), abs=1e-12)
+        assert evidence.values_alone(metric, [arm.all for arm in log.arms]) == pytest.approx(
+            np.array(wanted), abs=1e-12
+        )
 
 
 def test_an_interval_stays_where_the_metric_can_be() -> None:
@@ -280,14 +287,18 @@ def test_the_standard_error_is_that_of_many_repetitions() -> None:
     metric, weights = pmb.GiniDeviation(), np.array([0.6, 0.4])
     found, errors = [], []
     for _ in range(150):
-        half = [Sample(400, np.sort(x), np.full(400, 1 / 400)) for x in (rng.normal(0, 1, 400), rng.normal(2, 1.5, 400))]
+        half = [
+            Sample(400, np.sort(x), np.full(400, 1 / 400)) for x in (rng.normal(0, 1, 400), rng.normal(2, 1.5, 400))
+        ]
         alone, _ = scores.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0], made_up=0.0)
         careful, _ = scores.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0])
         assert careful.error > 1.2 * alone.error and careful.gain == alone.gain
         x = np.concatenate([h.x for h in half])
         plain = metric.value(x, np.repeat(weights / 400, 400)) - metric.value(half[1].x)
         assert alone.gain == pytest.approx(plain) and alone.rival == 1
-        other = scores.between(metric, weights, np.array([0.0, 1.0]), half, [(-9.0, 12.0)] * 2, None, rival=1, made_up=0.0)
+        other = scores.between(
+            metric, weights, np.array([0.0, 1.0]), half, [(-9.0, 12.0)] * 2, None, rival=1, made_up=0.0
+        )
         assert (other.gain, other.error) == pytest.approx((alone.gain, alone.error))
         found.append(alone.gain)
         errors.append(alone.error)
@@ -376,7 +387,9 @@ def test_units_widen_errors_and_shared_ones_narrow_them() -> None:
     rng = np.random.default_rng(21)
     unit = rng.integers(0, 40, 800)
     level = rng.normal(size=40)[unit]
-    alike = pd.DataFrame({"arm": np.where(unit % 2, "x", "y"), "reward": level + 0.1 * rng.normal(size=800), "user": unit})
+    alike = pd.DataFrame(
+        {"arm": np.where(unit % 2, "x", "y"), "reward": level + 0.1 * rng.normal(size=800), "user": unit}
+    )
     known, unknown = (pmb.advise(alike, "mean", support=pmb.Interval(-6, 6), unit=u, splits=8) for u in ("user", None))
     assert known.evidence.error > 3 * unknown.evidence.error
     assert known.evidence.margins[0].error > 3 * unknown.evidence.margins[0].error
@@ -433,7 +446,11 @@ def test_mostly_unusable_rows_are_the_headline() -> None:
 
 @pytest.mark.parametrize(
     ("metric", "meant"),
-    [("cvar(0.9)", "LowerCVaR(alpha=0.1)"), ("var(0.95)", "VaR(c=0.05)"), ("wang_transform(0.5)", "WangTransform(shift=-0.5)")],
+    [
+        ("cvar(0.9)", "LowerCVaR(alpha=0.1)"),
+        ("var(0.95)", "VaR(c=0.05)"),
+        ("wang_transform(0.5)", "WangTransform(shift=-0.5)"),
+    ],
 )
 def test_losses_that_meet_the_other_tail_get_a_warning_with_what_was_meant(metric: str, meant: str) -> None:
     rng = np.random.default_rng(23)
@@ -495,7 +512,9 @@ def test_what_is_repeated_gives_the_same_advice(tmp_path: Path) -> None:
     rng = np.random.default_rng(26)
     path = tmp_path / "log.csv"
     path.write_text("gate,reward\n" + "".join(f"{g},{x:.3f}\n" for g in "ab" for x in rng.random(60)))
-    said = pmb.advise(path, pmb.Mean() + 0.5 * pmb.GiniDeviation(), arm="gate", support=pmb.Interval(0, 1), splits=8, seed=4)
+    said = pmb.advise(
+        path, pmb.Mean() + 0.5 * pmb.GiniDeviation(), arm="gate", support=pmb.Interval(0, 1), splits=8, seed=4
+    )
     again: dict[str, object] = {}
     exec(said.repeat.replace("pmb.advise", "found = pmb.advise"), again)
     assert again["found"].to_dict() == said.to_dict()  # type: ignore[attr-defined]
@@ -507,7 +526,7 @@ def test_pictures_in_reports_have_a_scale_that_can_be_read() -> None:
     picture, scale = drawing.distributions(["a"], [skewed], [0])
     assert scale.bend > 0 and "logarithmic" in scale.words and picture.startswith("<svg")
     places = [scale.place(v) for v in drawing.quantiles(skewed)]
-    assert all(b - a > 8 for a, b in zip(places[1:-1], places[2:], strict=True))
+    assert all(b - a > 8 for a, b in pairwise(places[1:]))
     even = drawing.scale_for([0.0, 10.0], [4.0])
     assert even.bend == 0.0 and even.ticks() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     many = pmb.advise({str(k): rng.random(20) for k in range(30)}, "mean", splits=8)

@@ -132,7 +132,9 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     lines = [line.split(b",")[0] for line in MESSY.split(b"\n")]
     assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
-    assert "7 of 13 rows could not be used" in log.account() and "2 rows have neither an arm nor a reward" in log.account()
+    assert (
+        "7 of 13 rows could not be used" in log.account() and "2 rows have neither an arm nor a reward" in log.account()
+    )
     with pytest.raises(ValueError, match=r"malformed rows: .* line 3: .* Repair or remove"):
         read(path, strict=True)
     assert "line 10" in str(pmb.advise(path))

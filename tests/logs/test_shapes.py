@@ -1,4 +1,4 @@
-"""Tables as people have them: wide ones, other decimals, amounts of money, zipped, folders, results of queries, units, times."""
+"""Tables as people have them: wide, with other decimals, amounts of money, zipped, in folders, with units and times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ WANTED = {"north": [1.5, 2.0, 1234.5], "south": [-3.0, 0.25]}
             'arm,reward\nnorth,"€ 1,50"\nnorth,2 €\nsouth,€-3\nsouth,"0,25 €"\nnorth,"€\u00a01.234,50"\n',
             Reading(decimal=",", thousands=".", currency="€"),
         ),
-        ("arm|reward\nnorth|$1.5\nnorth|$2\nsouth|$-3\nsouth|$0.25\nnorth|$1'234.5\n", Reading(thousands="'", currency="$")),
+        (
+            "arm|reward\nnorth|$1.5\nnorth|$2\nsouth|$-3\nsouth|$0.25\nnorth|$1'234.5\n",
+            Reading(thousands="'", currency="$"),
+        ),
         ("north,south\n1.5,-3\n2,\n1234.5,0.25\n", Reading(wide=True)),
         ("day;north;south;note\n1;1,5;-3;x\n2;2;;y\n3;1234,5;0,25;\n", Reading(wide=["north", "south"], decimal=",")),
     ],
@@ -88,7 +91,13 @@ def test_a_declared_way_to_write_numbers_accepts_no_other() -> None:
     frame = pd.DataFrame({"arm": ["a"] * 4, "reward": ["1.5", "1.234", "12.34,5", "1,5"]})
     log = read(frame, how=how)  # 1.5 is neither 1 1/2 nor 15 here
     assert rewards(log) == {"a": [1.5, 1234.0]} and log.n_malformed == 2
-    for wrong in ({"decimal": ";"}, {"thousands": "."}, {"decimal": ",", "thousands": ","}, {"currency": "1"}, {"wide": []}):
+    for wrong in (
+        {"decimal": ";"},
+        {"thousands": "."},
+        {"decimal": ",", "thousands": ","},
+        {"currency": "1"},
+        {"wide": []},
+    ):
         with pytest.raises(ValueError, match="must be"):
             Reading(**wrong)
 
@@ -151,7 +160,7 @@ def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         path.write_bytes(b"PK")
-        with pytest.raises(ValueError, match="pip install openpyxl.*or save the sheet as CSV"):
+        with pytest.raises(ValueError, match=r"pip install openpyxl.*or save the sheet as CSV"):
             read(path)
         return
     book = openpyxl.Workbook()

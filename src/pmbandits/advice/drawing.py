@@ -111,7 +111,9 @@ def scale_for(ends: Sequence[float], middles: Sequence[float]) -> Scale:
 def quantiles(sample: Sample) -> FloatArray:
     """5, 25, 50, 75 and 95 %."""
     total = np.cumsum(sample.p)
-    return np.asarray([sample.x[min(int(np.searchsorted(total, q)), sample.x.size - 1)] for q in (0.05, 0.25, 0.5, 0.75, 0.95)])
+    return np.asarray(
+        [sample.x[min(int(np.searchsorted(total, q)), sample.x.size - 1)] for q in (0.05, 0.25, 0.5, 0.75, 0.95)]
+    )
 
 
 def distributions(names: Sequence[str], samples: Sequence[Sample], places: Sequence[int]) -> tuple[str, Scale]:

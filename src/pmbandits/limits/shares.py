@@ -160,7 +160,7 @@ def _text_or_mapping(one: Any) -> Any:
 def _not_readable(given: Any) -> str:
     return (
         f"limits are text like 'A >= 10%; B + C <= 0.3' or a dictionary like {{'A': (0.1, 1.0)}}, "
-        f"got {_check._short(given)}."
+        f"got {_check.short(given)}."
     )
 
 
@@ -173,7 +173,7 @@ def _between(who: Any, ends: Any, names: tuple[str, ...]) -> list[Row]:
     if isinstance(ends, (str, bytes)) or not isinstance(ends, Sequence) or len(ends) != 2:
         raise ValueError(
             f"the limits of {label} must be a pair like (0.1, 0.5), the least and the largest share, "
-            f"got {_check._short(ends)}."
+            f"got {_check.short(ends)}."
         )
     least, most = (None if end is None else _check.number(f"a limit of {label}", end) for end in ends)
     if least is not None and most is not None and least > most:
@@ -204,7 +204,7 @@ def _budget(cost: Any, budget: Any, names: tuple[str, ...]) -> list[Row]:
     if cost is None or budget is None:
         raise ValueError("a budget needs both: cost={'A': 2.0, …}, what a pull costs, and budget=1.5, a round's mean.")
     if not isinstance(cost, Mapping):
-        raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_check._short(cost)}.")
+        raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_check.short(cost)}.")
     most = _check.number("budget", budget)
     coefficients = np.zeros(len(names))
     for arm, each in cost.items():

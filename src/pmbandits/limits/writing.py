@@ -149,7 +149,7 @@ def _in_quotes(text: str, at: int, names: Sequence[str]) -> _Word:
     while True:
         close = text.find(mark, end)
         if close < 0:
-            raise ValueError(f"a quotation mark is not closed in {_check._short(text[at:])}; {_EXAMPLE}.")
+            raise ValueError(f"a quotation mark is not closed in {_check.short(text[at:])}; {_EXAMPLE}.")
         name += text[end:close]
         end = close + 1
         if text.startswith(mark, end):  # a doubled mark is one mark of the name
@@ -168,13 +168,13 @@ def _stranger(text: str, at: int, names: Sequence[str]) -> str:
         end += 1
     if end > at:
         return _check.unknown("a limit names the unknown arm", text[at : min(end, at + 60)], names)
-    return f"the sign {text[at]!r} in {_check._short(text)} cannot be read; {_EXAMPLE}."
+    return f"the sign {text[at]!r} in {_check.short(text)} cannot be read; {_EXAMPLE}."
 
 
 def _finite(digits: str, text: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"the number {_check._short(digits)} in a limit is too large; {_EXAMPLE}.")
+        raise ValueError(f"the number {_check.short(digits)} in a limit is too large; {_EXAMPLE}.")
     return value
 
 
@@ -187,7 +187,7 @@ class _Reader:
         self.shown = " ".join(text[words[0].start : words[-1].end].split())
 
     def wrong(self, why: str) -> ValueError:
-        return ValueError(f"the limit {_check._short(self.shown)} cannot be read: {why}; {_EXAMPLE}.")
+        return ValueError(f"the limit {_check.short(self.shown)} cannot be read: {why}; {_EXAMPLE}.")
 
     def next(self, *kinds: str) -> _Word | None:
         """The next word if it is of one of these kinds."""
@@ -220,7 +220,7 @@ class _Reader:
         if sign == ">=":
             difference = difference.times(-1.0)
         if not np.isfinite(difference.coefficients).all() or not math.isfinite(difference.constant):
-            raise ValueError(f"the numbers of the limit {_check._short(text)} are too large.")
+            raise ValueError(f"the numbers of the limit {_check.short(text)} are too large.")
         if difference.is_number:
             raise self.wrong("it says nothing about the share of any arm (put names that look like numbers in quotes)")
         return Row(difference.coefficients + 0.0, 0.0 - difference.constant, sign == "==", text)

@@ -48,15 +48,17 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
     if path.is_dir():
         files = [file for kind in (".parquet", ".pq") for file in path.rglob(f"*{kind}")]
         if not files:
-            raise ValueError(f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column.")
+            raise ValueError(
+                f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column."
+            )
         read, kind, size = _folder, "Parquet files", sum(file.stat().st_size for file in files)
     else:
         if not path.is_file():
             raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
         suffixes = [suffix.lower() for suffix in path.suffixes]
         zipped = suffixes[-1:] == [_GZIP]
-        kind = _KINDS.get((suffixes[:-1] if zipped else suffixes)[-1:][0] if len(suffixes) > zipped else "")
-        if kind is None or (zipped and kind not in ("csv", "jsonl")):
+        kind = _KINDS.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]), "")
+        if not kind or (zipped and kind not in ("csv", "jsonl")):
             raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
         read = {"csv": _csv, "parquet": _parquet, "jsonl": _json_lines, "excel": _excel}[kind]
         size = path.stat().st_size
@@ -70,7 +72,17 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
             return
         with watch(path.name, size) as tick:
             read(into, path, how, lambda done: tick(min(done, size)))
-    except (pa.ArrowException, csv.Error, OSError, LookupError, OverflowError, RecursionError, MemoryError, EOFError, zlib.error) as error:
+    except (
+        pa.ArrowException,
+        csv.Error,
+        OSError,
+        LookupError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+        EOFError,
+        zlib.error,
+    ) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
             raise
         raise ValueError(
@@ -295,7 +307,7 @@ def take_batches(
         beside = _beside(batch, known, columns)
         for arm, at in columns.pairs:
             rewards = batch.column(known[at])
-            arms = arm if columns.arm is None else batch.column(known[columns.arm])
+            arms: Any = arm if columns.arm is None else batch.column(known[columns.arm])
             if not isinstance(arms, str) and pa.types.is_dictionary(arms.type):
                 arms = arms.dictionary_decode()
             plain = pa.types.is_floating(rewards.type) or pa.types.is_integer(rewards.type)
@@ -341,7 +353,9 @@ def _excel(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     tick(path.stat().st_size)
 
 
-def _cells(into: Collector, rows: list[list[Any]], columns: Picked, how: Reading, first: int, word: str = "row") -> None:
+def _cells(
+    into: Collector, rows: list[list[Any]], columns: Picked, how: Reading, first: int, word: str = "row"
+) -> None:
     """Rows of cells, in the order of the places of the columns."""
     table = np.empty((len(rows), len(columns.places)), dtype=object)
     for k, row in enumerate(rows):
@@ -370,7 +384,7 @@ def _json_lines(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
         rows: list[dict[str, Any]] = []
         broken: dict[int, str] = {}
         for k, text in enumerate(lines):
-            row = {}
+            row: Any = {}
             if text.strip():
                 try:
                     row = json.loads(text)

@@ -24,7 +24,9 @@ _SPREAD = (
 )
 # What people ask for under another name, which may look like the name of a metric that does the opposite.
 _MEANT = {
-    **dict.fromkeys(("variance", "var_", "std", "sd", "stdev", "standard_deviation", "volatility", "dispersion"), _SPREAD),
+    **dict.fromkeys(
+        ("variance", "var_", "std", "sd", "stdev", "standard_deviation", "volatility", "dispersion"), _SPREAD
+    ),
     **dict.fromkeys(("spread", "variety", "diversity", "entropy"), _SPREAD),
     "median": "The median is 'var(0.5)'.",
     "quantile": "The quantile at 10 % is 'var(0.1)': a level that is reached in 90 % of the cases.",
