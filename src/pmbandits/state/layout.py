@@ -139,6 +139,7 @@ FIELDS: tuple[Field, ...] = (
     _field("radius", float, "n_arms", "saved"),
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
+    _field("spare", float, "knot_room", "scratch"),
     # The mixture that is played, and the grid.
     _field("mix", float, "n_arms", "saved"),
     _field("grid", float, "n_grid, n_arms", "saved"),
@@ -176,6 +177,10 @@ FIELDS: tuple[Field, ...] = (
     _field("laws", float, "n_vetted, knot_room"),
     _field("row_told", int, "n_vetted", "cleared"),  # rewards of each arm when its row was written; 0: not yet
     _field("row_variance", float, "n_vetted"),  # of the law in each row
+    _field("row_worth", float, "n_vetted"),  # its utility; not for concave metrics
+    _field("row_used", int, "n_vetted"),  # at how many knots it has rewards; which, and the share of them there:
+    _field("row_place", int, "n_vetted, knot_room"),
+    _field("row_share", float, "n_vetted, knot_room"),
     _field("wanted", float, "n_vetted", "saved"),
     _field("left_out", int, "n_vetted", "saved"),
     _field("vet", float, "n_vetted", "saved"),  # the index of an arm that is left out
