@@ -156,6 +156,7 @@ FIELDS: tuple[Field, ...] = (
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
+    _field("spare", float, "knot_room", "scratch"),
     # The mixture that is played, and the grid.
     _field("mix", float, "n_arms", "saved", "0 … 1"),
     _field("grid", float, "n_grid, n_arms", "saved", "0 … 1"),
@@ -193,6 +194,10 @@ FIELDS: tuple[Field, ...] = (
     _field("laws", float, "n_vetted, knot_room"),
     _field("row_told", int, "n_vetted", "cleared"),  # rewards of each arm when its row was written; 0: not yet
     _field("row_variance", float, "n_vetted"),  # of the law in each row
+    _field("row_worth", float, "n_vetted"),  # its utility; not for concave metrics
+    _field("row_used", int, "n_vetted"),  # at how many knots it has rewards; which, and the share of them there:
+    _field("row_place", int, "n_vetted, knot_room"),
+    _field("row_share", float, "n_vetted, knot_room"),
     _field("wanted", float, "n_vetted", "saved", "0 … 1"),
     _field("left_out", int, "n_vetted", "saved", "0 … 1"),
     _field("vet", float, "n_vetted", "saved", "any"),  # the index of an arm that is left out
@@ -200,9 +205,8 @@ FIELDS: tuple[Field, ...] = (
     _field("vetted_told", int, "n_vetted", "saved", "0 … told"),
     _field("root", float, "n_vetted", "saved"),  # where the divergence was found, to start there next time
     _field("start", int, "n_vetted", "saved"),  # the same for metrics that are not concave
-    _field(
-        "safe", float, "n_vetted", "saved cleared", "any"
-    ),  # the arm is at least so far from being worth ``safe_worth``
+    # The arm is at least ``safe`` from being worth ``safe_worth``,
+    _field("safe", float, "n_vetted", "saved cleared", "any"),
     _field("safe_worth", float, "n_vetted", "saved cleared"),
     _field("safe_told", int, "n_vetted", "saved cleared", "0 … told"),  # with so many rewards; 0: not known
     # The slope of the utility towards each arm at the last look, and the variance of what it is the mean of.
