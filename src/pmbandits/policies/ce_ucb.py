@@ -106,9 +106,9 @@ def update(memory: int) -> None:
 class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
     """CE-UCB-M (Algorithm 3): the empirical utility plus a Hölder bonus, then as PM-UCB-M.
 
-    Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the best
-    value inside the sets is second order. Needs a metric with a Hölder pair on the support. Parameters as
-    :class:`PMUCB`. A round works out only mixtures that may have become the best.
+    Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the best value inside
+    the sets is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
+    A round works out only mixtures that may have become the best.
 
     Examples
     --------

@@ -120,6 +120,11 @@ def share(name: str, value: Any) -> float:
     return _check.within(name, value, 0.0, 1.0, open_lo=True)
 
 
+def part(name: str, value: Any) -> float:
+    """A number of at least 0, and below 1."""
+    return _check.within(name, value, 0.0, 1.0, open_hi=True)
+
+
 def probability(name: str, value: Any) -> float:
     """A number between 0 and 1, neither included."""
     return _check.within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)

@@ -227,6 +227,9 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
         options["confidence"] = confidence
     elif confidence is not None:
         raise ValueError(f"{label} stores its confidence set; do not give another one.")
+    bands = description["version"] < 4 and description["support"].get("kind") in ("finite", "interval")
+    if bands and options.get("confidence") == "auto":
+        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
     if any(
         not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
     ):
