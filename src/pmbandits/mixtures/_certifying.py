@@ -23,8 +23,6 @@ import numpy as np
 
 from pmbandits.confidence._belts import lay_belt
 from pmbandits.confidence._bounds import (
-    BALL,
-    BELT,
     OPTIMISTIC,
     PESSIMISTIC,
     bound,
@@ -33,6 +31,7 @@ from pmbandits.confidence._bounds import (
     share_of_ones,
     upper_end,
 )
+from pmbandits.confidence._ends import BALL, BELT
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_max

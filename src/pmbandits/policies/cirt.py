@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pmbandits import _check
-from pmbandits.confidence._bounds import BELT, OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
+from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
+from pmbandits.confidence._ends import BELT
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
@@ -16,7 +17,7 @@ from pmbandits.metrics.packed import h_max, h_min
 from pmbandits.mixtures._ahead import least_lead, may_look_ahead, settle_down, shares_within, surely_inside
 from pmbandits.mixtures._continuous import best_within, rival_outside
 from pmbandits.mixtures._grid import empirical_mixture, utilities
-from pmbandits.mixtures._index import BOUND, SURE, TIE, UTILITY, dot, due, holder_change, ready, take
+from pmbandits.mixtures._index import BOUND, SURE, TIE, UTILITY, dot, due, holder_change, ready, rest, take
 from pmbandits.mixtures._lazy import (
     change_since,
     distance,
@@ -47,7 +48,7 @@ from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Support
 
 LARGEST_PHASE_GRID = 200_000
 unpack = state(branching=int, phases=int, phase=int, tracking=int, literal=int, tolerance=float)
@@ -267,6 +268,8 @@ def refine(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
+    if s.tail_order > 0.0:
+        rest(s)
     lead(s)
     witness = still_alive(s)
     if witness >= 0:
@@ -441,7 +444,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         if literal:
             tolerance = 0.0  # the literal rule gives nothing away
         elif tolerance is None:
-            span = 4.0 * support.sigma if isinstance(support, Real) else support.width
+            span = support.width if np.isfinite(support.width) else 4.0 * support.scale
             reach = metric.maximum().value - metric.minimum().value
             spacing = 1.0 / levels(o["branching"], max(1, phases))
             tolerance = 0.5 * spacing**2 * reach * span

@@ -112,6 +112,11 @@ FIELDS: tuple[Field, ...] = (
     _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
     _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
     _field("belt_side", int, "", "fixed"),  # for how many rewards above or below the ends of belts are exact
+    _field("tail_order", float, "", "fixed"),  # p and B of E|X|^p ≤ B (confidence/_tails.py); 0 without such a promise
+    _field("tail_bound", float, "", "fixed"),
+    _field("tail_q", float, "", "fixed"),  # |h(u) − h(v)| ≤ C·|u − v|^q
+    _field("tail_c", float, "", "fixed"),
+    _field("priced_at", int, "", "saved cleared"),  # at how many rewards the prices of the moment are found anew
     _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
@@ -152,6 +157,8 @@ FIELDS: tuple[Field, ...] = (
     _field("lower", float, "n_arms"),
     _field("upper", float, "n_arms"),
     _field("radius", float, "n_arms"),
+    # Prices of the moment that is promised of heavy tails, for the largest and for the smallest utility.
+    _field("prices", float, "2", "saved cleared", "0 … "),
     _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),
