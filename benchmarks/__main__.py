@@ -6,7 +6,20 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import advice, arms, exact_bounds, foundation, memory, oracle, policies, regret, simulation, vet, walls
+from benchmarks import (
+    advice,
+    arms,
+    certainty,
+    exact_bounds,
+    foundation,
+    memory,
+    oracle,
+    policies,
+    regret,
+    simulation,
+    vet,
+    walls,
+)
 
 ROOMS = {
     "foundation": foundation.tables,
@@ -18,6 +31,7 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "certainty": certainty.tables,
     "memory": memory.tables,
     "advice": advice.tables,
 }

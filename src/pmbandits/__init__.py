@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pmbandits import theory as theory
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
-    from pmbandits.best import Best, Gaps, gaps, oracle
+    from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
         CVaR,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
         Vet,
         load,
     )
-    from pmbandits.simulation import Run, simulate
+    from pmbandits.simulation import Run, Stop, run_until, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
@@ -103,7 +104,8 @@ _ROOMS = {
         "metric",
         "preferences",
     ),
-    "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
+    "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.limits": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
         "plot_decomposition",
@@ -139,7 +141,7 @@ _ROOMS = {
         "load",
     ),
     "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
-    "pmbandits.simulation": ("Run", "simulate"),
+    "pmbandits.simulation": ("Run", "Stop", "run_until", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
     "pmbandits.warming": ("Warmed", "warm"),
 }
@@ -180,18 +182,21 @@ __all__ = [
     "InterQuantileRange",
     "Interval",
     "InvertedS",
+    "Limits",
     "LowerCVaR",
     "Mean",
     "MeanMedianDeviation",
     "MixtureUCB",
     "Policy",
     "PowerDeviation",
+    "Price",
     "Quadratic",
     "Real",
     "RhoNPTS",
     "Run",
     "SolitaryArm",
     "SolitaryUCB",
+    "Stop",
     "Support",
     "Thompson",
     "Track",
@@ -217,6 +222,7 @@ __all__ = [
     "plot_mixture",
     "plot_regret",
     "preferences",
+    "run_until",
     "simulate",
     "ucb_grid",
     "utility",

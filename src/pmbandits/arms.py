@@ -43,7 +43,7 @@ class Bandit:
     def __init__(
         self, arms: Sequence[Any], names: Sequence[str] | None = None, *, support: Support | None = None
     ) -> None:
-        if isinstance(arms, (str, bytes, Mapping)) or not hasattr(arms, "__len__") or len(arms) == 0:
+        if isinstance(arms, (str, bytes, Mapping)) or not _check.is_list(arms) or len(arms) == 0:
             raise ValueError("a Bandit needs at least one arm: a list of scipy.stats distributions or samples.")
         self.names = arm_names(names, len(arms))
         self.laws: tuple[Law, ...] = tuple(_law(arm, name) for arm, name in zip(arms, self.names, strict=True))
@@ -234,7 +234,7 @@ def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> flo
 def check_bandit(bandit: object) -> None:
     """A sentence for what is not a bandit."""
     if not isinstance(bandit, Bandit):
-        raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {bandit!r}.")
+        raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_check.short(bandit)}.")
 
 
 def wasserstein_constant(bandit: Bandit) -> float:
@@ -257,15 +257,17 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
             return list(names).index(arm)
         return int(_check.choice("arm", arm, names, kind="arm"))
     if isinstance(arm, (bool, np.bool_)) or not isinstance(arm, (int, np.integer)):
-        raise TypeError(f"an arm is given by its position or its name, got {arm!r}.")
+        raise TypeError(f"an arm is given by its position or its name, got {_check.short(arm)}.")
     if not 0 <= arm < len(names):
-        raise IndexError(f"there is no arm {arm}; arms are numbered 0 to {len(names) - 1}.")
+        raise IndexError(f"there is no arm {_check.short(arm)}; arms are numbered 0 to {len(names) - 1}.")
     return int(arm)
 
 
 def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
+    if isinstance(names, (str, bytes)) or not _check.is_list(names):
+        raise TypeError(f"names must be a list with a name for each arm, got {_check.short(names)}.")
     given = tuple(str(name) for name in names)
     strange = next((name for name in given if _check.readable(name) != name), None)
     if strange is not None:

@@ -193,7 +193,7 @@ def plot_arms(
             for estimate, (colour, dash) in zip(seen, looks, strict=False):
                 label = f"{estimate.name} ({estimate.n:,})"
                 ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=label)
-                if estimate.kind in ("band", "interval") and np.isfinite(estimate.radius):
+                if estimate.kind in ("band", "belt", "interval") and np.isfinite(estimate.radius):
                     low, high = estimate.band(x)
                     ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
                     banded = True

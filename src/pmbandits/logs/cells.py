@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray, is_number, readable
+from pmbandits._check import FloatArray, is_list, is_number, readable
 from pmbandits.logs.account import Collector
+
+NOTHING = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
 
 
 def pick(name: str, known: list[str], source: str, what: str) -> int:
@@ -25,10 +29,48 @@ def pick(name: str, known: list[str], source: str, what: str) -> int:
     raise ValueError(f"{source} has no column {name!r} for the {what}; it has: {readable(listed)[:500]}.{hint}")
 
 
-def take_rows(into: Collector, arms: Any, rewards: Any, word: str, first: int) -> None:
-    """Rows of an in-memory table or of a piece of one; ``first`` is the number of its first row."""
-    values, reasons = as_numbers(rewards)
-    names, codes = as_codes(arms)
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside arm and reward in each row: its unit and its time, where they are asked for."""
+
+    unit: NDArray[Any] | None = None
+    time: FloatArray | None = None
+
+    def some(self, rows: Any) -> Beside:
+        """Of some rows."""
+        return Beside(*(None if column is None else column[rows] for column in (self.unit, self.time)))
+
+    def missing(self) -> Iterator[tuple[NDArray[np.bool_], str]]:
+        """Where something is missing, and what."""
+        if self.unit is not None:
+            yield self.unit == "", "no unit"
+        if self.time is not None:
+            yield ~np.isfinite(self.time), "a time that cannot be read"
+
+
+def take_rows(
+    into: Collector,
+    arms: Any,
+    rewards: Any,
+    word: str,
+    first: int,
+    beside: Beside | None = None,
+    tidy: Callable[[str], str] | None = None,
+) -> None:
+    """Rows of an in-memory table or of a piece of one; ``first`` is the number of its first row.
+
+    ``arms`` is one name if all rewards are of one arm: then an empty cell is no row.
+    """
+    values, reasons = as_numbers(rewards, tidy)
+    if isinstance(arms, str):
+        names, codes = [arms], np.zeros(len(rewards), dtype=np.int64)
+        blank = [k for k, reason in reasons.items() if reason == "no reward"]
+        for k in blank:
+            del reasons[k]
+        into.rows += len(rewards) - len(blank)
+    else:
+        names, codes = as_codes(arms)
+        into.rows += len(arms)
     for k in np.flatnonzero(codes < 0).tolist():
         if is_missing(rewards[k]):
             into.empty += 1
@@ -36,11 +78,16 @@ def take_rows(into: Collector, arms: Any, rewards: Any, word: str, first: int) -
         else:
             reasons[k] = "no arm"
         values[k] = np.nan
-    into.rows += len(arms)
+    if beside is not None:
+        for where, reason in beside.missing():
+            for k in np.flatnonzero(where & np.isfinite(values)).tolist():
+                reasons[k] = reason
+                values[k] = np.nan
     for at, reason in sorted(reasons.items()):
-        into.bad(first + at, f"{word} {first + at}", reason, f"{arms[at]}, {rewards[at]}")
+        arm = arms if isinstance(arms, str) else arms[at]
+        into.bad(first + at, f"{word} {first + at}", reason, f"{arm}, {rewards[at]}")
     good = np.isfinite(values)
-    into.codes(codes[good], names, values[good])
+    into.codes(codes[good], names, values[good], None if beside is None else beside.some(good))
 
 
 def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
@@ -67,14 +114,17 @@ def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is empty: nothing, NaN or blanks."""
+    """Whether a cell is empty: nothing, NaN, blanks, or a word for nothing such as "NaN" or "null"."""
     if isinstance(value, str):
-        return not value.strip()
+        return value.strip().lower() in NOTHING
     return value is None or value is np.ma.masked or (np.ndim(value) == 0 and str(value) in ("nan", "NaT", "<NA>"))
 
 
-def as_numbers(values: Any) -> tuple[FloatArray, dict[int, str]]:
+def as_numbers(values: Any, tidy: Callable[[str], str] | None = None) -> tuple[FloatArray, dict[int, str]]:
     """As numbers, with NaN where that fails; and why it failed, by position."""
+    if isinstance(values, (list, tuple)) and any(value is np.ma.masked or is_list(value) for value in values):
+        cells, values = values, np.empty(len(values), dtype=object)
+        values[:] = [None if value is np.ma.masked else value for value in cells]
     raw = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):  # a masked cell is an empty one
         raw = np.ma.filled(values.astype(object), None)
@@ -91,7 +141,7 @@ def as_numbers(values: Any) -> tuple[FloatArray, dict[int, str]]:
             try:
                 if not (isinstance(value, (str, bool, np.bool_)) or is_number(value)):
                     raise TypeError
-                out[k] = float(value)
+                out[k] = float(tidy(value) if tidy is not None and isinstance(value, str) else value)
             except (TypeError, ValueError, OverflowError):
                 reasons[k] = "a reward that is not a number"
     for k in np.flatnonzero(~np.isfinite(out)).tolist():

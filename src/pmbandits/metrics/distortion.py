@@ -318,7 +318,9 @@ class Distortion(ABC):
         if not isinstance(other, Distortion):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
-            raise TypeError(f"a distortion adds to a distortion, got {other!r}; a constant c would break h(0) = 0.")
+            raise TypeError(
+                f"a distortion adds to a distortion, got {_check.short(other)}; a constant c would break h(0) = 0."
+            )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
     def __mul__(self, factor: object) -> Distortion:

@@ -101,7 +101,7 @@ def continuous_search(
     if metric.shape == "neither":
         why = f"{metric!r} is neither concave nor convex, and so has no certified search"
     elif chosen is not None and chosen.kind == "ball" and np.isfinite(support.width):
-        why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='dkw'"
+        why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='auto'"
     if why is not None and search == "continuous":
         raise ValueError(f"search='continuous' cannot be had here: {why}. Use search='grid', or Track.")
     return why is None

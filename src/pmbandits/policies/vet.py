@@ -8,12 +8,13 @@ import numpy as np
 
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._certifying import to_certify
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._laws import KNOTS
 from pmbandits.mixtures._sampling import fewest, pull
 from pmbandits.mixtures._vetting import look, most_wanted, news, to_be_tried, unpack
-from pmbandits.policies.build import Setup, reading_set
-from pmbandits.policies.options import known_estimates, known_set, option, probability, share
+from pmbandits.policies.build import Setup, certifying_share, reading_set
+from pmbandits.policies.options import known_estimates, known_set, option, part, probability, share
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
@@ -30,7 +31,9 @@ def choose(memory: int) -> int:
         return pull(s, fewest(s))
     if s.asked >= s.window_end or s.rewards >= s.next_look or news(s):
         look(s)
-    arm = to_be_tried(s)
+    arm = to_certify(s)
+    if arm < 0:
+        arm = to_be_tried(s)
     return pull(s, arm if arm >= 0 else most_wanted(s))
 
 
@@ -82,7 +85,9 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
-    confidence, delta : the sets behind :meth:`certainty`; they do not change what is played.
+    certify : the share of pulls that goes to the arm whose rewards make the certified regret smaller the fastest; see
+        :class:`Track`. Default: 0.
+    confidence, delta : the sets behind :meth:`certainty`; without ``certify`` they do not change what is played.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     """
 
     caution: float = option(default=1 / 3, check=share)
+    certify: float = option(default=0.0, check=part)
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
@@ -104,7 +110,11 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         pad = support.sigma if isinstance(support, Real) else 0.0
         chosen = reading_set(self, metric, n_arms, support)
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
-        numbers = {"pad": pad, "caution": 1.0 if known else self.options["caution"]}
+        numbers = {
+            "pad": pad,
+            "caution": 1.0 if known else self.options["caution"],
+            "certify": certifying_share(self, metric, support, chosen),
+        }
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
 
     def holds_together(self, memory: Memory) -> bool:

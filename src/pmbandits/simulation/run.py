@@ -285,7 +285,7 @@ class Run:
         return decompose(self, policy, horizon, epsilon=epsilon, grid=grid, rank=rank)
 
     def seconds(self, policy: str, horizon: int | None = None) -> FloatArray:
-        """Wall time of each trial, without compiling; NaN where it was not kept (files do not
+        """Computing time of each trial, without compiling; NaN where it was not kept (files do not
         keep it: they are the same every time)."""
         known = [(label, h) for label, horizons in self._entries().items() for h in horizons]
         place = known.index((policy, self._horizon(policy, horizon)))

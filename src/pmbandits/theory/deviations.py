@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import e, inf, log, sqrt
+from math import e, inf, isfinite, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
     """The W1 radius n → r(n) that a confidence set of any kind implies.
 
     A ball has it already; a band of height c spans (hi − lo)·c; a Bernoulli interval kl(p̂, p) ≤ c lies in
-    ±√(c/2) (Pinsker).
+    ±√(c/2) (Pinsker), and so does a belt at each x, but for a third more where c > 0.2 and its ends are stretched.
 
     >>> import pmbandits as pmb
     >>> from pmbandits.confidence import confidence_set
@@ -68,6 +68,13 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
         return lambda n: sqrt(max(float(chosen.radius(n)), 0.0) / 2.0)
     if chosen.kind == "band":
         return lambda n: min(float(chosen.radius(n)), 1.0) * support.width
+    if chosen.kind == "belt":
+
+        def reach(n: float) -> float:
+            c = float(chosen.radius(n))
+            return support.width * min(1.0, sqrt(c / 2.0) * (4.0 / 3.0 if c > 0.2 and chosen.stretched else 1.0))
+
+        return reach
     return lambda n: float(chosen.radius(n))
 
 
@@ -109,8 +116,10 @@ def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -
             min(1.0, n_arms * delta),
             _subgaussian(support),
         )
-    # A union over a single n is no union: horizon=1.
-    chosen = confidence_set(confidence, support, n_arms, horizon=1, delta=min(delta, 1.0))
+    # A union over a single n is no union: horizon=1. For one n a band is narrower than a belt for all n, and of
+    # Bernoulli means it is as wide as Chernoff's interval.
+    single = "dkw" if confidence in ("auto", "kl") and isfinite(support.width) else confidence
+    chosen = confidence_set(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
     failing = min(1.0, n_arms * delta)
     return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
 
