@@ -188,6 +188,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             "knot_room": (n_atoms or KNOTS) if setup.table else 0,
             "n_slopes": n_arms if setup.slopes else 0,
             "n_belts": n_arms if belts else 0,
+            "n_prices": 3 if heavy else 0,
         },
         policy._own,
     )

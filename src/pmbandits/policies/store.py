@@ -154,8 +154,6 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
     numbers = description["numbers"]
     if description["version"] < 3:
         arrays, numbers = _from_version_2(policy, arrays, file.name)
-    if description["version"] < 4:
-        numbers, arrays = {"priced_at": 0, **numbers}, {"prices": np.zeros(2), **arrays}
     _restore(policy, arrays, numbers, file.name)
     if description["version"] < 4:
         policy._memory.seen[:] = 0  # the sets are worked out anew: they may be other ones
