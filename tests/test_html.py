@@ -65,7 +65,7 @@ def parsed(thing: Any) -> Strict:
         pmb.oracle(pmb.Mean(), COINS),
         pmb.CIRT(),
         pmb.preferences(),
-        pmb.preferences("unpredictable"),
+        pmb.preferences("reward spread"),
     ],
     ids=lambda thing: type(thing).__name__,
 )
@@ -95,7 +95,7 @@ def test_a_policy_and_a_run_show_pulls_and_regret() -> None:
 def test_advice_shows_its_words() -> None:
     rng = np.random.default_rng(0)
     data = {"<a>": rng.normal(0, 1, 50), "b": rng.normal(3, 1, 50)}
-    table = pmb.advise(data, ["gini", "mean"], bootstrap=0)
+    table = pmb.advise(data, ["gini", "mean"])
     assert "GiniDeviation()" in parsed(table).text
     text = parsed(table[0]).text
     assert table[0].recommendation in text and table[0].reason in text

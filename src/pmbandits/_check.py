@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import numbers as numbers_of_python
+import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,13 +18,23 @@ FloatArray = NDArray[np.float64]
 WEIGHT_TOLERANCE = 1e-9
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is one real number: no text, no date, no truth value, not complex, and not masked."""
+    if isinstance(value, (bool, np.timedelta64)) or value is np.ma.masked:
+        return False
+    return isinstance(value, (numbers_of_python.Real, Decimal))
+
+
 def number(name: str, value: Any) -> float:
     """A finite real number, or an error that names the parameter."""
-    if isinstance(value, (bool, str)) or not np.isscalar(value) or np.iscomplexobj(value):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
-    result = float(value)  # type: ignore[arg-type]
+    if not is_number(value):
+        raise TypeError(f"{name} must be a number, got {short(value)}.")
+    try:
+        result = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must fit into a number of 64 bits, got {short(value)}.") from None
     if not np.isfinite(result):
-        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+        raise ValueError(f"{name} must be a finite number, got {short(value)}.")
     return result
 
 
@@ -42,17 +55,19 @@ def within(
     if not (low_ok and high_ok):
         left = "(" if open_lo or lo == -np.inf else "["
         right = ")" if open_hi or hi == np.inf else "]"
-        raise ValueError(f"{name} must lie in {left}{lo:g}, {hi:g}{right}, got {value!r}.{' ' + hint if hint else ''}")
+        raise ValueError(
+            f"{name} must lie in {left}{lo:g}, {hi:g}{right}, got {short(value)}.{' ' + hint if hint else ''}"
+        )
     return result
 
 
 def whole(name: str, value: Any, lo: int, hi: int | None = None) -> int:
     """A whole number with a lower and maybe an upper limit."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {short(value)}.")
     if value < lo or (hi is not None and value > hi):
         limit = f"at least {lo}" if hi is None else f"between {lo} and {hi}"
-        raise ValueError(f"{name} must be {limit}, got {value!r}.")
+        raise ValueError(f"{name} must be {limit}, got {short(value)}.")
     return int(value)
 
 
@@ -65,12 +80,39 @@ def spread(name: str, lo: float, hi: float) -> None:
         )
 
 
+def is_list(value: Any) -> bool:
+    """Whether it is several values: a list or an array of them, also one of lists of different lengths."""
+    return isinstance(value, (list, tuple, range)) or bool(np.ndim(value))
+
+
+def floats(name: str, values: Any, *, what: str = "an array of numbers") -> FloatArray:
+    """Numbers of any shape as numbers of 64 bits; text, dates, complex and masked ones are refused, not converted."""
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        if hidden:
+            raise ValueError(
+                f"{name} has {hidden} masked value{'s' if hidden > 1 else ''}; take out what is masked, for example "
+                "with .compressed(), or fill it."
+            )
+        values = values.data
+    if isinstance(values, (list, tuple)) and any(value is np.ma.masked for value in values):
+        raise ValueError(f"{name} has a masked value; take out what is masked.")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O" and all(is_number(x) or isinstance(x, (bool, np.bool_)) for x in array.flat):
+            array = array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must fit into numbers of 64 bits, got {short(values)}.") from None
+    except (TypeError, ValueError):
+        array = np.zeros(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be {what}, got {type(values).__name__} {short(values)}.")
+    return array.astype(np.float64, copy=False)
+
+
 def numbers(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
     """A one-dimensional array of finite numbers; says where the first bad one is."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, got {type(values).__name__} {_short(values)}.") from None
+    array = floats(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
     if array.size < minimum:
@@ -103,18 +145,35 @@ def weights(values: ArrayLike, size: int, *, name: str = "weights", of: str = "a
 def choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> str:
     """One of a few words; an unknown one gets the nearest as a suggestion."""
     known: Sequence[str] = list(options)
-    if value in known:
+    if isinstance(value, str) and value in known:
         return str(value)
     raise ValueError(unknown(f"unknown {kind or name}", value, known))
 
 
 def unknown(what: str, value: Any, known: Sequence[str]) -> str:
     """The sentence for a word that does not exist, with the nearest one as a suggestion."""
-    near = difflib.get_close_matches(str(value).lower(), known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.4) if isinstance(value, str) else []
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{what} {value!r}.{suggestion} Known: {', '.join(known)}."
+    return f"{what} {short(value)}.{suggestion} Known: {', '.join(known)}."
 
 
-def _short(value: Any, limit: int = 60) -> str:
-    text = repr(value)
+def short(value: Any, limit: int = 60) -> str:
+    """A value as Python writes it, cut where it is long; control characters are written out."""
+    try:
+        text = readable(repr(value))
+    except Exception:  # whole numbers of thousands of digits, and objects that cannot show themselves
+        text = f"a {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# What a terminal would obey instead of showing it: control characters, and those that turn the direction of text.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def readable(text: str) -> str:
+    """Text with control characters written out: names in files of strangers must not reach the terminal as they are.
+
+    >>> readable("a\\x1b[2J")
+    'a\\\\x1b[2J'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file such that a reader finds the old content or the new content, and never a part of it.
 
     The new content is written to a temporary file beside the target, brought to the disk, and then renamed. If
-    anything goes wrong, also by Ctrl-C, the temporary file is removed and the target stays as it was. Missing folders
-    are made. The permissions are those of any new file of the user.
+    anything goes wrong, also by Ctrl-C, the temporary file is removed and the target stays as it was. What a process
+    left behind that was killed in the middle is removed, too. Missing folders are made. If the path is a link, the file
+    that it points to is replaced. The permissions are those of any new file of the user.
 
     Parameters
     ----------
@@ -29,16 +37,26 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     >>> [(found.name, found.read_text()) for found in folder.iterdir()]
     [('a.txt', 'all of it')]
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    path = Path(os.path.realpath(path))
+    _make_folder(path.parent)
+    _sweep(path)
+    temporary = None
     try:
-        with temporary.open("xb") as file:
+        file, temporary = _new_temporary(path)
+        with file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+            if fcntl is not None:  # while it is locked nobody takes it for one that was left behind
+                os.replace(temporary, path)
+        if fcntl is None:  # an open file cannot be renamed there
+            os.replace(temporary, path)
+    except BaseException as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        stopped = _interrupt_behind(error)
+        if stopped is not None and stopped is not error:  # whoever closed a half-written file may complain of that
+            raise stopped from None
         raise
     sync_folder(path.parent)
 
@@ -51,3 +69,68 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it; their names are on the disk, too."""
+    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in missing:
+        sync_folder(part.parent)
+
+
+def _stem(path: Path) -> str:
+    return f".{path.name[:100]}."
+
+
+def _new_temporary(path: Path) -> tuple[BinaryIO, Path]:
+    """A new file beside the target, open and locked, so that nobody else takes it for one that was left behind."""
+    while True:
+        temporary = path.with_name(f"{_stem(path)}{secrets.token_hex(4)}.part")
+        file = temporary.open("xb")
+        try:
+            if not _taken(file) and os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
+                return file, temporary
+        except FileNotFoundError:  # somebody took it for one that was left behind, before it was locked
+            pass
+        except BaseException:
+            file.close()
+            temporary.unlink(missing_ok=True)
+            raise
+        file.close()
+        temporary.unlink(missing_ok=True)
+
+
+def _taken(file: BinaryIO) -> bool:
+    """Whether somebody else has locked an open file; if not, and if there are locks here, it is locked now."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a disk without locks
+            return False
+    return False
+
+
+def _sweep(path: Path) -> None:
+    """Remove the temporary files of saves that were killed; those of saves that go on are locked, and stay."""
+    pattern = re.compile(re.escape(_stem(path)) + r"[0-9a-f]{8}\.part")
+    with suppress(OSError):
+        for found in os.scandir(path.parent):
+            if pattern.fullmatch(found.name) and found.is_file(follow_symlinks=False):
+                with suppress(OSError), open(found.path, "rb") as file:
+                    if fcntl is not None:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(found.path)
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The Ctrl-C behind an error, if there is one."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None

@@ -14,6 +14,7 @@ from pmbandits._check import FloatArray
 
 # A reward this close to an atom, relative to the width, is that atom: 0.1 + 0.2 is 0.3.
 ATOM_TOLERANCE = 1e-9
+LARGEST_SIGMA = 1e140  # squares of rewards must be numbers of 64 bits
 
 
 class Support:
@@ -29,12 +30,21 @@ class Support:
 
     @property
     def scale(self) -> float:
-        """How large rewards can typically be: half the width, or what the promise about the tails implies."""
+        """σ, if every law on this support is σ-sub-Gaussian around its mean: half the width, by Hoeffding's lemma.
+
+        >>> Interval(0, 1000).scale, Real(sigma=2).scale
+        (500.0, 2.0)
+        """
         return 0.5 * self.width
+
+    @property
+    def typical(self) -> float:
+        """How far rewards typically lie from their middle, in the order of magnitude."""
+        return self.scale
 
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each reward may occur."""
-        x = np.asarray(rewards, dtype=np.float64)
+        x = _check.floats("rewards", rewards)
         return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
 
     def check(self, rewards: ArrayLike) -> FloatArray:
@@ -97,7 +107,7 @@ class Binary(Support):
         return np.array([0.0, 1.0])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = np.asarray(rewards, dtype=np.float64)
+        x = _check.floats("rewards", rewards)
         return (x == 0.0) | (x == 1.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,6 +129,13 @@ class Finite(Support):
         if points.size < 2:
             raise ValueError("a Finite support needs at least two different atoms.")
         _check.spread("the Finite support", float(points[0]), float(points[-1]))
+        near = int(np.argmin(np.diff(points)))
+        if points[near + 1] - points[near] <= ATOM_TOLERANCE * (points[-1] - points[0]):
+            raise ValueError(
+                f"the atoms {points[near]:.17g} and {points[near + 1]:.17g} of a Finite support are closer than "
+                f"{ATOM_TOLERANCE:g} of its width, so their rewards could not be told apart; leave one of them out, or "
+                f"declare Interval({points[0]:g}, {points[-1]:g})."
+            )
         object.__setattr__(self, "atoms", points)
 
     @property
@@ -130,7 +147,7 @@ class Finite(Support):
         return float(self.atoms[-1])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = np.asarray(rewards, dtype=np.float64)
+        x = _check.floats("rewards", rewards)
         after = np.clip(np.searchsorted(self.atoms, x), 1, self.atoms.size - 1)
         away = np.minimum(np.abs(x - self.atoms[after]), np.abs(x - self.atoms[after - 1]))
         return np.isfinite(x) & (away <= ATOM_TOLERANCE * self.width)
@@ -183,7 +200,7 @@ class Real(Support):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _check.within("sigma", self.sigma, 0.0, open_lo=True))
+        object.__setattr__(self, "sigma", _check.within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True))
 
     @property
     def lo(self) -> float:  # type: ignore[override]
@@ -195,7 +212,7 @@ class Real(Support):
 
     @property
     def scale(self) -> float:
-        """σ."""
+        """σ, as declared."""
         return self.sigma
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,7 +251,7 @@ class Heavy(Support):
         object.__setattr__(self, "bound", _check.within("bound", self.bound, 0.0, open_lo=True))
         lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _check.number("lo", self.lo)
         object.__setattr__(self, "lo", lo)
-        if lo > self.scale:
+        if lo > self.typical:
             raise ValueError(
                 f"rewards of at least lo={lo:g} have E|X|^{self.order:g} ≥ {lo**self.order:g}, more than the "
                 f"bound={self.bound:g}; give a larger bound."
@@ -246,6 +263,13 @@ class Heavy(Support):
 
     @property
     def scale(self) -> float:
+        raise ValueError(
+            f"rewards of {self!r} are not sub-Gaussian, as this needs; take Vet, Track, PMUCB or CIRT, or declare "
+            "Interval(lo, hi)."
+        )
+
+    @property
+    def typical(self) -> float:
         """bound^(1/order)."""
         return float(self.bound ** (1.0 / self.order))
 

@@ -11,6 +11,8 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.best import utilities
+from pmbandits.best.cuts import cutting_planes
+from pmbandits.best.values import lay_arms
 from tests.reference import precise
 
 WIDTHS = np.random.default_rng(17).uniform(0.4, 4, (100, 2))
@@ -150,6 +152,59 @@ def test_laws_far_away_and_tails_that_barely_converge_are_finite() -> None:
     assert best.certified and best.gap <= 1e-9 * best.value
 
 
+@pytest.mark.parametrize("factor", [1e-320, 1e-300, 1e-30, 1e-20, 1e30, 1e306])
+@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "inverted_s(0.7)"])
+def test_the_unit_of_the_metric_changes_nothing(name: str, factor: float) -> None:
+    # 1e-20 * gini once came with a worse mixture and a gap of 0: a linear program's tolerance was larger than V.
+    bandit = normal_arms(0, 2 if "inverted" in name else 4)
+    plain, other = pmb.oracle(name, bandit), pmb.oracle(factor * pmb.metric(name), bandit)
+    assert other.weights == pytest.approx(plain.weights, abs=1e-6)
+    assert other.value == pytest.approx(factor * plain.value, rel=1e-9, abs=1e-322)
+    assert (
+        other.certified == plain.certified
+        and other.gap <= max(2 * factor * plain.gap, 1e-9 * abs(other.value)) + 1e-322
+    )
+
+
+def test_rewards_too_small_for_any_unit_are_refused() -> None:
+    with pytest.raises(ValueError, match="measure rewards in a smaller unit"):
+        pmb.oracle("gini", pmb.Bandit([[0.0], [1e-310], [2e-310]]))
+
+
+def test_the_bound_of_cutting_planes_does_not_rest_on_a_tolerance() -> None:
+    rng = np.random.default_rng(4)
+    laws = list(pmb.Bandit([rng.normal(rng.normal(), 1.0, 8) for _ in range(5)]).laws)
+    for factor in (1.0, 1e-9, 1e-12):
+        metric = factor * pmb.GiniDeviation()
+        laid = lay_arms(metric, laws)
+        best = pmb.oracle("gini", pmb.Bandit([law.x for law in laws]))  # atoms are equally likely here
+        weights, gap = cutting_planes(metric, laid, np.full(5, 0.2), 1e-2 * factor)
+        assert laid.value(metric, weights) + gap >= factor * best.value * (1 - 1e-12)
+
+
+# ---- steep ends -------------------------------------------------------------------------------------------
+
+
+def test_a_density_that_is_infinite_at_an_end_has_the_right_tail() -> None:
+    # Beta(1, b): survival (1 − x)^b. With b = 0.1 the 90 % quantile is 1 − 1e-10.
+    b = 0.1
+    exact = 1.0 - 1e-10 * (1.0 - 1.0 / (1.0 + b))
+    assert pmb.CVaR(0.9).value(st.beta(1, b)) == pytest.approx(exact, rel=1e-14)
+    metric = pmb.CVaR(0.9) - pmb.Mean()
+    assert metric.value(st.beta(1, b)) == pytest.approx(exact - 1.0 / (1.0 + b), rel=1e-12)
+
+
+def test_a_hundred_arms_with_steep_ends_need_no_more_panels_than_others() -> None:
+    # Near 1 the last digit of a position is felt in the survival; panels were once split there without end.
+    rng = np.random.default_rng(5)
+    bandit = pmb.Bandit([st.beta(*rng.uniform(0.1, 0.9, 2)) for _ in range(100)])
+    metric = pmb.CVaR(0.9) - pmb.Mean()
+    assert lay_arms(metric, list(bandit.laws)).omega.size < 5_000  # 102,520 then
+    best = pmb.oracle(metric, bandit)
+    assert best.certified and best.gap <= 1e-9 * best.value
+    assert beaten_by(metric, bandit, best) <= best.gap + 1e-11
+
+
 # ---- metrics of neither shape -----------------------------------------------------------------------------
 
 
@@ -171,6 +226,14 @@ def test_random_mixtures_do_not_beat_the_search(seed: int) -> None:
         assert found <= best.value + best.gap
     if bandit.n_arms <= 4:
         assert math.isfinite(best.gap)
+
+
+def test_a_metric_that_is_vertical_where_it_is_convex_is_certified() -> None:
+    # Its slope at 1 is infinite; the bound was, too.
+    bandit = pmb.Bandit([st.norm(-1.09, 0.03), st.norm(1.81, 0.69), st.norm(0.02, 1.85)])
+    best = pmb.oracle("wang_transform(-0.9377) + 0.865*mean_median_deviation", bandit)
+    assert best.certified and best.gap <= 1e-8
+    assert beaten_by(pmb.metric("wang_transform(-0.9377) + 0.865*mean_median_deviation"), bandit, best) <= best.gap
 
 
 @pytest.mark.parametrize("c", [0.1, 0.5, 0.9])

@@ -36,19 +36,35 @@ def plain(result: Result) -> str:
 
 
 def test_it_says_what_to_play_whether_that_is_real_and_what_was_not_read(log: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "new" / "advice"
-    result = invoke("advise", log, "--metric", "gini", "--bootstrap", 20, "--out", picture)
+    picture = tmp_path / "new" / "advice.png"
+    result = invoke("advise", log, "--metric", "gini", "--out", picture)
     assert result.exit_code == 0, result.output
     said = plain(result)
-    advice = pmb.advise(log, "gini", bootstrap=20)
+    advice = pmb.advise(log, "gini")
     for words in (advice.recommendation, advice.reason, "1 of 401 rows could not be used", "line 102"):
         assert " ".join(words.split()) in said
-    assert (tmp_path / "new" / "advice.png").read_bytes().startswith(PNG)
+    assert picture.read_bytes().startswith(PNG)
+    assert invoke("advise", log, "-m", "gini", "-o", tmp_path / "report").exit_code == 0
+    assert "<h2>How to repeat it</h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "a report ends in .html" in str(invoke("advise", log, "-o", tmp_path / "report.docx").exception)
+
+
+def test_limits_units_times_and_ways_to_write_numbers_are_options(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    rng = np.random.default_rng(1)
+    rows = [f"u{k % 40};2024-01-{1 + k % 28:02};{a:.2f};{b:.2f}".replace(".", ",") for k, (a, b) in
+            enumerate(zip(rng.normal(5, 1, 120), rng.normal(4, 1, 120), strict=True))]  # fmt: skip
+    path.write_text("user;day;A;B\n" + "\n".join(rows) + "\n")
+    options = ("--wide", "--decimal", ",", "--unit", "user", "--time", "day", "--shares", "B >= 25%", "-m", "mean")
+    answer = json.loads(invoke("advise", path, *options, "--json").output)
+    assert answer["mixture"] == pytest.approx({"A": 0.75, "B": 0.25}) and answer["rows"]["used"] == 240
+    assert answer["costs_of_limits"]["B >= 25%"] == pytest.approx(0.25, abs=0.1)
+    assert any("40 units" in note for note in answer["notes"])
 
 
 def test_several_metrics_are_a_table_and_one_picture(log: Path, tmp_path: Path) -> None:
     picture = tmp_path / "table.png"
-    result = invoke("advise", log, "-m", "gini", "-m", "cvar:c=0.9", "-m", "mean", "--bootstrap", 0, "-o", picture)
+    result = invoke("advise", log, "-m", "gini", "-m", "cvar:c=0.9", "-m", "mean", "-o", picture)
     assert result.exit_code == 0, result.output
     for words in ("CVaR(c=0.9)", "Mean()", "GiniDeviation()", "real"):
         assert words in result.output
@@ -56,14 +72,16 @@ def test_several_metrics_are_a_table_and_one_picture(log: Path, tmp_path: Path) 
 
 
 def test_json_is_what_python_gives(log: Path) -> None:
-    result = invoke("advise", log, "--json", "--bootstrap", 10, "--seed", 3)
-    assert json.loads(result.output) == json.loads(json.dumps(pmb.advise(log, bootstrap=10, seed=3).to_dict()))
-    several = json.loads(invoke("advise", log, "--json", "-m", "mean", "-m", "gini", "--bootstrap", 0).output)
+    result = invoke("advise", log, "--json", "--seed", 3)
+    said, same = json.loads(result.output), json.loads(json.dumps(pmb.advise(log, seed=3).to_dict()))
+    assert said.pop("repeat").endswith("['gini'], seed=3)") and same.pop("repeat").endswith("'gini', seed=3)")
+    assert said == same
+    several = json.loads(invoke("advise", log, "--json", "-m", "mean", "-m", "gini").output)
     assert [entry["metric"]["name"] for entry in several] == ["mean", "gini_deviation"]
 
 
 def test_losses_and_supports_are_options(log: Path) -> None:
-    result = invoke("advise", log, "-m", "mean", "--loss", "--support=-10,20", "--bootstrap", 0, "--json")
+    result = invoke("advise", log, "-m", "mean", "--loss", "--support=-10,20", "--json")
     answer = json.loads(result.output)
     assert answer["mixture"] == {"low": 1.0} and answer["loss"] is True
     assert answer["support"] == {"kind": "interval", "lo": -20.0, "hi": 10.0}

@@ -106,9 +106,56 @@ def test_paper_radius_to_the_letter_with_a_horizon():
     horizon = 60_000
     ours = confidence_set("paper", UNIT, 3, horizon=horizon)
     assert ours.radius(250) == 16 * (math.sqrt(2 * math.e * math.log(horizon)) + 32) / math.sqrt(250)
-    other = confidence_set("paper", UNIT, 3, horizon=horizon, delta=0.4)
-    assert other.radius(250) == ours.radius(250), "the paper's radius has no δ of its own"
-    assert "paper" in ours.meaning
+    assert "paper" in ours.meaning and ours.failure == 2 / horizon  # 2/T² for each n, and T of them
+
+
+def test_the_papers_radius_honours_a_delta():
+    """δ/T for each n in place of 2/T²: the concentration lemma, solved for the radius."""
+    horizon, n, delta = 60_000, 250, 0.4
+    ours = confidence_set("paper", UNIT, 3, horizon=horizon, delta=delta)
+    assert ours.radius(n) == pytest.approx(16 * (math.sqrt(math.e * math.log(2 * horizon / delta)) + 32) / math.sqrt(n))
+    assert ours.failure == delta
+    assert pmb.theory.concentration(n, ours.radius(n)) == pytest.approx(delta / horizon)
+    to_the_letter = confidence_set("paper", UNIT, 3, horizon=horizon)
+    assert confidence_set("paper", UNIT, 3, horizon=horizon, delta=2 / horizon).radius(n) == pytest.approx(
+        to_the_letter.radius(n), rel=1e-14
+    )
+    assert ours.radius(n) < to_the_letter.radius(n)
+
+
+@pytest.mark.parametrize("support", [pmb.Binary(), UNIT, pmb.Interval(-1, 1), pmb.Real(0.5), pmb.Real(1)], ids=repr)
+def test_the_papers_radius_is_to_the_letter_wherever_its_assumption_holds(support):
+    for horizon in (500, None):
+        chosen = confidence_set("paper", support, 2, horizon=horizon)
+        assert chosen.radius(9) == confidence_set("paper", UNIT, 2, horizon=horizon).radius(9)
+        assert "times" not in chosen.meaning
+
+
+@pytest.mark.parametrize(
+    ("support", "times"), [(pmb.Interval(0, 1000), 500), (pmb.Finite([-4, 0, 6]), 5), (pmb.Real(2.5), 2.5)], ids=repr
+)
+def test_the_papers_radius_grows_with_arms_wider_than_it_assumes(support, times):
+    for horizon in (500, None):
+        chosen = confidence_set("paper", support, 2, horizon=horizon)
+        expected = times * confidence_set("paper", UNIT, 2, horizon=horizon).radius(9)
+        assert chosen.radius(9) == pytest.approx(expected, rel=1e-14)
+        assert f"times {times:g}" in chosen.meaning
+
+
+def test_the_papers_radius_covers_a_coin_of_0_and_1000():
+    """As printed it fails in a fifth of all samples; its own guarantee is 2/T² for one n."""
+    horizon, n, width, trials = 10_000, 5000, 1000.0, 4000
+    rng = np.random.default_rng(5)
+    off = width * np.abs(rng.binomial(n, 0.5, trials) / n - 0.5)  # W1 between two coins
+    printed = 16 * (math.sqrt(2 * math.e * math.log(horizon)) + 32) / math.sqrt(n)
+    assert printed == pytest.approx(8.84, abs=0.005)
+    assert st.binomtest(int((off > printed).sum()), trials, 0.2).pvalue > 1e-3
+    chosen = confidence_set("paper", pmb.Interval(0, width), 1, horizon=horizon)
+    assert not (off > chosen.radius(n)).any()
+    policy = pmb.PMUCB(
+        pmb.GiniDeviation(), n_arms=1, support=pmb.Interval(0, width), horizon=horizon, confidence="paper", epsilon=1.0
+    )
+    assert policy.confidence.radius(n) == chosen.radius(n)
 
 
 def test_paper_radius_to_the_letter_in_cirt():

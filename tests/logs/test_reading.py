@@ -19,12 +19,11 @@ from pmbandits.logs import Log, files, read, read_samples, summary
 
 
 def same(one: Log, two: Log) -> None:
-    """The same arms with the same rewards in the same halves."""
+    """The same arms with the same rewards in the same random parts."""
     assert [(a.name, a.n, a.error) for a in one.arms] == [(a.name, a.n, a.error) for a in two.arms]
     for a, b in zip(one.arms, two.arms, strict=True):
         assert np.array_equal(a.x, b.x) and np.allclose(a.p, b.p, rtol=1e-12)
-        for half, other in zip(a.halves, b.halves, strict=True):
-            assert half[0] == other[0] and np.array_equal(half[1], other[1])
+        assert np.array_equal(a.counts, b.counts)
 
 
 def rows(n: int = 5000, seed: int = 0) -> tuple[list[str], list[float]]:
@@ -73,7 +72,7 @@ def test_every_format_in_small_pieces_gives_what_memory_gives(
 
 
 def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_BUFFER", 256), ("EXACT", 100), ("_SIZE", 64), ("_KEPT", 200)):
+    for name, value in (("_BUFFER", 256), ("_TABLE", 100), ("EXACT", 50), ("_SIZE", 64)):
         monkeypatch.setattr(summary, name, value)
     monkeypatch.setattr(files, "_BLOCK", 4096)
     arms, rewards = rows()
@@ -86,16 +85,18 @@ def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch:
         assert np.abs(kept - np.searchsorted(exact, places, side="right") / arm.n).max() <= arm.error
 
 
-def test_halves_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> None:
+def test_parts_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> None:
     data = {"a": list(range(101)), "b": list(range(40))}
     one, two = read(data, seed=1), read(data, seed=2)
     for arm in one.arms:
-        (n, x, *_), (m, y, *_) = arm.halves
-        assert n + m == arm.n and abs(n - m) <= 1
-        assert np.array_equal(np.sort(np.concatenate((x, y))), arm.x)
-    assert not np.array_equal(one.arms[0].halves[0][1], two.arms[0].halves[0][1])
-    low = np.mean([read(data, seed=s).arms[0].halves[0][1].mean() for s in range(60)])
-    assert low == pytest.approx(50, abs=4 * 29 / np.sqrt(51 * 60))  # no half gets the early rewards
+        sizes = arm.counts.sum(axis=0)
+        assert sizes.sum() == arm.n and sizes.max() - sizes.min() <= 1
+        some, rest = arm.some([0, 3, 5]), arm.some([1, 2, 4, 6, 7])
+        assert np.array_equal(np.sort(np.concatenate((some.x, rest.x))), arm.x)
+        assert some.p.sum() == pytest.approx(1.0) and some.n + rest.n == arm.n
+    assert not np.array_equal(one.arms[0].counts, two.arms[0].counts)
+    low = np.mean([read(data, seed=s).arms[0].some([0, 1, 2, 3]).x.mean() for s in range(60)])
+    assert low == pytest.approx(50, abs=4 * 29 / np.sqrt(51 * 60))  # no part gets the early rewards
 
 
 MESSY = b"""\xef\xbb\xbfArm , Reward,note
@@ -131,10 +132,12 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     lines = [line.split(b",")[0] for line in MESSY.split(b"\n")]
     assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
-    assert "7 of 13 rows could not be used" in log.account() and "2 empty rows" in log.account()
+    assert (
+        "7 of 13 rows could not be used" in log.account() and "2 rows have neither an arm nor a reward" in log.account()
+    )
     with pytest.raises(ValueError, match=r"malformed rows: .* line 3: .* Repair or remove"):
         read(path, strict=True)
-    assert "line 10" in str(pmb.advise(path, bootstrap=0))
+    assert "line 10" in str(pmb.advise(path))
 
 
 def test_line_numbers_stay_right_across_pieces_and_only_the_first_ten_are_shown(
@@ -204,7 +207,7 @@ def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp
 
 
 def test_an_arm_without_rewards_is_no_malformed_row() -> None:
-    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini", bootstrap=0).log.account()
+    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini").log.account()
     assert said == "1 arm has no rewards."
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
+from tests.metrics.phrases import PHRASES, TRIED_LATER
 
 
 @pytest.mark.parametrize(
@@ -20,11 +21,40 @@ import pmbandits as pmb
         ("reward spread", pmb.GiniDeviation()),
         ("overweight rare large gains", pmb.PHT(0.5)),
         ("fairness", pmb.Mean() - 0.5 * pmb.GiniDeviation()),
-        ("nobody should predict where we patrol", pmb.TsallisPastEntropy(1.0)),
     ],
 )
 def test_plain_words_lead_to_a_metric(said: str, metric: pmb.Distortion) -> None:
     assert pmb.preferences(said).metric == metric
+
+
+@pytest.mark.parametrize(("said", "meant"), [*PHRASES.items(), *TRIED_LATER.items()])
+def test_negation_and_direction_are_understood_or_refused(said: str, meant: str | None) -> None:
+    if meant is None:
+        with pytest.raises(ValueError, match=r"cannot tell what|no preference over rewards"):
+            pmb.preferences(said)
+    else:
+        assert pmb.preferences(said).metric == pmb.metric(meant)
+
+
+@pytest.mark.parametrize("said", ["avoid {}", "minimise {}", "less {}", "no {}", "low {}"])
+@pytest.mark.parametrize(
+    "thing", ["spread", "variance", "volatility", "variation", "surprises", "swings", "dispersion"]
+)
+def test_what_is_to_be_avoided_is_never_rewarded(said: str, thing: str) -> None:
+    """A narrow and a wide arm of the same average: the narrow one must be worth more."""
+    metric = pmb.preferences(said.format(thing)).metric
+    assert metric.value([4.0, 6.0]) > metric.value([0.0, 10.0])
+    wanted = pmb.preferences(f"more {thing}").metric
+    assert wanted.value([4.0, 6.0]) < wanted.value([0.0, 10.0])
+
+
+@pytest.mark.parametrize("word", ["variance", "std", "volatility", "median", "sharpe", "standard deviation"])
+def test_names_that_look_like_another_metric_get_what_a_person_means(word: str) -> None:
+    with pytest.raises(ValueError, match="there is no metric") as error:
+        pmb.metric(word)
+    assert "Did you mean" not in str(error.value)
+    if word != "median":
+        assert "mean - 0.5*gini" in str(error.value)
 
 
 def test_the_catalogue_is_a_list_whose_every_statement_finds_itself() -> None:
@@ -47,7 +77,7 @@ def test_what_the_catalogue_says_of_tails_is_what_the_metrics_do() -> None:
 
 
 def test_statements_that_mean_nothing_here_are_refused() -> None:
-    with pytest.raises(ValueError, match="nothing in the catalogue is near 'zzz qqq'"):
+    with pytest.raises(ValueError, match=r"cannot tell what 'zzz qqq' means.*just the average; avoid the worst 10 %"):
         pmb.preferences("zzz qqq")
     with pytest.raises(TypeError, match="in words"):
         pmb.preferences("")

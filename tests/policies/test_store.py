@@ -51,12 +51,15 @@ def small(**options: Any) -> Any:
     return pmb.PMUCB(GINI, n_arms=2, support=pmb.Binary(), horizon=200, epsilon=0.25, **options)
 
 
-def rewrite(path: Path, **changes: Any) -> None:
-    """The same file with other entries in its description."""
+def rewrite(path: Path, *, repaired: bool = True, **changes: Any) -> None:
+    """The same file with other entries in its description, and usually with a checksum that fits."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     description = json.loads(parts["policy.json"])
-    parts["policy.json"] = json.dumps({**description, **changes}).encode()
+    description |= changes
+    if repaired and "sha256" not in changes:
+        description["sha256"] = store.digest(description)
+    parts["policy.json"] = json.dumps(description).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
@@ -300,14 +303,17 @@ def test_another_format_is_refused(path: Path, changes: dict[str, Any]) -> None:
         pmb.load(path)
 
 
+@pytest.mark.parametrize("repaired", [False, True], ids=["old checksum", "new checksum"])
 @pytest.mark.parametrize(
     "changes",
     [{"sha256": "0" * 64}, {"n_arms": 3}, {"support": {"kind": "real", "sigma": 1.0}}],
     ids=str,
 )
-def test_a_description_that_does_not_fit_the_arrays_is_refused(path: Path, changes: dict[str, Any]) -> None:
+def test_a_description_that_does_not_fit_the_arrays_is_refused(
+    path: Path, changes: dict[str, Any], repaired: bool
+) -> None:
     small().save(path)
-    rewrite(path, **changes)
+    rewrite(path, repaired=repaired, **changes)
     with pytest.raises(ValueError, match="damaged"):
         pmb.load(path)
 

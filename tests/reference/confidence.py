@@ -48,6 +48,7 @@ class Confidence:
         if self.kind in ("dkw", "kl") and isinstance(support, Real):
             raise ValueError(f"{self.kind} needs a bounded support")
         self.support, self.n_arms, self.horizon = support, n_arms, horizon
+        self.given = delta
         self.thresholds = len(support.atoms) - 1 if isinstance(support, Binary | Finite) else None
         self.delta = delta if delta is not None else (1.0 / horizon if horizon is not None else 0.05)
 
@@ -70,7 +71,14 @@ class Confidence:
             return math.sqrt(math.log(2 / each) / (2 * n))
         if self.kind == "wasserstein":
             return wasserstein_radius(self.support, n, each, math.sqrt(math.log(2 / each) / (2 * n)))
-        return 16 * (math.sqrt(2 * math.e * math.log(horizon)) + 32) / math.sqrt(n)
+        # for each n the share δ/T, with δ = 2/T unless given; times σ for arms that are wider than 1-sub-Gaussian
+        share = 2 / horizon**2 if self.given is None else self.given / horizon
+        return self.sigma() * 16 * (math.sqrt(math.e * math.log(2 / share)) + 32) / math.sqrt(n)
+
+    def sigma(self) -> float:
+        """How many times wider than 1-sub-Gaussian the arms can be."""
+        wide = self.support.sigma if isinstance(self.support, Real) else (self.support.hi - self.support.lo) / 2
+        return max(wide, 1.0)
 
     def _anytime(self, n: int) -> float:
         arm = self.delta / self.n_arms
@@ -80,7 +88,7 @@ class Confidence:
             band = 0.85 * math.sqrt((math.log(1 + math.log(n)) + howard_ramdas(arm)) / n)
             return wasserstein_radius(self.support, n, arm / (n * (n + 1)), band)
         delta_k = (1 + self.delta) ** (1 / self.n_arms) - 1
-        return 16 * (math.sqrt(math.e * math.log(2 / delta_k)) + 32) / math.sqrt(n)
+        return self.sigma() * 16 * (math.sqrt(math.e * math.log(2 / delta_k)) + 32) / math.sqrt(n)
 
 
 def wasserstein_radius(support: Any, n: int, delta: float, band: float) -> float:

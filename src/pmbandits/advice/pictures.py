@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pmbandits.advice.drawing import quantiles
+from pmbandits.advice.words import verdict
 from pmbandits.plots import COLOURS, DASHES, STYLE, plot_arms, write
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from pmbandits.advice.result import Advice
@@ -36,11 +39,11 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
                 middle.step(points, bent, where="post", color=colour, ls=dash, lw=1.8, label=label)
             if len(advice.mixture) > 1:
                 above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
-                bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.value:.3g}"
+                bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.apparent:.3g}"
                 middle.step(points, bent, where="post", color="0.25", lw=2.4, label=label, zorder=3)
         middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         middle.set_xlabel("reward x")
-        middle.set_ylabel("h(share of rewards above x)")
+        middle.set_ylabel("how much it counts that rewards are above x")
         low, high = middle.get_ylim()
         middle.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
         middle.legend(fontsize=8.5, handlelength=3.2, loc="upper right", title="utility: area below", ncols=2,
@@ -61,9 +64,25 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
         right.set_xticks(places, named, rotation=30 if len(named) > 4 else 0)
         right.set_ylabel("utility")
         right.axhline(0.0, color="0.6", lw=0.8)
-        verdict = {"real": "the gain is real", "could be noise": "the gain could be noise", "single arm": "one arm"}
-        right.set_title(f"utility, {100 * advice.level:g} % intervals: {verdict[advice.verdict]}")
+        right.set_title(f"worth, with how far it may be off: {verdict(advice)}")
+        left_out = len(advice.arms) - len(chosen)
+        if left_out:
+            figure.text(0.5, -0.02, f"{left_out:,} more arms, of lower worth, are not drawn", ha="center", fontsize=9)
+        _readable(advice, chosen, (left, middle))
     return write(figure, path)
+
+
+def _readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
+    """Cut off the furthest rewards where they would squeeze all others into a line, and say so."""
+    cuts = [quantiles(advice.log.arms[k].all) for k in chosen]
+    ends = min(float(q[0]) for q in cuts), max(float(q[-1]) for q in cuts)
+    middle = max(float(q[3] - q[1]) for q in cuts)
+    far = min(float(advice.log.arms[k].x[0]) for k in chosen), max(float(advice.log.arms[k].x[-1]) for k in chosen)
+    if middle > 0.0 and far[1] - far[0] > 25.0 * middle:
+        pad = 0.05 * (ends[1] - ends[0])
+        for ax in axes:
+            ax.set_xlim(ends[0] - pad, ends[1] + pad)
+            ax.set_xlabel(f"reward x (drawn: 5 to 95 %; seen: {far[0]:.3g} to {far[1]:.3g})")
 
 
 def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Figure:

@@ -1,33 +1,31 @@
-"""From logged rewards to a recommendation, with intervals that say how far it can be trusted."""
+"""From logged rewards to a recommendation, with an account of how far it can be trusted."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from math import ceil, isfinite
+from dataclasses import replace
+from math import ceil, isfinite, nan
+from pathlib import PurePath
 from typing import Any, overload
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.advice import statistics as stats
-from pmbandits.advice import words
-from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Verdict
-from pmbandits.advice.statistics import TIE, HeldOut
-from pmbandits.arms import Bandit
-from pmbandits.best import oracle
-from pmbandits.estimates import ArmEstimate
-from pmbandits.logs import ArmLog, Log, read
+from pmbandits import __version__, _check
+from pmbandits.advice import checks, words
+from pmbandits.advice.bands import Bands, estimate
+from pmbandits.advice.evidence import Evidence, Problem, gather, holm
+from pmbandits.advice.limited import gather_limited
+from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
+from pmbandits.best.prices import Price
+from pmbandits.limits import Limits, Shares, limits
+from pmbandits.logs import ArmLog, Reading, read
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms
-from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
 _LARGE = 1 << 25  # bytes of a file from which on a progress bar is shown
-_ENOUGH = 200  # resamples, to say how much of a gain is optimism
-_FURTHEST = 1e7  # times as many rewards, beyond which "more data" is no advice
 
 
 Metric = Distortion | str
@@ -40,9 +38,16 @@ def advise(
     *,
     arm: str = ...,
     reward: str = ...,
+    unit: str | None = ...,
+    time: str | None = ...,
+    wide: bool | Sequence[str] = ...,
+    decimal: str = ...,
+    thousands: str = ...,
+    currency: str = ...,
     support: Support | None = ...,
+    shares: Shares = ...,
     level: float = ...,
-    bootstrap: int = ...,
+    splits: int = ...,
     seed: int = ...,
     progress: bool | None = ...,
     strict: bool = ...,
@@ -55,9 +60,16 @@ def advise(
     *,
     arm: str = ...,
     reward: str = ...,
+    unit: str | None = ...,
+    time: str | None = ...,
+    wide: bool | Sequence[str] = ...,
+    decimal: str = ...,
+    thousands: str = ...,
+    currency: str = ...,
     support: Support | None = ...,
+    shares: Shares = ...,
     level: float = ...,
-    bootstrap: int = ...,
+    splits: int = ...,
     seed: int = ...,
     progress: bool | None = ...,
     strict: bool = ...,
@@ -69,9 +81,16 @@ def advise(
     *,
     arm: str = "arm",
     reward: str = "reward",
+    unit: str | None = None,
+    time: str | None = None,
+    wide: bool | Sequence[str] = False,
+    decimal: str = ".",
+    thousands: str = "",
+    currency: str = "",
     support: Support | None = None,
+    shares: Shares = None,
     level: float = 0.95,
-    bootstrap: int = 500,
+    splits: int = 16,
     seed: int = 0,
     progress: bool | None = None,
     strict: bool = False,
@@ -81,27 +100,38 @@ def advise(
 
     Parameters
     ----------
-    data : rewards by arm (a dict), a pandas, polars or pyarrow frame, or the path of a CSV, Parquet or JSON lines file.
-        Files are read in pieces: of an arm with very many different rewards a summary is kept, whose error is added
-        to the intervals.
-    metric : what you value, by name or as an object; several give a table of how the advice changes.
+    data : rewards by arm (a dict), a frame (pandas, polars, pyarrow, or the result of a query in DuckDB and others that
+        speak Arrow), or the path of a CSV, Parquet, JSON lines or Excel file, or of a folder of Parquet files. Files
+        are read in pieces: of an arm with very many different rewards a summary is kept, whose error is allowed for.
+    metric : what you value, by name or as an object; several give a table of how the advice changes, and the verdicts
+        allow for their number.
     arm, reward : the columns of a frame or a file.
-    support : where rewards can lie. Default: 0 and 1 if there are no others, else the range seen in the data, which is
-        an assumption: the intervals are valid if no reward can fall outside.
-    level : of the intervals.
-    bootstrap : how often rewards are resampled.
-    seed : of resampling and of the random halves.
+    unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not
+        independent; errors are then worked out between units. All rows are kept in memory.
+    time : the column that says when. Arms whose rewards changed over time are named, and then nothing is called sure.
+        All rows are kept in memory.
+    wide : the table has one column for each arm, and no arm column: ``True``, or the columns that are arms.
+    decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
+        ``currency="€"``. They are never guessed.
+    support : where rewards can lie, if you know it. "Surely" is said only where that is declared, or rewards are 0 and
+        1: without it, a rare and huge reward that nobody has seen yet could turn any verdict.
+    shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice then is the
+        best that keeps them, with what each of them costs.
+    level : the verdict is wrong with probability at most 1 − level.
+    splits : how often the rewards are divided at random into those that choose and those that measure, in eights.
+    seed : of these divisions.
     progress : whether to show a progress bar; default for large files on a terminal.
     strict : refuse malformed rows instead of counting and showing them.
     loss : the numbers are losses: they are negated, and ``support`` is that of the losses.
 
-    Rewards of an arm must be independent and alike, and which arm was logged when must not depend on them.
+    Rewards of an arm (or its units) must be independent and alike, and which arm was logged when must not depend on
+    them.
 
-    The best mixture in the data looks better than it is, because it was picked for looking good. So ``verdict`` calls
-    a gain real only if one of two checks says so, each with half of the error probability 1 − level: the least
-    possible gain of the mixture inside the confidence bands of all arms is above 0 (valid for any mixture, however it
-    was picked), or a mixture picked on one random half of the rewards beats every single arm on the other half by
-    more than its standard errors. Both are measured in the tests, on arms that are equal or of which one is best.
+    The best mixture in the data looks better than it is, because it was picked for looking good. So its value is
+    cross-fitted: mixtures are chosen on some of the rewards and measured on the others. A single arm is called surely
+    better if its lead over every other arm is beyond chance; a mixture, if mixtures chosen on some rewards beat every
+    single arm on the others by more than chance allows, in most divisions. How often such verdicts are wrong is
+    measured: see :doc:`/reference/advice`.
 
     Examples
     --------
@@ -109,32 +139,68 @@ def advise(
     >>> import pmbandits as pmb
     >>> rng = np.random.default_rng(0)
     >>> data = {"a": rng.normal(1, 1, 400), "b": rng.normal(5, 1, 400)}
-    >>> advice = pmb.advise(data, "gini", bootstrap=50)
+    >>> advice = pmb.advise(data, "gini", support=pmb.Interval(-10, 20))
     >>> advice.verdict, {name: round(share, 1) for name, share in advice.mixture.items()}
     ('real', {'a': 0.5, 'b': 0.5})
     """
     level = _check.within("level", level, 0.5, 1.0, open_hi=True)
-    bootstrap = _check.whole("bootstrap", bootstrap, 0)
+    splits = _check.whole("splits", splits, 1, 56)
     seed = _check.whole("seed", seed, 0, 2**40)
     several = not isinstance(metric, (str, Distortion)) and isinstance(metric, Sequence)
     chosen = [as_metric(m) for m in metric] if several else [as_metric(metric)]  # type: ignore[union-attr]
     if not chosen:
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):
-        raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
-    log = read(data, arm=arm, reward=reward, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
-    assumed = support is None
+        raise TypeError(
+            f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {_check.short(support)}."
+        )
+    how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency)
+    log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
+    assumed, given = support is None, support
     if support is None:
         support = _range(log.arms)
-    elif loss:
-        least, most = -max(float(a.x[-1]) for a in log.arms), -min(float(a.x[0]) for a in log.arms)
-        if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
-            raise ValueError(
-                f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
-            )
-        support = _negated(support)
-    out = [_advise(m, log, support, assumed, level, bootstrap, seed, loss) for m in chosen]
+        assumed = not isinstance(support, Binary)
+    else:
+        support = _declared(support, log.arms, loss)
+    problem = Problem(log, support, not assumed, seed, splits)
+    alpha = 1.0 - level
+    kept = None if shares is None else limits(shares, [a.name for a in log.arms])
+    costs: list[dict[str, Price]] = [{} for _ in chosen]
+    if kept is None:
+        found = [gather(m, problem, alpha / len(chosen)) for m in chosen]
+    else:
+        found, costs = (list(part) for part in zip(*(gather_limited(m, problem, kept) for m in chosen), strict=True))
+    passed = holm([e.p for e in found], alpha)
+    tails = [] if problem.declared else checks.heavy_tails(problem.samples)
+    drift = checks.drifts(log)
+    asked = {
+        "arm": arm, "reward": reward, "unit": unit, "time": time, "wide": wide, "decimal": decimal,
+        "thousands": thousands, "currency": currency, "support": given, "shares": shares, "level": level,
+        "splits": splits, "seed": seed, "loss": loss,
+    }  # fmt: skip
+    repeat = _call(data, metric, asked)
+    out = [
+        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen), kept, cost, repeat)
+        for m, e, ok, cost in zip(chosen, found, passed, costs, strict=True)
+    ]
     return AdviceTable(out) if several else out[0]
+
+
+def _call(data: Any, metric: Any, asked: dict[str, Any]) -> str:
+    """The call that gives the same advice again; what has its default is left out."""
+    defaults = advise.__kwdefaults__ or {}
+    said = [repr(str(data)) if isinstance(data, (str, PurePath)) else "data", _written(metric)]
+    said += [f"{name}={_written(value)}" for name, value in asked.items() if value != defaults[name]]
+    return f"import pmbandits as pmb  # {__version__}\npmb.advise({', '.join(said)})"
+
+
+def _written(value: Any) -> str:
+    """As it is written in Python, with the names of the library."""
+    if isinstance(value, (str, int, float)):
+        return repr(value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_written, value))}]"
+    return re.sub(r"(?<![\w.'\"])([A-Z]\w*)\(", r"pmb.\1(", repr(value))
 
 
 def _watch(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
@@ -155,9 +221,25 @@ def _watch(progress: bool | None) -> Callable[[str, int], AbstractContextManager
 
 def _range(arms: Sequence[ArmLog]) -> Support:
     lo, hi = min(float(a.x[0]) for a in arms), max(float(a.x[-1]) for a in arms)
-    if all(np.isin(a.x, (0.0, 1.0)).all() for a in arms):
+    if lo >= 0.0 and hi <= 1.0 and all(np.isin(a.x, (0.0, 1.0)).all() for a in arms):
         return Binary()
     return Interval(lo, hi) if lo < hi else Interval(lo, lo + 1.0)
+
+
+def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
+    """The declared support, turned for losses; an error if a reward lies outside."""
+    if loss:
+        least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
+        if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
+            raise ValueError(
+                f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
+            )
+        support = _negated(support)
+    for arm in arms:
+        points = arm.x if arm.error == 0.0 else arm.x[[0, -1]]
+        if not isinstance(support, Finite) or arm.error == 0.0:
+            support.check(points)
+    return support
 
 
 def _negated(support: Support) -> Support:
@@ -168,149 +250,111 @@ def _negated(support: Support) -> Support:
     return Interval(-support.hi, -support.lo)
 
 
-def _advise(
+def _advice(
     metric: Distortion,
-    log: Log,
-    support: Support,
-    assumed: bool,
+    problem: Problem,
+    found: Evidence,
+    passed: bool,
     level: float,
-    bootstrap: int,
-    seed: int,
+    tails: Sequence[checks.Tail],
+    drift: Sequence[checks.Drift],
     loss: bool,
+    family: int,
+    kept: Limits | None,
+    costs: dict[str, Price],
+    repeat: str,
 ) -> Advice:
-    arms = log.arms
-    names = tuple(arm.name for arm in arms)
-    bandit = Bandit([Atoms(arm.x, arm.p) for arm in arms], names, support=support)
-    weights, value = _best(metric, bandit)
-    eye = np.eye(len(arms))
-    inside = stats.Bands(metric, arms, support, level)
-    singles = np.array([metric.value(arm.x, arm.p) for arm in arms])
-    is_mixture = int((weights > 0.0).sum()) > 1
-    rivals = [j for j in range(len(arms)) if weights[j] < 1.0]
-    best_arm = int(np.argmax(singles)) if is_mixture else int(np.argmax(weights))
-    lead = value - float(max((singles[j] for j in rivals), default=value))
-    lead_interval = inside.gain(weights, rivals) if rivals else (0.0, 0.0)
-    gain = lead if is_mixture else 0.0
-    share = 0.5 * (1.0 - level)  # of the error, for each of the two checks
-    least = stats.Bands(metric, arms, support, 1.0 - share).gain(weights, rivals)[0] if rivals else 0.0
-    test = _test(metric, log, support, 1.0 - share, is_mixture)
-    drawn = None
-    if bootstrap:
-        drawn = stats.resample(metric, arms, weights, bootstrap, np.random.default_rng([seed, 1]))
-    proven = bool(rivals) and (least > 0.0 or (test is not None and test.lower > 0.0))
-    verdict: Verdict = "single arm" if not is_mixture else "real" if proven else "could be noise"
-    nothing = (float("nan"), float("nan"))
+    """Decide what may be said, and put it together."""
+    log, support = problem.log, problem.support
+    names = tuple(arm.name for arm in log.arms)
+    minded = tuple(t for t in tails if checks.minds(metric, t.upper))
+    changed = tuple(drift)
+    sure: Sure = "unclear"
+    if passed and not minded:
+        sure = "surely" if problem.declared and not changed else "looks"
+    verdict: Verdict = "single arm"
+    if found.is_mixture or kept is not None:
+        verdict = "real" if sure == "surely" else "looks real" if sure == "looks" else "could be noise"
+    best = int(np.argmax(found.singles)) if found.is_mixture else int(np.argmax(found.weights))
+    unknown = bool(minded) or (not problem.declared and checks.vertical(metric))
+    interval = (nan, nan) if unknown else _within(found.interval(level), metric, problem)
+    inside = Bands(metric, problem.samples, support, level)
+    independent = problem.declared and problem.clusters is None and not changed
+    bounds = inside.value(found.weights) if independent else (nan, nan)
+    if metric.jumps and not minded:  # a standard error says little there
+        interval = inside.value(found.weights)
+    factor = found.more((1.0 - level) / family) if not passed and found.margins and not found.few else float("inf")
+    negative = max(float(s.x[-1]) for s in problem.samples) <= 0.0
     advice = Advice(
         metric=metric,
         names=names,
-        weights=weights,
-        value=value,
-        interval=inside.value(weights),
-        bootstrap_interval=_within(drawn.interval(value, drawn.best, level), metric, support) if drawn else nothing,
-        optimism=drawn.optimism if drawn else float("nan"),
-        best_arm=names[best_arm],
-        best_arm_value=float(singles[best_arm]),
-        gain=gain,
-        gain_interval=lead_interval if is_mixture else (0.0, 0.0),
-        gain_bootstrap_interval=drawn.interval(gain, drawn.gain, level) if drawn and is_mixture else nothing,
-        lead=lead,
-        lead_interval=lead_interval,
-        held_out=test,
+        weights=found.weights,
+        value=found.value,
+        apparent=found.apparent,
+        interval=interval,
+        bounds=bounds,
+        best_arm=names[best],
+        best_arm_value=float(found.singles[best]),
+        gain=found.gain,
+        apparent_gain=found.apparent_gain,
+        evidence=found,
+        sure=sure,
         verdict=verdict,
-        proven=proven,
-        more={},
-        arms=tuple(
-            ArmAdvice(a.name, a.n, float(w), float(a.x @ a.p), float(u), inside.value(row))
-            for a, w, u, row in zip(arms, weights, singles, eye, strict=True)
+        more={a.name: _round(a.n * (factor - 1.0)) for a in log.arms} if isfinite(factor) else {},
+        arms=_arms(
+            problem, found, set(range(len(names))) if unknown else set(), level, inside if metric.jumps else None
         ),
         level=level,
         support=support,
-        support_assumed=assumed,
+        support_assumed=not problem.declared,
         loss=loss,
-        notes=(
-            *words.general_notes(log, support, assumed, loss),
-            *words.notes_on(metric, log, support, isfinite(inside.steepness), drawn),
-        ),
+        family=family,
+        limits=kept,
+        costs=costs,
+        tails=minded,
+        drift=changed,
+        warnings=(),
+        notes=(),
+        repeat=repeat,
         log=log,
-        estimates=_estimates(arms, inside, support),
+        estimates=tuple(
+            estimate(a.name, s, support, inside.failure) for a, s in zip(log.arms, problem.samples, strict=True)
+        )
+        if len(names) <= 200
+        else (),
     )
-    if not proven and rivals:
-        honest = lead
-        if is_mixture:  # how much of the gain is owed to having chosen the best: some resamples must tell
-            if drawn is None or drawn.best.size < _ENOUGH:
-                drawn = stats.resample(metric, arms, weights, _ENOUGH, np.random.default_rng([seed, 2]))
-            honest -= float(drawn.gain.mean())
-        factor = _factor(metric, arms, support, share, weights, rivals, test, honest)
-        involved = [i for i in range(len(arms)) if weights[i] > 0.0 or singles[i] >= value - lead - TIE * abs(value)]
-        if isfinite(factor):
-            more = {names[i]: _round(arms[i].n * (factor - 1.0)) for i in involved}
-            object.__setattr__(advice, "more", more)
-    return advice
+    trap = checks.wrong_tail(metric, loss, negative and not loss)
+    warnings = (*([trap] if trap else []), *words.warnings(advice))
+    return replace(advice, warnings=warnings, notes=tuple(words.notes(advice, problem)))
 
 
-def _within(interval: tuple[float, float], metric: Distortion, support: Support) -> tuple[float, float]:
-    """Resampling does not know what the metric can be at all on the support."""
-    if isinstance(support, Real):
+def _arms(
+    problem: Problem, found: Evidence, unstable: set[int], level: float, inside: Bands | None
+) -> tuple[ArmAdvice, ...]:
+    from scipy.special import stdtrit
+
+    sizes = np.array([s.n for s in problem.samples], dtype=np.float64)
+    away = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level) * found.errors
+    out = []
+    for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
+        utility = float(found.singles[k])
+        known = sample.n >= 5 and k not in unstable
+        interval = (utility - float(away[k]), utility + float(away[k])) if known else (nan, nan)
+        if known and inside is not None:  # the preference jumps, so that a standard error says little
+            interval = inside.alone(k)
+        mean = float(sample.x @ sample.p)
+        out.append(ArmAdvice(arm.name, arm.n, float(found.weights[k]), mean, utility, interval))
+    return tuple(out)
+
+
+def _within(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
+    """Standard errors do not know what the metric can be at all on the support."""
+    support = problem.support
+    if isinstance(support, Real) or not problem.declared or not isfinite(interval[0]):
         return interval
     base = support.lo * float(metric(1.0))
     low, high = (base + support.width * end.value for end in (metric.minimum(), metric.maximum()))
     return min(max(interval[0], low), high), min(max(interval[1], low), high)
-
-
-def _best(metric: Distortion, bandit: Bandit) -> tuple[FloatArray, float]:
-    best = oracle(metric, bandit)
-    weights = np.where(best.weights < 1e-6, 0.0, best.weights)
-    weights /= weights.sum()
-    if best.gain <= TIE * max(abs(best.value), abs(best.best_arm_value)):
-        weights = np.eye(bandit.n_arms)[best.best_arm]
-    return weights, value_of_mixture(metric, list(bandit.laws), weights)
-
-
-def _test(metric: Distortion, log: Log, support: Support, confidence: float, mixture: bool) -> HeldOut | None:
-    """Choose on one half, compare on the other."""
-    first = [arm.halves[0] for arm in log.arms]
-    if min(n for n, *_ in first) == 0 or len(first) == 1:
-        return None
-    laws = [Atoms(x, p) for _, x, p, _ in first]
-    weights, _ = _best(metric, Bandit(laws, [arm.name for arm in log.arms], support=support))
-    if mixture and int((weights > 0.0).sum()) == 1:
-        return None  # the half does not even suggest a mixture
-    if not mixture:
-        weights = np.eye(len(first))[int(np.argmax(weights))]
-    return stats.held_out(metric, weights, [arm.halves[1] for arm in log.arms], support, confidence)
-
-
-def _factor(
-    metric: Distortion,
-    arms: Sequence[ArmLog],
-    support: Support,
-    share: float,
-    weights: FloatArray,
-    rivals: Sequence[int],
-    test: HeldOut | None,
-    gain: float,
-) -> float:
-    """How many times as many rewards it takes, if all stays as it looks: by the halves, or else by the bands."""
-    if gain <= 0.0:
-        return float("inf")
-    found = []
-    if test is not None and test.error > 0.0:
-        width = max(test.gain - test.lower, 0.0)
-        found.append((width / gain) ** 2)
-    low, high = 1.0, 2.0
-
-    def settled(times: float) -> bool:
-        return stats.Bands(metric, arms, support, 1.0 - share, times).gain(weights, rivals)[0] > 0.0
-
-    while not found and high < _FURTHEST and not settled(high):
-        low, high = high, 4.0 * high
-    if not found and high < _FURTHEST:
-        while high > 1.05 * low:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if settled(middle) else (middle, high)
-        found.append(high)
-    factor = max(min(found, default=float("inf")), 1.1)
-    return factor if factor < _FURTHEST else float("inf")
 
 
 def _round(count: float) -> int:
@@ -319,16 +363,3 @@ def _round(count: float) -> int:
         return max(ceil(count), 1)
     size = 10 ** (len(str(int(count))) - 2)
     return ceil(count / size) * size
-
-
-def _estimates(arms: Sequence[ArmLog], inside: stats.Bands, support: Support) -> tuple[ArmEstimate, ...]:
-    out = []
-    for k, arm in enumerate(arms):
-        if isinstance(support, Binary):
-            laid, _ = inside.laid(np.eye(len(arms))[k])
-            low, high = float(laid.low[0, 0]), float(laid.high[0, 0])
-            out.append(ArmEstimate(arm.name, arm.n, arm.x, arm.p, max(high - low, 0.0), "interval", low, high))
-        else:
-            kind = "ball" if isinstance(support, Real) else "band"
-            out.append(ArmEstimate(arm.name, arm.n, arm.x, arm.p, float(inside.radii[k]), kind))
-    return tuple(out)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pmbandits import _html
 from pmbandits._check import FloatArray
 from pmbandits.advice import words
-from pmbandits.advice.statistics import HeldOut
+from pmbandits.advice.checks import Drift, Tail
+from pmbandits.advice.evidence import Evidence
+from pmbandits.best.prices import Price
 from pmbandits.estimates import ArmEstimate
+from pmbandits.limits import Limits
 from pmbandits.logs import Log
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Support
@@ -20,7 +23,8 @@ from pmbandits.supports import Support
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Verdict = Literal["real", "could be noise", "single arm"]
+Verdict = Literal["real", "looks real", "could be noise", "single arm"]
+Sure = Literal["surely", "looks", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class ArmAdvice:
     name, n : the arm and how many rewards it has.
     share : its share of the recommended mixture.
     mean : its average reward.
-    utility, interval : what the metric makes of its rewards, and a valid interval for that.
+    utility, interval : what the metric makes of its rewards, and an approximate interval for that (NaN where none is
+        known).
     """
 
     name: str
@@ -50,22 +55,27 @@ class Advice:
     Attributes
     ----------
     metric, names, weights : the preference, the arms and their recommended shares.
-    value : the utility of the mixture in the data.
-    interval : a valid interval for the mixture's true utility (bands of all arms at once: see ``level``).
-    bootstrap_interval : a narrower, approximate one for the best mixture's utility, by resampling; it takes out the
-        optimism of having picked the best in hindsight, so it can lie below ``value``.
-    best_arm, best_arm_value : the best single arm and its utility.
-    gain, gain_interval, gain_bootstrap_interval : what the mixture is worth above the best single arm, the same two
-        ways; 0 if a single arm is recommended.
-    lead, lead_interval : what the recommendation is worth above the best *other* single arm, with a valid interval.
-    held_out : the check on held-out rewards, or ``None`` where it cannot be made.
-    verdict : ``"real"`` (mixing beats every single arm), ``"could be noise"`` or ``"single arm"``.
-    proven : whether what is said is also beyond chance: the mixture's gain, or the single arm's lead.
-    more : how many more rewards of which arms would settle it, an estimate; empty where it is settled or hopeless.
+    value, interval : what the recommendation is worth, cross-fitted (measured on rewards that did not choose it), with
+        an approximate interval; NaN where none is known. How often it covers the truth is measured.
+    apparent : the same on the rewards that chose it: too high.
+    bounds : what the recommendation is worth at least and at most whatever the arms' distributions are, by confidence
+        bands of all arms at once; NaN unless the support was declared.
+    best_arm, best_arm_value : the best single arm and its utility in the data.
+    gain, apparent_gain : what the mixture is worth above the best single arm, cross-fitted and in the data; 0 if a
+        single arm is recommended.
+    sure : ``"surely"`` (beyond chance), ``"looks"`` (beyond chance if no reward can lie outside of what was seen, or if
+        rewards do not change over time) or ``"unclear"``.
+    verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.
+    more : how many more rewards of each arm would settle it in 8 of 10 cases; empty where it is settled or hopeless.
     arms : every arm in the eyes of the metric.
-    level : of the intervals; the verdict is wrong with probability at most 1 − level.
+    level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
+    family : how many preferences were tested at once; the verdicts allow for that.
     support, support_assumed : where rewards lie, and whether that was assumed from the data.
-    notes : what else a reader must know.
+    limits, costs : the limits on the shares, if there are any, and what each of them costs in the data.
+    tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
+    warnings, notes : what a reader must know before the rest, and what else.
+    evidence : all numbers behind the verdict.
+    repeat : how to get the same advice again.
     log : an account of the rows.
     """
 
@@ -73,28 +83,43 @@ class Advice:
     names: tuple[str, ...]
     weights: FloatArray
     value: float
+    apparent: float
     interval: tuple[float, float]
-    bootstrap_interval: tuple[float, float]
-    optimism: float
+    bounds: tuple[float, float]
     best_arm: str
     best_arm_value: float
     gain: float
-    gain_interval: tuple[float, float]
-    gain_bootstrap_interval: tuple[float, float]
-    lead: float
-    lead_interval: tuple[float, float]
-    held_out: HeldOut | None
+    apparent_gain: float
+    evidence: Evidence = field(repr=False)
+    sure: Sure
     verdict: Verdict
-    proven: bool
     more: dict[str, int]
     arms: tuple[ArmAdvice, ...]
     level: float
     support: Support
     support_assumed: bool
     loss: bool
+    family: int
+    limits: Limits | None
+    costs: dict[str, Price]
+    tails: tuple[Tail, ...]
+    drift: tuple[Drift, ...]
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    repeat: str
     log: Log = field(repr=False)
     estimates: tuple[ArmEstimate, ...] = field(repr=False)
+
+    @property
+    def proven(self) -> bool:
+        """Whether what is said is beyond chance: the mixture's gain, or the single arm's lead."""
+        return self.sure == "surely"
+
+    @property
+    def lead(self) -> float:
+        """What the recommendation is worth above the best *other* single arm, in the data."""
+        others = [a.utility for a in self.arms if a.share < 1.0]
+        return self.apparent - max(others) if others else 0.0
 
     @property
     def mixture(self) -> dict[str, float]:
@@ -104,20 +129,12 @@ class Advice:
     @property
     def general(self) -> tuple[str, ...]:
         """The notes that do not depend on the metric."""
-        return words.general_notes(self.log, self.support, self.support_assumed, self.loss)
+        return tuple(words.general_notes(self))
 
     @property
     def recommendation(self) -> str:
         """What to play, in a sentence."""
-        if len(self.mixture) == 1:
-            text = f"Play {next(iter(self.mixture))} alone: it is worth {self.value:.4g}"
-        else:
-            text = f"Play {words.shares(self.mixture)}: worth {self.value:.4g}"
-        text += f" by {self.metric!r}"
-        if not all(map(isfinite, self.interval)):
-            return f"{text}."
-        low, high = self.interval
-        return f"{text} (between {low:.4g} and {high:.4g} at {100 * self.level:g} %)."
+        return words.recommendation(self)
 
     @property
     def reason(self) -> str:
@@ -127,19 +144,36 @@ class Advice:
     @property
     def outlook(self) -> str:
         """What more data would settle, in a sentence."""
-        if self.proven or len(self.names) == 1:
-            return ""
-        if not self.more:
-            return "More rewards of the same kind would hardly settle it: next to nothing seems to be at stake."
-        return (
-            f"About {words.counts(self.more)} would settle it, if the difference is as large as it looks: "
-            "an estimate from how the errors shrink, not a promise."
-        )
+        return words.outlook(self)
+
+    @property
+    def worth(self) -> str:
+        """The worth of the recommendation as text, if there is one."""
+        return "not known" if any(t.no_average for t in self.tails) else words.number(self.value, self)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """What was checked, and what could not be."""
+        return tuple(words.checks(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that one can send.
+
+        The HTML report is one file that needs no other, and prints well to PDF from any browser.
+
+        >>> import pmbandits as pmb, tempfile
+        >>> advice = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]})
+        >>> advice.save(tempfile.mkdtemp() + "/report.md").name
+        'report.md'
+        """
+        from pmbandits.advice import report
+
+        return report.save(self, path)
 
     def __str__(self) -> str:
-        head = ("arm", "rewards", "mean", "utility", f"{100 * self.level:g} % interval", "share")
+        head = ("arm", "rewards", "average", "worth", "probably between", "share")
         rows = self.rows()
-        lines = [self.recommendation, self.reason, self.outlook, "", *words.columns([head, *rows])]
+        lines = [*self.warnings, self.recommendation, self.reason, self.outlook, "", *words.columns([head, *rows])]
         if len(self.arms) > len(rows):
             lines.append(f"… and {len(self.arms) - len(rows)} more arms")
         lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.examples)]
@@ -155,14 +189,21 @@ class Advice:
         )
 
     def _repr_html_(self) -> str:
-        head = ("arm", "rewards", "mean", "utility", f"{100 * self.level:g} % interval", "share")
-        sentences = [self.recommendation, self.reason, self.outlook, *self.notes, self.log.account()]
-        return _html.block(repr(self.metric), _html.table(head, self.rows()), _html.paragraphs(sentences))
+        from pmbandits.advice import report
+
+        return _html.block(repr(self.metric), report.body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
         """The arms as a table: name, rewards, mean, utility, interval, share."""
         return [
-            (a.name, f"{a.n:,}", f"{a.mean:.4g}", f"{a.utility:.4g}", words.span(a.interval), words.percent(a.share))
+            (
+                a.name,
+                f"{a.n:,}",
+                words.number(a.mean, self),
+                words.number(a.utility, self),
+                words.span(a.interval),
+                words.percent(a.share),
+            )
             for a in self._shown()
         ]
 
@@ -173,32 +214,28 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        test = self.held_out
+        found = self.evidence
         return {
             "metric": _metric_dict(self.metric),
             "mixture": self.mixture,
-            "value": self.value,
+            "value": _finite((self.value,))[0],
             "interval": _finite(self.interval),
-            "bootstrap_interval": _finite(self.bootstrap_interval),
-            "optimism": _finite((self.optimism,))[0],
+            "bounds": _finite(self.bounds),
+            "value_in_the_data": self.apparent,
             "best_arm": self.best_arm,
             "best_arm_value": self.best_arm_value,
             "gain": self.gain,
-            "gain_interval": _finite(self.gain_interval),
-            "gain_bootstrap_interval": _finite(self.gain_bootstrap_interval),
+            "gain_in_the_data": self.apparent_gain,
             "lead": self.lead,
-            "lead_interval": _finite(self.lead_interval),
-            "held_out": None
-            if test is None
-            else {
-                "weights": test.weights.tolist(),
-                "gain": test.gain,
-                "standard_error": test.error,
-                "lower": test.lower,
-                "rival": self.names[test.rival],
-            },
+            "chance": found.p,
+            "divisions": found.divisions,
+            "compared_by_bands": [self.names[j] for j in found.by_bands],
+            "sure": self.sure,
             "verdict": self.verdict,
             "proven": self.proven,
+            "preferences_tested": self.family,
+            "limits": None if self.limits is None else list(self.limits.texts),
+            "costs_of_limits": {text: price.gain for text, price in self.costs.items()},
             "more_rewards": dict(self.more),
             "level": self.level,
             "support": self.support.to_dict(),
@@ -216,7 +253,10 @@ class Advice:
                 for a in self.arms
             ],
             "sentences": [s for s in (self.recommendation, self.reason, self.outlook) if s],
+            "warnings": list(self.warnings),
+            "checks": list(self.checks),
             "notes": list(self.notes),
+            "repeat": self.repeat,
             "rows": {
                 "read": self.log.rows,
                 "used": self.log.used,
@@ -231,7 +271,7 @@ class Advice:
 
         >>> import matplotlib; matplotlib.use("Agg")
         >>> import pmbandits as pmb
-        >>> figure = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]}, bootstrap=20).plot()
+        >>> figure = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]}).plot()
         >>> len(figure.axes)
         3
         """
@@ -259,30 +299,38 @@ class AdviceTable(Sequence[Advice]):
     def __iter__(self) -> Iterator[Advice]:
         return iter(self.advice)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before the rest, each once."""
+        return tuple(dict.fromkeys(warning for advice in self.advice for warning in advice.warnings))
+
     def rows(self) -> list[tuple[str, ...]]:
         """The table, heads first."""
-        out: list[tuple[str, ...]] = [("you value", "play", "utility", "best arm alone", "gain", "verdict")]
+        out: list[tuple[str, ...]] = [("you value", "play", "worth about", "best arm alone", "gain", "verdict")]
         for a in self.advice:
-            alone = f"{a.best_arm} {a.best_arm_value:.4g}"
-            gain = f"{a.gain:.3g}" if len(a.mixture) > 1 else "–"
-            out.append((repr(a.metric), words.shares(a.mixture), f"{a.value:.4g}", alone, gain, words.verdict(a)))
+            alone = f"{a.best_arm} {words.number(a.best_arm_value, a)}"
+            gain = words.number(a.gain, a, 3) if len(a.mixture) > 1 and a.limits is None else "–"
+            out.append((repr(a.metric), words.shares(a.mixture), a.worth, alone, gain, words.verdict(a)))
         return out
 
     def __str__(self) -> str:
         first = self.advice[0]
-        lines = [*words.columns(self.rows()), "", *first.general, first.log.account()]
+        lines = [*self.warnings, "", *words.columns(self.rows()), "", *first.general, first.log.account()]
         lines += [f"  {bad}" for bad in first.log.examples]
         return "\n".join(lines).strip()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head, *rows = self.rows()
-        first = self.advice[0]
-        sentences = [*first.general, first.log.account()]
-        return _html.block(
-            "How the advice changes with what you value", _html.table(head, rows), _html.paragraphs(sentences)
-        )
+        from pmbandits.advice import report
+
+        return _html.block("How the advice changes with what you value", report.body(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a report or a picture, as :meth:`Advice.save` does."""
+        from pmbandits.advice import report
+
+        return report.save(self, path)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """A JSON-ready list, one entry for each metric."""

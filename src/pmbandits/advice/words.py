@@ -2,97 +2,281 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from pmbandits.advice.statistics import TIE, Resampled
-from pmbandits.logs import Log
-from pmbandits.metrics.distortion import Distortion
-from pmbandits.supports import Interval, Real, Support
+import numpy as np
+
+from pmbandits.advice.checks import SAFE, vertical
+from pmbandits.advice.evidence import FEWEST, TIE, Problem
+from pmbandits.supports import Binary, Interval, Real
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
 
 SHOWN = 8  # arms in words
+_MOST_UNUSABLE = 0.5  # a larger share of unusable rows is the headline
 
 
-def general_notes(log: Log, support: Support, assumed: bool, loss: bool) -> tuple[str, ...]:
-    """Notes that do not depend on the metric."""
-    notes = []
-    if loss:
-        notes.append("The numbers are losses: they were negated, so that larger is better.")
-    if assumed and isinstance(support, Interval):
-        notes.append(
-            f"Rewards are taken to lie between {support.lo:g} and {support.hi:g}, the range seen; the valid intervals "
-            "hold if none can fall outside: declare the support if you know it."
-        )
-    summarised = [arm for arm in log.arms if arm.error > 0.0]
-    if summarised:
-        worst = max(arm.error for arm in summarised)
-        notes.append(
-            f"{len(summarised)} of {len(log.arms)} arms have so many different rewards that they were summarised; "
-            f"shares are off by at most {worst:.2g}, which the intervals include."
-        )
-    return tuple(notes)
-
-
-def notes_on(metric: Distortion, log: Log, support: Support, bounded: bool, drawn: Resampled | None) -> list[str]:
-    """Notes on the metric and on the resampling."""
-    notes = []
-    if isinstance(support, Real) and not bounded:
-        notes.append(f"{metric!r} has no valid interval for rewards without limits: declare a range, Interval(lo, hi).")
-    if metric.shape in ("convex", "linear") and len(log.arms) > 1:
-        notes.append(f"h is {metric.shape}: for this preference no mixture can be better than the best single arm.")
-    if metric.jumps:
-        notes.append("h has jumps, where standard errors say little: only the bands can call a gain real.")
-    if metric.shape == "neither":
-        notes.append("h is neither convex nor concave: the best mixture was searched for, without a certificate.")
-    if drawn is not None:
-        notes.append(f"Resampling: {drawn.best.size} times within each arm; {drawn.how}.")
-    return notes
+def recommendation(advice: Advice) -> str:
+    """What to play, in a sentence."""
+    if len(advice.mixture) == 1:
+        text = f"Play {next(iter(advice.mixture))} alone"
+    else:
+        text = f"Play {shares(advice.mixture)}"
+    if any(tail.no_average for tail in advice.tails):
+        return f"{text}. What it is worth by {advice.metric!r} cannot be said: the rewards have no stable average."
+    value = f": worth about {number(advice.value, advice)} by {advice.metric!r}"
+    if not all(map(isfinite, advice.interval)):
+        return f"{text}{value}."
+    low, high = (number(end, advice) for end in advice.interval)
+    return f"{text}{value}, probably between {low} and {high}."
 
 
 def reason(advice: Advice) -> str:
     """Whether the recommendation is beyond chance."""
-    surely = f"at {100 * advice.level:g} %"
+    wrong = f"such a verdict is wrong with probability at most {100 * (1 - advice.level):.3g} %"
     if len(advice.names) == 1:
         return "There is only one arm."
+    if advice.tails:
+        return (
+            f"Whether that is better than {_the_rest(advice)} cannot be said: a few rewards are so large that they "
+            "decide the outcome, and the next one could turn it."
+        )
+    if advice.limits is not None:
+        return _reason_within_limits(advice, wrong)
+    closest = advice.evidence.closest
     if advice.verdict == "single arm":
+        alone = next(iter(advice.mixture))
         others = [a for a in advice.arms if a.share == 0.0]
         next_best = max(others, key=lambda a: a.utility)
-        lead = f"{next_best.name} with {next_best.utility:.4g}"
-        if advice.lead <= TIE * abs(advice.value):
+        lead = f"{next_best.name} with {number(next_best.utility, advice)}"
+        if advice.lead <= TIE * abs(advice.apparent):
             return f"A single arm is enough; {next_best.name} is worth the same in the data."
-        if advice.proven:
-            how = (
-                "wherever the arms lie in their bands"
-                if advice.lead_interval[0] > 0.0
-                else "chosen on one half of the rewards, it was ahead on the other half by more than chance allows"
-            )
-            return f"A single arm is best, and surely ahead of every other ({surely}: {how}); next is {lead}."
-        return f"A single arm is best in the data, but its lead over {lead} could be noise."
-    gained = f"The gain of {advice.gain:.3g} over {advice.best_arm} alone ({advice.best_arm_value:.4g})"
-    if advice.verdict == "could be noise":
+        if advice.sure == "surely":
+            return f"{alone} is surely better than {_the_rest(advice)} ({wrong}); next is {lead}."
+        if advice.sure == "looks":
+            return f"{alone} looks better than {_the_rest(advice)}; next is {lead}. {_why_not_surely(advice)}"
+        if closest is not None and closest.rival != _place(advice, next_best.name):
+            lead += f" or over {advice.names[closest.rival]}"
+        return f"{alone} is best in the data, but its lead over {lead} could be noise."
+    gained = f"The gain of about {number(advice.gain, advice, 3)} over {advice.best_arm} alone"
+    if advice.gain <= 0.0:  # on other rewards nothing was gained
+        gained = f"The gain over {advice.best_arm} alone"
+    if advice.sure == "unclear":
         return (
-            f"{gained} could be noise ({surely}): the arms' bands allow for none, and a mixture chosen on one half of "
-            "the rewards is not surely ahead on the other half."
+            f"{gained} could be noise: mixtures that were chosen on some of the rewards were not far enough ahead of "
+            "every single arm on the others."
         )
-    if advice.gain_interval[0] > 0.0:
-        return f"{gained} is real: it is at least {advice.gain_interval[0]:.3g} wherever the arms lie in their bands."
-    test = advice.held_out
-    if test is not None and test.lower > 0.0:
-        return (
-            f"{gained} is real: a mixture chosen on one half of the rewards beat every single arm on the other half "
-            f"by {test.gain:.3g}, and by at least {test.lower:.3g} beyond chance."
+    how = "mixtures that were chosen on some of the rewards beat every single arm on the others, beyond chance"
+    if len(advice.evidence.by_bands) == len(advice.names):
+        how = "whatever the arms' distributions are, as far as the rewards allow, the mixture is ahead"
+    if advice.sure == "surely":
+        return f"{gained} is real: {how} ({wrong})."
+    return f"{gained} looks real: {how}. {_why_not_surely(advice)}"
+
+
+def _reason_within_limits(advice: Advice, wrong: str) -> str:
+    others = "the other extreme choices that the limits allow"
+    if advice.sure == "surely":
+        return f"Within the limits ({advice.limits}) that is surely better than {others} ({wrong})."
+    if advice.sure == "looks":
+        return f"Within the limits ({advice.limits}) that looks better than {others}. {_why_not_surely(advice)}"
+    if not advice.evidence.margins:
+        return f"It keeps the limits ({advice.limits}); whether it is surely best within them was not tested."
+    return f"It keeps the limits ({advice.limits}); its lead over {others} could be noise."
+
+
+def _why_not_surely(advice: Advice) -> str:
+    if advice.drift:
+        return "It is not sure, because rewards changed over time."
+    return (
+        "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen "
+        "could "
+        "turn it. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
+    )
+
+
+def _the_rest(advice: Advice) -> str:
+    others = [name for name in advice.names if name not in advice.mixture]
+    if len(advice.mixture) > 1:
+        return "every single arm"
+    return others[0] if len(others) == 1 else "every other arm"
+
+
+def _place(advice: Advice, name: str) -> int:
+    return advice.names.index(name)
+
+
+def outlook(advice: Advice) -> str:
+    """What more data would settle, in a sentence."""
+    if advice.sure != "unclear" or len(advice.names) == 1 or advice.tails:
+        return ""
+    if not advice.more:
+        if advice.metric.jumps:
+            return "How many more rewards would settle it is not known for this preference."
+        few = [advice.names[k] for k in advice.evidence.few]
+        if few:
+            return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
+        return "No sensible number of rewards can be named that would settle it: the arms look too alike."
+    kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
+    return (
+        f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
+        f"{': every arm must be compared, so every arm needs them' if len(advice.more) > 2 and not kind else ''}."
+    )
+
+
+def warnings(advice: Advice) -> Iterator[str]:
+    """What a reader must know before the rest."""
+    log = advice.log
+    if log.n_malformed > _MOST_UNUSABLE * log.rows:
+        yield (
+            f"Most rows could not be used: {log.n_malformed:,} of {log.rows:,}. What follows is about the other "
+            f"{log.used:,} rows, and may not be true of the rest."
         )
-    return f"{gained} is real ({surely})."
+    if advice.tails:
+        both = any(t.upper for t in advice.tails), any(not t.upper for t in advice.tails)
+        names = list(dict.fromkeys(advice.names[t.arm] for t in advice.tails))
+        which = {(True, False): "largest", (False, True): "smallest", (True, True): "largest and smallest"}[both]
+        yield (
+            f"The {which} rewards of {_listed(names)} are so far from the others that {advice.metric!r} does not "
+            f"settle "
+            f"on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
+            f"{', '.join(SAFE[both])}. Or declare where rewards can lie, if that is known."
+        )
+    elif advice.support_assumed and vertical(advice.metric):
+        yield (
+            f"{advice.metric!r} counts a reward the more the rarer it is, so it depends on rewards that nobody has "
+            f"seen yet: "
+            "without knowing where rewards can lie its value is a guess, likely too low, and has no interval."
+        )
+    for change in advice.drift[:3]:
+        yield (
+            f"The rewards of {advice.names[change.arm]} changed over time: on average {change.early:.4g} in the "
+            f"first third, "
+            f"{change.late:.4g} in the last. The advice is about the whole time, which is not what you will meet; "
+            f"advice "
+            "on recent rows alone would tell more."
+        )
+    if len(advice.drift) > 3:
+        yield f"{len(advice.drift) - 3} more arms changed over time."
+    few = [a for a in advice.arms if a.n < 5]
+    if few:
+        yield (
+            f"{_listed([a.name for a in few])} {'have' if len(few) > 1 else 'has'} fewer than five rewards: "
+            "no interval can be given."
+        )
+
+
+def notes(advice: Advice, problem: Problem) -> Iterator[str]:
+    """What else a reader must know."""
+    yield from general_notes(advice)
+    metric = advice.metric
+    if isinstance(advice.support, Real) and problem.clusters is None and not all(map(isfinite, advice.bounds)):
+        yield f"{metric!r} has no bounds that always hold for rewards without limits: declare Interval(lo, hi)."
+    for price in advice.costs.values():
+        cost = str(price)
+        yield f"In the data, {cost}."
+    if metric.shape in ("convex", "linear") and len(advice.names) > 1 and advice.limits is None:
+        yield "For this preference no mixture can be better than the best single arm."
+    if metric.shape == "neither" and len(advice.names) > 4:
+        yield "The best mixture was searched for; it is not proved that there is no better one."
+    if metric.jumps:
+        yield "For this preference small changes of the rewards can change the value a lot; the bounds allow for that."
+    few = [advice.names[k] for k in advice.evidence.few]
+    if few and not metric.jumps:
+        yield (
+            f"{_listed(few)} {'have' if len(few) > 1 else 'has'} fewer than {FEWEST} "
+            f"{'units' if problem.clusters is not None else 'rewards'}: too few for standard errors, so what was "
+            f"compared "
+            "with them is what so few rewards allow at all. The other arms were compared as usual."
+        )
+    if all(map(isfinite, advice.bounds)):
+        low, high = (number(end, advice) for end in advice.bounds)
+        yield (
+            f"Whatever the arms' distributions are, the recommendation is worth between {low} and {high} "
+            f"(at {100 * advice.level:g} %)."
+        )
+    if advice.evidence.divisions:
+        yield (
+            f"Worth and gain are cross-fitted: measured on rewards that did not choose, {advice.evidence.divisions} "
+            f"times. On the rewards "
+            f"that chose it, the recommendation looks worth {number(advice.apparent, advice)}."
+        )
+    else:
+        yield "There are too few rewards to measure the worth on others than those that chose: it is likely too high."
+    if len(advice.mixture) > 1:
+        yield (
+            "A mixture means: in each round one arm, drawn with these shares. It does not mean to split an amount of "
+            "money between the arms within one round, which has another distribution of rewards."
+        )
+
+
+def checks(advice: Advice) -> Iterator[str]:
+    """What was checked, and what could not be."""
+    found = advice.evidence
+    tested = len(found.margins)
+    if tested and advice.limits is None:
+        arms = f"{tested:,} arm{'s' if tested > 1 else ''}"
+        if len(advice.mixture) > 1:
+            times = f"{found.divisions} divisions"
+            yield f"Checked: mixtures chosen on some rewards, against {arms}, on the others ({times})."
+        else:
+            yield f"Checked: the lead over {arms}, against chance, on all rewards."
+    if found.by_bands and not advice.metric.jumps:
+        yield f"Checked by bounds only: {_listed([advice.names[j] for j in found.by_bands])}."
+    if advice.support_assumed and not advice.tails:
+        yield "Checked: no arm has tails that are too heavy for this preference, as far as so many rewards show."
+    yield from general_checks(advice)
+
+
+def general_checks(advice: Advice) -> Iterator[str]:
+    """What could not be checked, whatever the preference."""
+    kept = advice.log.kept
+    if kept is None or kept.time is None:
+        yield "Not checked: whether rewards changed over time (no time column was given)."
+    if kept is None or kept.unit is None:
+        yield "Not checked: whether several rewards belong to one person or place (no unit column was given)."
+
+
+def general_notes(advice: Advice) -> Iterator[str]:
+    """Notes that do not depend on the metric."""
+    if advice.loss:
+        yield "The numbers are losses: they were negated, so that larger is better."
+    if advice.support_assumed and isinstance(advice.support, Interval):
+        seen = f"between {advice.support.lo:g} and {advice.support.hi:g}"
+        yield f"Rewards were seen {seen}; where they can lie is not known."
+    if isinstance(advice.support, Binary) and advice.family == 1:
+        yield "All rewards are 0 or 1."
+    log = advice.log
+    if log.kept is not None and log.kept.unit is not None:
+        yield f"Rewards belong to {np.unique(log.kept.unit).size:,} units; errors are worked out between units."
+    if log.kept is not None and log.kept.time is not None and not advice.drift:
+        yield "No arm's rewards changed over time beyond chance."
+    summarised = [arm for arm in log.arms if arm.error > 0.0]
+    if summarised:
+        worst = max(arm.error for arm in summarised)
+        yield (
+            f"{len(summarised)} of {len(log.arms)} arms have so many different rewards that they were summarised; "
+            f"shares are off by at most {worst:.2g}, which is allowed for."
+        )
+    if advice.family > 1:
+        said = f": one or more of them is wrong with probability at most {100 * (1 - advice.level):.3g} %"
+        yield (
+            f"{advice.family} preferences were tested at once, and the verdicts allow for that (Holm's rule)"
+            f"{'' if advice.support_assumed else said}."
+        )
 
 
 def verdict(advice: Advice) -> str:
     """The verdict, short enough for a table."""
     if advice.verdict == "single arm":
-        return "one arm" if advice.proven or len(advice.names) == 1 else "one arm, close"
+        if len(advice.names) == 1:
+            return "one arm"
+        return {"surely": "one arm, surely", "looks": "one arm, it seems", "unclear": "one arm, could be noise"}[
+            advice.sure
+        ]
     return advice.verdict
 
 
@@ -112,21 +296,35 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.2g} %"
 
 
+def number(value: float, advice: Advice, digits: int = 4) -> str:
+    """A number of the size of the rewards: what is left of rounding errors is 0."""
+    size = max((abs(a.utility) for a in advice.arms), default=0.0)
+    size = max(size, max((abs(a.mean) for a in advice.arms), default=0.0))
+    return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
+
+
 def counts(more: dict[str, int]) -> str:
     """How many more rewards of which arms."""
     different = set(more.values())
     names = list(more)
     if len(different) == 1:
-        count = different.pop()
-        listed = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''}"
-        return f"{count:,} more rewards of {'each of ' if len(names) > 1 else ''}{listed}"
+        return f"About {different.pop():,} more rewards of {'each of ' if len(names) > 1 else ''}{_listed(names)}"
     parts = [f"{count:,} of {name}" for name, count in list(more.items())[:4]]
-    return f"{', '.join(parts)}{' …' if len(more) > 4 else ''} more rewards"
+    rest = f" and so on for all {len(more)} arms" if len(more) > 4 else ""
+    return f"About so many more rewards: {', '.join(parts)}{rest}; they"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) <= 2:
+        return " and ".join(names)
+    if len(names) <= 4:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:3])} and {len(names) - 3} more arms"
 
 
 def span(interval: tuple[float, float]) -> str:
     """An interval with its two ends."""
-    return f"{interval[0]:.4g} … {interval[1]:.4g}" if all(map(isfinite, interval)) else "no bounds"
+    return f"{interval[0]:.4g} … {interval[1]:.4g}" if all(map(isfinite, interval)) else "not known"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,6 +12,7 @@ their sum is largest at a corner. The bound is too high by about the square of t
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -24,44 +25,62 @@ from pmbandits.metrics.smooth import Smooth
 
 MOST_ARMS = 4
 _MOST_SIMPLICES = 3_000
-_MOST_WITH_CORNERS = 800  # where finding out where a mixture crosses the corners of h takes most of the time
+_TOGETHER = 16  # simplices that are cut at a time
 
 
 def branch_and_bound(
-    metric: Distortion, laid: Pool, values: Values, start: FloatArray, goal: float
+    metric: Distortion,
+    laid: Pool,
+    values: Values,
+    start: FloatArray,
+    goal: float,
+    simplices: Sequence[FloatArray] | None = None,
 ) -> tuple[FloatArray, float, float]:
-    """The best mixture that turned up, its utility, and what no mixture exceeds. For few arms."""
+    """The best mixture that turned up, its utility, and what no mixture exceeds. For few arms.
+
+    ``simplices`` cover the mixtures that are allowed, each with its corners as rows; by default all mixtures are.
+    """
     parts = _Parts(metric, laid, values)
-    count = laid.n_arms
     best, value = start, float(values(start[None])[0])
-    corners = np.eye(count)
-    known = parts.at(corners)
-    if float(known.value.max()) > value:
-        best, value = corners[int(np.argmax(known.value))], float(known.value.max())
-    heap = [(-parts.bound(corners, known), 0, corners, known)]
-    made = 1
-    most = _MOST_WITH_CORNERS if values.corners else _MOST_SIMPLICES
-    while heap and made < most:
-        upper, _, corners, known = heap[0]
-        if -upper <= value + goal:
-            break
-        heapq.heappop(heap)
-        # Halve the longest edge.
-        i, j = max(combinations(range(count), 2), key=lambda e: float(np.abs(corners[e[0]] - corners[e[1]]).sum()))
-        middle = 0.5 * (corners[i] + corners[j])
-        new = parts.at(middle[None])
-        if new.value[0] > value:
-            best, value = middle, float(new.value[0])
-        for old in (i, j):
-            child = corners.copy()
-            child[old] = middle
-            here = known.replaced(old, new)
-            bound = min(parts.bound(child, here), -upper)
-            if bound > value:
-                heapq.heappush(heap, (-bound, made, child, here))
+    first = [np.eye(laid.n_arms)] if simplices is None else list(simplices)
+    known = [parts.at(corners) for corners in first]
+    for corners, at in zip(first, known, strict=True):
+        k = int(np.argmax(at.value))
+        if at.value[k] > value:
+            best, value = corners[k], float(at.value[k])
+    heap = [(-bound, k, first[k], known[k]) for k, bound in enumerate(parts.bounds(first, known))]
+    heapq.heapify(heap)
+    made = len(heap)
+    while heap and made < _MOST_SIMPLICES and -heap[0][0] > value + goal:
+        # Several at a time: most of the work is shared.
+        taken: list[tuple[float, int, FloatArray, _Known]] = []
+        while heap and len(taken) < _TOGETHER and -heap[0][0] > value + goal:
+            taken.append(heapq.heappop(heap))
+        edges = [_longest_edge(corners) for _, _, corners, _ in taken]
+        middles = np.array([0.5 * (c[i] + c[j]) for (_, _, c, _), (i, j) in zip(taken, edges, strict=True)])
+        new = parts.at(middles)
+        k = int(np.argmax(new.value))
+        if new.value[k] > value:
+            best, value = middles[k], float(new.value[k])
+        children, theirs, limits = [], [], []
+        for n, ((upper, _, corners, here), edge) in enumerate(zip(taken, edges, strict=True)):
+            for old in edge:
+                child = corners.copy()
+                child[old] = middles[n]
+                children.append(child)
+                theirs.append(here.replaced(old, new, n))
+                limits.append(-upper)
+        for child, here, bound, limit in zip(children, theirs, parts.bounds(children, theirs), limits, strict=True):
+            if min(bound, limit) > value:
+                heapq.heappush(heap, (-min(bound, limit), made, child, here))
             made += 1
     highest = max(-heap[0][0], value) if heap else value
     return best, value, highest
+
+
+def _longest_edge(corners: FloatArray) -> tuple[int, int]:
+    pairs = combinations(range(corners.shape[0]), 2)
+    return max(pairs, key=lambda e: float(np.abs(corners[e[0]] - corners[e[1]]).sum()), default=(0, 0))
 
 
 class _Known:
@@ -70,9 +89,9 @@ class _Known:
     def __init__(self, value: FloatArray, convex: FloatArray, steps: FloatArray) -> None:
         self.value, self.convex, self.steps = value, convex, steps
 
-    def replaced(self, place: int, new: _Known) -> _Known:
+    def replaced(self, place: int, new: _Known, row: int) -> _Known:
         out = _Known(self.value.copy(), self.convex.copy(), self.steps.copy())
-        out.value[place], out.convex[place], out.steps[place] = new.value[0], new.convex[0], new.steps[0]
+        out.value[place], out.convex[place], out.steps[place] = new.value[row], new.convex[row], new.steps[row]
         return out
 
 
@@ -94,45 +113,68 @@ class _Parts:
             out[beyond] += (h1 - h0 - s0 * (last - first)) + (s1 - s0) * (u[beyond] - last)
         return out
 
-    def _convex_slope(self, u: FloatArray) -> FloatArray:
-        out = np.zeros_like(u)
-        for first, last, _, s0, _, s1 in self.rises:
-            inside = (u > first) & (u <= last)
-            out[inside] += self.smooth.slope_h(u[inside]) - s0
-            out[u > last] += s1 - s0
+    def _convex_below_top(self, v: FloatArray) -> FloatArray:
+        """The convex part at 1 − v less that at 1, for small v: no digits are lost, however steep h is at 1."""
+        out = np.zeros_like(v)
+        for _, last, _, s0, _, s1 in self.rises:
+            out += self.smooth.co(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
         return out
+
+    def _near_top(self) -> float:
+        """How far from 1 the formula above holds: down to the beginning of the last stretch."""
+        return min([1e-3, *(1.0 - (first if last == 1.0 else last) for first, last, *_ in self.rises)])
+
+    def _concave_slopes(self, u: FloatArray, slope: FloatArray) -> FloatArray:
+        """The slope of the concave part: that of s, and a constant where s' rises."""
+        base, less = slope.copy(), np.zeros_like(u)
+        for first, last, _, s0, _, s1 in self.rises:
+            base[(u > first) & (u <= last)] = s0
+            less[u > last] += s1 - s0
+        return base - less
 
     def at(self, grid: FloatArray) -> _Known:
         omega, left = self.laid.omega, self.laid.left
-        above = np.minimum(grid @ self.above, 1.0)
-        top = float(self._convex(np.ones(1))[0])
-        convex = (self._convex(above) - top * left) @ omega
+        above, below = np.minimum(grid @ self.above, 1.0), np.minimum(grid @ self.below, 1.0)
+        cells = self._convex(above) - float(self._convex(np.ones(1))[0]) * left
+        tiny = left & (below < self._near_top())
+        cells[tiny] = self._convex_below_top(below[tiny])
+        convex = cells @ omega
         for place, bend in self.smooth.kinks:
             if bend > 0.0:
                 convex += self.values.corner_part(grid, place, bend, 0.0)
         steps = [self.values.corner_part(grid, place, 0.0, height) for place, height in self.smooth.jumps]
         return _Known(self.values(grid), convex, np.array(steps).reshape(len(steps), grid.shape[0]).T)
 
-    def bound(self, corners: FloatArray, known: _Known) -> float:
-        """What V does not exceed on a simplex."""
+    def bounds(self, simplices: Sequence[FloatArray], known: Sequence[_Known]) -> list[float]:
+        """What V does not exceed on each of some simplices."""
+        if not simplices:
+            return []
+        middles = np.array([corners.mean(axis=0) for corners in simplices])
+        here = self.at(middles)
+        concave = here.value - here.convex - here.steps.sum(axis=1)
+        out = []
+        for corners, at, middle, height in zip(simplices, known, middles, concave, strict=True):
+            gradient = self._concave_slope(middle)
+            if not np.isfinite(gradient).all():
+                out.append(np.inf)
+                continue
+            top = float((height + (corners - middle) @ gradient + at.convex).max())
+            out.append(top + float(at.steps.max(axis=0, initial=-np.inf).sum() if at.steps.size else 0.0))
+        return out
+
+    def _concave_slope(self, middle: FloatArray) -> FloatArray:
+        """The slope of the concave part towards every arm."""
         laid = self.laid
-        middle = corners.mean(axis=0)
-        here = self.at(middle[None])
         curve = laid.curve(middle)
         above = np.where(curve.lower, 1.0 - curve.p, curve.p)
         slope = laid.slope_cells(self.smooth, curve, [np.zeros(above.size)] * len(self.smooth.kinks))
-        slope = np.where(curve.lower, -slope, slope) - self._convex_slope(above)
+        slope = self._concave_slopes(above, np.where(curve.lower, -slope, slope))
         for place, bend in self.smooth.kinks:
             if bend < 0.0:
                 slope = slope + bend * laid.shares(curve, place, laid.crossing(curve, place))
         cells = np.where(curve.lower, -slope, slope) * laid.omega
         with np.errstate(all="ignore"):
-            gradient = laid.adjoint(cells, curve.lower)
-        concave = float(here.value[0] - here.convex[0] - here.steps.sum())
-        if not np.isfinite(gradient).all():
-            return np.inf
-        top = float((concave + (corners - middle) @ gradient + known.convex).max())
-        return top + float(known.steps.max(axis=0, initial=-np.inf).sum() if known.steps.size else 0.0)
+            return laid.adjoint(cells, curve.lower)
 
 
 def _rising_stretches(smooth: Smooth) -> list[tuple[float, float, float, float, float, float]]:

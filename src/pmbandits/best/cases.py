@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,29 +13,31 @@ from pmbandits.arms import Bandit, check_bandit
 from pmbandits.best.branch import MOST_ARMS, branch_and_bound
 from pmbandits.best.concave import maximise_concave
 from pmbandits.best.cuts import cutting_planes
+from pmbandits.best.limited import best_within
+from pmbandits.best.prices import prices_of_limits
+from pmbandits.best.problem import ACCURACY, FEW_ENOUGH, MOST_ROUNDS, STUCK, TIE, Problem, gap_with_tails, two_points
 from pmbandits.best.result import Best
-from pmbandits.best.search import exchange, spread_out, starts_of_search
+from pmbandits.best.search import exchange, look_everywhere
 from pmbandits.best.values import Values, lay_arms, single_values
+from pmbandits.limits import Limits, Shares, limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms, Law
-from pmbandits.metrics.panels import N, TailDiverges
+from pmbandits.metrics.panels import N
 from pmbandits.metrics.pool import PanelPool, Pool, each
 from pmbandits.metrics.smooth import Smooth
 from pmbandits.metrics.value import value_of_mixture
 
-# Two mixtures whose utilities differ by less than this share are called equally good.
-TIE = 1e-9
-_ACCURACY = 1e-11  # of the solver, relative to the utility
-_STUCK, _FEW_ENOUGH = 1e-9, 50  # with a larger gap, cutting planes are tried, for up to so many arms
-_MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
-_MOST_STARTS = 16  # of the search
-_MOST_ESCAPES = 6  # from a place that exchanges do not improve
-_MANY = 12  # arms beyond which a search takes fewer steps
-_USELESS = 0.01  # a gap that is larger, relative to the utility, proves nothing worth the name
+_FAR = 1e6  # a utility that is larger, or smaller than one over this, is worked out in another unit
 
 
-def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
+def oracle(
+    metric: Distortion | str,
+    bandit: Bandit,
+    *,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
+) -> Best:
     """The maximiser of the utility over all mixtures of known arms (``eq:optimal alpha``).
 
     ====================  =====================================================================  ==============
@@ -49,6 +52,18 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     Continuous arms are integrated to about 1e-13; the gap includes the estimated error. A gap above 1 % of the utility
     is not called certified.
 
+    With limits on the shares, the best of the mixtures that keep them is found. The gap then says that no other
+    mixture *that keeps them* is better by more. Convex metrics are best at a corner of what is allowed: all corners are
+    compared, or, if there are more than 2,000, some, with a bound by a linear program.
+
+    Parameters
+    ----------
+    metric : what is to be large; a metric, or its name or text.
+    bandit : the arms.
+    shares : limits on the shares: ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0), ("B", "C"): (0, 0.3)}`` (see
+        :func:`pmbandits.limits.limits`).
+    cost, budget : what a pull of each arm costs, and what a round may cost on average.
+
     Examples
     --------
     >>> import scipy.stats as st
@@ -56,9 +71,28 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     >>> best = pmb.oracle(pmb.GiniDeviation(), pmb.Bandit([st.norm(1), st.norm(3), st.norm(5)]))
     >>> best.weights.round(6), round(best.value, 6), best.is_mixture
     (array([0.5, 0. , 0.5]), 1.282584, True)
+    >>> arms = pmb.Bandit([st.norm(1), st.norm(3), st.norm(5)], names=["A", "B", "C"])
+    >>> best = pmb.oracle("gini", arms, shares="B >= 20%; C <= 30%")
+    >>> best.weights.round(6)
+    array([0.5, 0.2, 0.3])
+    >>> print(best.prices["C <= 30%"])
+    without the limit on C (C <= 30%) the utility would be 2.5 % higher
     """
     metric = as_metric(metric)
     check_bandit(bandit)
+    if shares is None and cost is None and budget is None:
+        return _solve(metric, bandit, None)
+    kept = limits(shares, bandit.names, cost=cost, budget=budget)
+    best = _solve(metric, bandit, kept if len(kept) else None)
+    return replace(
+        best,
+        limits=kept,
+        multipliers=np.zeros(0) if best.multipliers is None else best.multipliers / kept.sizes,
+        work_out_prices=partial(prices_of_limits, metric, bandit, kept, oracle),
+    )
+
+
+def _solve(metric: Distortion, bandit: Bandit, kept: Limits | None) -> Best:
     laws = list(bandit.laws)
     laid = lay_arms(metric, laws)
     corners = single_values(metric, laws, laid)
@@ -70,8 +104,21 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
         )
     arm = int(np.argmax(corners))
     spread = max(abs(float(corners.max())), abs(float(corners.min())))
-    context = _Context(metric, laws, bandit.names, corners, arm, spread, laid)
-    two = _two_points(laws)
+    size = max(spread, abs(laid.value(metric, np.full(len(laws), 1.0 / len(laws)))))
+    if size > 0.0 and not 1.0 / _FAR < size < _FAR:
+        # Solvers have tolerances of their own. The metric in another unit has the same best mixture.
+        power = -round(float(np.log2(min(size, 1e308))))
+        if power + np.log2(max(abs(c) for c, _ in metric.terms)) > 1000.0:
+            raise ValueError(
+                f"{metric!r} of these arms is {size:.2g}, too small for a number of 64 bits; measure rewards in a "
+                "smaller unit."
+            )
+        unit = 2.0 ** min(power, 1000)
+        return _solve(unit * metric, bandit, kept).in_unit(1.0 / unit)
+    context = Problem(metric, laws, bandit.names, corners, arm, spread, laid)
+    if kept is not None:
+        return best_within(context, kept)
+    two = two_points(laws)
     if two is not None:
         return _reachable_mean(context, *two)
     if len(laws) == 1 or metric.shape in ("convex", "linear"):
@@ -81,70 +128,7 @@ def oracle(metric: Distortion | str, bandit: Bandit) -> Best:
     return _search(context)
 
 
-@dataclass(frozen=True)
-class _Context:
-    metric: Distortion
-    laws: list[Law]
-    names: tuple[str, ...]
-    corners: FloatArray
-    arm: int
-    scale: float
-    laid: Pool
-
-    @property
-    def proven(self) -> bool:
-        """Whether slopes and peaks of h are known, not found by probing a user's function."""
-        return all(d._knows_slope for _, d in self.metric.terms)
-
-    def best(
-        self,
-        weights: FloatArray,
-        value: float,
-        gap: float,
-        method: str,
-        *,
-        certified: bool = True,
-        unique: bool | None = None,
-        alternative: FloatArray | None = None,
-    ) -> Best:
-        certified = certified and self.proven
-        if not gap <= _USELESS * max(abs(value), self.scale) and gap != 0.0:  # also if it is not a number
-            certified = False
-        if value < self.corners[self.arm]:
-            # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
-            gap = max(gap - (self.corners[self.arm] - value), 0.0) if certified else gap
-            weights, value = np.eye(len(self.laws))[self.arm], float(self.corners[self.arm])
-        arm = self.arm
-        single = int(np.argmax(weights))
-        if weights[single] == 1.0 and self.corners[single] >= self.corners[arm] - TIE * max(self.scale, 1e-300):
-            arm = single  # of equally good arms, name the one that is played
-        return Best(
-            weights=weights,
-            value=value,
-            gap=gap,
-            certified=certified,
-            best_arm=arm,
-            best_arm_value=float(self.corners[arm]),
-            unique=unique,
-            alternative=alternative,
-            method=method,
-            names=self.names,
-        )
-
-
-def _two_points(laws: Sequence[Law]) -> tuple[float, float, FloatArray] | None:
-    """(low, high, P(high) of each arm) if all arms pay only two rewards."""
-    atoms = [law for law in laws if isinstance(law, Atoms)]
-    if len(atoms) < len(laws):
-        return None
-    points = np.unique(np.concatenate([law.x for law in atoms]))
-    if points.size != 2:
-        return None
-    high = np.array([law.p[law.x == points[1]].sum() for law in atoms])
-    return float(points[0]), float(points[1]), high
-
-
-def _reachable_mean(context: _Context, low: float, high: float, p: FloatArray) -> Best:
+def _reachable_mean(context: Problem, low: float, high: float, p: FloatArray) -> Best:
     """V = low·h(1) + (high − low)·h(⟨a, p⟩): maximise h over the probabilities that mixtures reach."""
     metric = context.metric
     lo, hi = float(p.min()), float(p.max())
@@ -182,7 +166,7 @@ def _another_mean(metric: Distortion, p: FloatArray, weights: FloatArray, at: fl
     return None
 
 
-def _best_corner(context: _Context) -> Best:
+def _best_corner(context: Problem) -> Best:
     """Convex h: a mixture is never better than its best arm (``lemma:convex_solitary``)."""
     eye = np.eye(len(context.laws))
     tied = np.flatnonzero(context.corners >= context.corners[context.arm] - TIE * max(context.scale, 1e-300))
@@ -197,15 +181,15 @@ def _best_corner(context: _Context) -> Best:
     )
 
 
-def _concave(context: _Context) -> Best:
+def _concave(context: Problem) -> Best:
     """Concave h: the solver with its certificate, on panels that are made finer around the solution."""
     metric, laws, laid = context.metric, context.laws, context.laid
     weights = np.full(len(laws), 1.0 / len(laws))
     if isinstance(laid, PanelPool):
         laid = laid.refined(metric, weights)
     gap = np.inf
-    for _ in range(_MOST_ROUNDS):
-        weights, gap = maximise_concave(metric, laid, weights, accuracy=_ACCURACY, scale=context.scale)
+    for _ in range(MOST_ROUNDS):
+        weights, gap = maximise_concave(metric, laid, weights, accuracy=ACCURACY, scale=context.scale)
         if not isinstance(laid, PanelPool):
             break
         # The panels were not made for this mixture, and its slopes are what the gap is made of.
@@ -215,35 +199,19 @@ def _concave(context: _Context) -> Best:
         laid = finer
     value = laid.value(metric, weights)
     size = max(abs(value), context.scale, 1e-300)
-    if gap > _STUCK * size and len(laws) <= _FEW_ENOUGH:
-        found, bound = cutting_planes(metric, laid, weights, 0.1 * _STUCK * size)
+    if gap > STUCK * size and len(laws) <= FEW_ENOUGH:
+        found, bound = cutting_planes(metric, laid, weights, 0.1 * STUCK * size)
         if bound < gap:
             weights, gap = found, bound
             value = laid.value(metric, weights)
-    sparse = _without_crumbs(metric, laid, weights, value - _ACCURACY * size)
+    sparse = _without_crumbs(metric, laid, weights, value - ACCURACY * size)
     sparse, other = _sparsest(context, laid, sparse, weights, value)
     exact = value_of_mixture(metric, laws, sparse)
     off = abs(exact - laid.value(metric, sparse))
     gap = max(gap + value - exact, 0.0) + off + laid.error
     beyond = float(np.abs(context.laid.remainder).sum()) if context.laid.remainder is not None else 0.0
-    gap = _gap_with_tails(context, laid, weights, exact) if beyond > 1e-12 * size else gap + beyond
+    gap = gap_with_tails(context, laid, weights, exact) if beyond > 1e-12 * size else gap + beyond
     return context.best(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
-
-
-def _gap_with_tails(context: _Context, laid: Pool, weights: FloatArray, exact: float) -> float:
-    """The gap where tails matter so far out that probabilities have no digits: their rest is extrapolated."""
-    metric = context.metric
-    assert isinstance(laid, PanelPool)
-    try:
-        fresh = laid.laid_for(metric, weights)
-    except TailDiverges:
-        return float("inf")
-    assert fresh.remainder is not None
-    slopes = fresh.gradient(metric, fresh.curve(weights)) + fresh.remainder[1:]
-    used = weights > 0.0
-    upper = fresh.value(metric, weights) + fresh.remainder[0] + slopes.max() - float(slopes[used] @ weights[used])
-    # What was extrapolated is not known to the last digit.
-    return max(float(upper) - exact, 0.0) + fresh.error + 1e-9 * float(np.abs(fresh.remainder).max())
 
 
 def _without_crumbs(metric: Distortion, laid: Pool, weights: FloatArray, enough: float) -> FloatArray:
@@ -257,7 +225,7 @@ def _without_crumbs(metric: Distortion, laid: Pool, weights: FloatArray, enough:
 
 
 def _sparsest(
-    context: _Context, laid: Pool, weights: FloatArray, inside: FloatArray, value: float
+    context: Problem, laid: Pool, weights: FloatArray, inside: FloatArray, value: float
 ) -> tuple[FloatArray, FloatArray | None]:
     """The sparsest of the best mixtures that we find, and another best one if there is any.
 
@@ -317,7 +285,7 @@ def _sparsest(
     return best, other
 
 
-def _search(context: _Context) -> Best:
+def _search(context: Problem) -> Best:
     """Neither convex nor concave: look everywhere that fits, then improve the best places by exchanges.
 
     With few arms branch and bound says how far from the best that can be.
@@ -325,29 +293,9 @@ def _search(context: _Context) -> Best:
     metric, laws = context.metric, context.laws
     count = len(laws)
     values_at = Values(metric, context.laid)
-    starts = starts_of_search(count)
-    values = values_at(starts)
-    chosen = spread_out(starts, values, _MOST_STARTS)
-    if count <= _MANY:
-        improved = [exchange(values_at, start, 1e-11) for start in chosen]
-    else:  # the most promising ones to the end
-        rough = sorted((exchange(values_at, start, 1e-2) for start in chosen), key=lambda pair: -pair[1])
-        improved = [exchange(values_at, start, 1e-9) for start, _ in rough[:3]] + rough[3:]
-    weights, value = max(improved, key=lambda pair: pair[1])
-    rng = np.random.default_rng(0)
-    for _ in range(_MOST_ESCAPES):  # is there something better around, or anywhere?
-        near = 0.7 * weights + 0.3 * rng.dirichlet(np.full(count, 0.3), 300)
-        trial = np.vstack((near, rng.dirichlet(np.full(count, 0.5), 300)))
-        found = values_at(trial)
-        better = np.argsort(-found, kind="stable")[:2]
-        again = [exchange(values_at, trial[k], 1e-9) for k in better] if count <= _MANY else []
-        again += [(trial[k], float(found[k])) for k in better]
-        top = max(again, key=lambda pair: pair[1])
-        if top[1] <= value + 1e-12 * abs(value):
-            break
-        weights, value = top
+    (weights, value), improved, starts = look_everywhere(values_at, count)
     upper = np.nan
-    method = f"search from {len(starts)} places"
+    method = f"search from {starts} places"
     if count <= MOST_ARMS:
         goal = 1e-9 * max(abs(value), context.scale)
         other, bounded, upper = branch_and_bound(metric, context.laid, values_at, weights, goal)

@@ -22,8 +22,8 @@ from pmbandits.metrics.pool import AtomPool, Pool
 from pmbandits.metrics.smooth import Smooth
 
 _ALL_ARMS = 4_000_000  # arms² × cells up to which all arms are looked at in every step
-_FEW = 6  # arms that join at a time where there are too many for that
-_THIN = 50  # atoms an arm of the rough picture
+_FEW = 4  # arms that join at a time where there are too many for that
+_THIN = 25  # atoms an arm of the rough picture
 _MOST_ROUNDS = 60
 
 
@@ -37,24 +37,24 @@ def maximise_concave(
     weights = np.maximum(start, 0.0)
     weights = weights / weights.sum()
     if laid.n_arms**2 * laid.omega.size <= _ALL_ARMS:
-        goal = accuracy * _size(metric, laid, weights, scale)
+        goal = accuracy * size_of(metric, laid, weights, scale)
         found = Interior(Smooth(metric), laid).solve(weights, goal)
         return found.weights, max(found.upper - found.value, 0.0)
     if isinstance(laid, AtomPool) and laid.mass.size > 2 * _THIN * laid.n_arms:
         # Many atoms: a rough picture of the arms says who takes part.
         rough = laid.thinned(_THIN)
         weights, _ = maximise_concave(metric, rough, weights, accuracy=max(accuracy, 1e-4), scale=scale)
-        goal = accuracy * _size(metric, rough, weights, scale)
+        goal = accuracy * size_of(metric, rough, weights, scale)
         arms = [int(i) for i in np.flatnonzero(weights > 0.02)]
     else:
-        goal = accuracy * _size(metric, laid, weights, scale)
+        goal = accuracy * size_of(metric, laid, weights, scale)
         slopes = laid.gradient(metric, laid.curve(weights))
         arms = sorted(int(i) for i in np.argsort(-slopes, kind="stable")[:_FEW])
         weights = np.ones(laid.n_arms)
     return _by_columns(metric, laid, arms, weights[arms] / weights[arms].sum(), goal)
 
 
-def _size(metric: Distortion, laid: Pool, weights: FloatArray, scale: float) -> float:
+def size_of(metric: Distortion, laid: Pool, weights: FloatArray, scale: float) -> float:
     """What gaps are measured by."""
     width = float(laid.omega @ laid.curve(weights).p)  # how far rewards lie from their median, on average
     return max(abs(laid.value(metric, weights)), scale, 1e-15 * width, 1e-300)

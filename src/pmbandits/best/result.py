@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from pmbandits._check import FloatArray
+from pmbandits.best.prices import Price
+from pmbandits.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Best:
     unique : whether no other mixture is as good; ``None`` when that was not decided.
     alternative : another mixture that is as good, if there is one.
     method : how it was found.
+    limits : the limits that the mixture keeps, if there are any. Then ``gap`` is about mixtures that keep them, and the
+        best single arm, which may not be allowed, is only there to compare.
+    multipliers : how much the utility rises for each unit by which a limit is loosened (an equality: by which its
+        right side rises), at the margin; NaN where the metric is not concave, and a small move says little.
     """
 
     weights: FloatArray
@@ -36,6 +44,17 @@ class Best:
     alternative: FloatArray | None
     method: str
     names: tuple[str, ...] = field(repr=False)
+    limits: Limits | None = None
+    multipliers: FloatArray | None = None
+    work_out_prices: Callable[[Best], dict[str, Price]] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def prices(self) -> dict[str, Price]:
+        """What each limit costs, by its text: its multiplier, and what the utility would be without it.
+
+        For the second the problem is solved again without the limit, when you first ask.
+        """
+        return {} if self.work_out_prices is None else self.work_out_prices(self)
 
     @property
     def gain(self) -> float:
@@ -46,6 +65,17 @@ class Best:
     def is_mixture(self) -> bool:
         """Whether the best policy plays more than one arm."""
         return int((self.weights > 0.0).sum()) > 1
+
+    def in_unit(self, factor: float) -> Best:
+        """The same mixture for the metric times a factor."""
+        value = self.value * factor
+        return replace(
+            self,
+            value=value,
+            gap=self.gap * factor + (0.0 if self.gap == 0.0 else float(np.spacing(abs(value)))),
+            best_arm_value=self.best_arm_value * factor,
+            multipliers=None if self.multipliers is None else self.multipliers * factor,
+        )
 
     def _repr_html_(self) -> str:
         from pmbandits import _html
@@ -58,6 +88,8 @@ class Best:
             ("gain", f"{self.gain:.3g}"),
             ("certificate", proof),
         ]
+        if self.limits is not None:
+            rows.append(("within the limits", str(self.limits)))
         shares = _html.bars([self.names[i] for i in used], [float(self.weights[i]) for i in used])
         title = "The best mixture" if self.is_mixture else "One arm is best"
         return _html.block(title, _html.beside(shares, _html.table((), rows)))
@@ -66,6 +98,7 @@ class Best:
         used = ", ".join(f"{self.names[i]}: {self.weights[i]:.6g}" for i in np.flatnonzero(self.weights > 0.0)[:8])
         proof = f"gap={self.gap:.2g}" if self.certified else "gap not certified"
         others = "" if self.unique is not False else ", others are as good"
+        others += f", within {self.limits}" if self.limits is not None and len(self.limits) else ""
         return (
             f"Best({{{used}}}, value={self.value:.9g}, {proof}, best arm {self.names[self.best_arm]} "
             f"{self.best_arm_value:.9g}, gain={self.gain:.3g}{others})"

@@ -10,6 +10,36 @@ from pmbandits._check import FloatArray
 from pmbandits.mixtures import etc_grid
 
 _MOST_EXCHANGES = 400
+_MOST_STARTS = 16
+_MOST_ESCAPES = 6  # from a place that exchanges do not improve
+_MANY = 12  # arms beyond which a search takes fewer steps
+
+Found = tuple[FloatArray, float]
+
+
+def look_everywhere(values_at: Callable[[FloatArray], FloatArray], count: int) -> tuple[Found, list[Found], int]:
+    """The best mixture that is found, all places where the search ended, and from how many it began."""
+    starts = starts_of_search(count)
+    chosen = spread_out(starts, values_at(starts), _MOST_STARTS)
+    if count <= _MANY:
+        improved = [exchange(values_at, start, 1e-11) for start in chosen]
+    else:  # the most promising ones to the end
+        rough = sorted((exchange(values_at, start, 1e-2) for start in chosen), key=lambda pair: -pair[1])
+        improved = [exchange(values_at, start, 1e-9) for start, _ in rough[:3]] + rough[3:]
+    weights, value = max(improved, key=lambda pair: pair[1])
+    rng = np.random.default_rng(0)
+    for _ in range(_MOST_ESCAPES):  # is there something better around, or anywhere?
+        near = 0.7 * weights + 0.3 * rng.dirichlet(np.full(count, 0.3), 300)
+        trial = np.vstack((near, rng.dirichlet(np.full(count, 0.5), 300)))
+        found = values_at(trial)
+        better = np.argsort(-found, kind="stable")[:2]
+        again = [exchange(values_at, trial[k], 1e-9) for k in better] if count <= _MANY else []
+        again += [(trial[k], float(found[k])) for k in better]
+        top = max(again, key=lambda pair: pair[1])
+        if top[1] <= value + 1e-12 * abs(value):
+            break
+        weights, value = top
+    return (weights, value), improved, len(starts)
 
 
 def starts_of_search(count: int) -> FloatArray:

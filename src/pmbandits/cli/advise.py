@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pmbandits.advice.words import span
+
 out = Console()
 
 
 def advise(
-    data: Annotated[Path, typer.Argument(help="Logged rewards: CSV, Parquet or JSON lines, one row a reward.")],
+    data: Annotated[Path, typer.Argument(help="Logged rewards: CSV, Parquet, JSON lines or Excel, or a folder.")],
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,12 +31,24 @@ def advise(
     support: Annotated[
         str | None, typer.Option(help="Where rewards can lie: binary, or 'lo,hi'. Default: what the data show.")
     ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    bootstrap: Annotated[int, typer.Option(help="How often rewards are resampled.", min=0)] = 500,
-    seed: Annotated[int, typer.Option(help="Of resampling and of the random halves.")] = 0,
+    shares: Annotated[str | None, typer.Option(help="Limits on shares, such as 'A >= 10%; B + C <= 0.3'.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="The column that says whose reward it is (a user, a shop): not independent.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="The column that says when: rewards that change are named.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="One column for each arm, and no arm column.")] = False,
+    decimal: Annotated[str, typer.Option(help="The decimal sign: '.' or ','.")] = ".",
+    thousands: Annotated[str, typer.Option(help="The sign between thousands, if there is one.")] = "",
+    currency: Annotated[str, typer.Option(help="A sign of money to leave out, such as €.")] = "",
+    level: Annotated[float, typer.Option(help="Verdicts are wrong with probability at most 1 − level.")] = 0.95,
+    splits: Annotated[int, typer.Option(help="How often rewards are divided at random, to check.")] = 16,
+    seed: Annotated[int, typer.Option(help="Of the random divisions.")] = 0,
     loss: Annotated[bool, typer.Option("--loss", help="The numbers are losses: smaller is better.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse malformed rows instead of counting them.")] = False,
-    picture: Annotated[Path | None, typer.Option("--out", "-o", help="Write a picture to this file.")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write a report (.html, .md, .json) or a picture (.png, .svg, .pdf)."),
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
@@ -51,27 +65,35 @@ def advise(
         reward=reward,
         support=_support(support),
         level=level,
-        bootstrap=bootstrap,
+        shares=shares,
+        unit=unit,
+        time=time,
+        wide=wide,
+        decimal=decimal,
+        thousands=thousands,
+        currency=currency,
+        splits=splits,
         seed=seed,
         progress=False if quiet or json_output else None,
         strict=strict,
         loss=loss,
     )
     result = table[0] if len(chosen) == 1 else table
-    if picture is not None:
+    if report is not None:
         mpl.use("Agg")
-        picture = picture if picture.suffix else picture.with_suffix(".png")
-        result.plot(picture)
+        report = result.save(report if report.suffix else report.with_suffix(".html"))
     if json_output:
         print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
         return
     first = table[0]
+    for warning in table.warnings:
+        out.print(f"[bold red]{escape(warning)}[/]", highlight=False)
     if len(chosen) == 1:
         out.print(_arms(first))
         for sentence in (first.recommendation, first.reason, first.outlook):
             if sentence:
                 out.print(escape(sentence), highlight=False)
-        for note in first.notes:
+        for note in (*first.notes, *first.checks):
             out.print(f"[dim]{escape(note)}[/]", highlight=False)
     else:
         head, *rows = table.rows()
@@ -90,14 +112,14 @@ def advise(
         out.print(f"[yellow]{escape(account)}[/]", highlight=False)
         for bad in first.log.examples:
             out.print(f"  {escape(str(bad))}", highlight=False)
-    if picture is not None:
-        out.print(f"Picture: {escape(str(picture))}", highlight=False)
+    if report is not None:
+        out.print(f"Written: {escape(str(report))}", highlight=False)
 
 
 def _arms(advice: Any) -> Table:
     log = advice.log
     table = Table(title=f"{escape(repr(advice.metric))}, {log.used:,} rewards of {len(advice.names)} arms")
-    for k, name in enumerate(("arm", "rewards", "mean", "utility", f"{100 * advice.level:g} % interval", "share")):
+    for k, name in enumerate(("arm", "rewards", "average", "worth", "probably between", "share")):
         table.add_column(name, justify="left" if k == 0 else "right")
     shown = advice._shown()
     for row in advice.rows():
@@ -105,11 +127,8 @@ def _arms(advice: Any) -> Table:
     if len(advice.arms) > len(shown):
         table.add_row(f"… {len(advice.arms) - len(shown)} more", "", "", "", "", "")
     table.add_section()
-    low, high = advice.interval
-    table.add_row("[bold]recommended[/]", "", "", f"[bold]{advice.value:.4g}[/]", f"{low:.4g} … {high:.4g}", "")
-    low, high = advice.bootstrap_interval
-    if low == low:
-        table.add_row("  by resampling", "", "", "", f"{low:.4g} … {high:.4g}", "")
+    recommended, between = f"[bold]{escape(advice.worth)}[/]", escape(span(advice.interval))
+    table.add_row("[bold]recommended[/]", "", "", recommended, between, "")
     return table
 
 

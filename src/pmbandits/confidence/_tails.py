@@ -18,7 +18,7 @@ import numpy as np
 
 from pmbandits.confidence._ends import cell_ends, lay_belts
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, NEITHER
-from pmbandits.estimates._rewards import pool_size, stands_for, tidy
+from pmbandits.estimates._rewards import FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.shared import shared, step
@@ -65,10 +65,28 @@ def tilted_max(h, sign, shape, tilt, low, high):
 @step("state -> float")
 def reach_of_rewards(s):
     """Between minus this and this lie all rewards, and most of what the moment allows."""
-    reach, cells = s.tail_bound ** (1.0 / s.tail_order), pool_size(s)
+    reach, finite = s.tail_bound ** (1.0 / s.tail_order), s.mode == FINITE
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
     if cells > 0:
-        reach = max(reach, max(abs(s.x[0]), abs(s.x[cells - 1])))
+        reach = max(reach, max(abs(x[0]), abs(x[cells - 1])))
     return reach
+
+
+@step("state, ints, int, int -> int")
+def pass_by(s, left, c, only):
+    """Take the rewards at place c of the pool from those that are left; which arm they were of, or −1: of several.
+
+    A small memory (``policies/condensed.py``) keeps counts of points in place of the pool. ``only``: one arm, or −1.
+    """
+    if s.mode == FINITE:
+        for i in range(s.n_arms):
+            if only < 0 or i == only:
+                left[i] -= s.counts[i, c]
+        return -1
+    i = s.owner[c]
+    if only < 0 or i == only:
+        left[i] -= stands_for(s, c)
+    return i
 
 
 @step("float, float, float -> float")
@@ -85,7 +103,8 @@ def tail_pass(s, a, sign, price, e, slopes):
     """
     tidy(s)
     k, h, order, moment, kind = s.n_arms, s.h, s.tail_order, s.tail_bound, s.set_kind
-    cells, x, owner, told, radius = pool_size(s), s.x, s.owner, s.told, s.radius
+    finite, told, radius = s.mode == FINITE, s.told, s.radius
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
     blurs, belt, any_mixture = lay_belts(s), s.belt, a.size == 0
     shape = s.metric_shape
     if sign < 0.0 and shape != NEITHER:
@@ -145,9 +164,10 @@ def tail_pass(s, a, sign, price, e, slopes):
                             slopes[i] += steep * floor[i]
             before = here
         if c < cells:
-            i = owner[c]
-            left[i] -= stands_for(s, c)
-            floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
+            whose = pass_by(s, left, c, -1)
+            first, end = (0, k) if whose < 0 else (whose, whose + 1)
+            for i in range(first, end):
+                floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
     return total
 
 
@@ -185,18 +205,19 @@ def settle_prices(s):
 def tail_distance(s, i):
     """How far in W1 a law in arm i's belt, cut off by Markov's inequality, may be from the arm's rewards."""
     tidy(s)
-    order, moment, reach, cells = s.tail_order, s.tail_bound, reach_of_rewards(s), pool_size(s)
-    blur, belt, n, x = lay_belts(s)[i], s.belt, s.told[i], s.x
+    order, moment, reach, finite = s.tail_order, s.tail_bound, reach_of_rewards(s), s.mode == FINITE
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    blur, belt, n = lay_belts(s)[i], s.belt, s.told[i]
     far = reach * GROWTH**FAR
     total = moment * far ** (1.0 - order) / (order - 1.0) * (1.0 if s.low > -far else 2.0)
-    left, before = n, max(-far, s.low)
+    left, before = s.told.copy(), max(-far, s.low)
     for c in range(cells + 1):
-        if c < cells and s.owner[c] != i:
+        if c < cells and (s.counts[i, c] == 0 if finite else s.owner[c] != i):
             continue
         here = x[c] if c < cells else far
         if here > before:
-            lower, upper = cell_ends(s.set_kind, left, n, s.radius[i], blur, belt, i)
-            share = left / n if n > 0 else 0.0
+            lower, upper = cell_ends(s.set_kind, left[i], n, s.radius[i], blur, belt, i)
+            share = left[i] / n if n > 0 else 0.0
             for part in range(2):
                 near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
                 while near < last:
@@ -208,5 +229,5 @@ def tail_distance(s, i):
                     near = beside
             before = here
         if c < cells:
-            left -= stands_for(s, c)
+            pass_by(s, left, c, i)
     return total

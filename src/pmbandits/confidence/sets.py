@@ -56,7 +56,7 @@ class ConfidenceSet:
     name, kind : see the table of :mod:`pmbandits.confidence.sets`.
     meaning : what is guaranteed, in one sentence.
     failure : the probability that the arm's law is ever outside, while the set is valid; nan where nobody says it (the
-        paper's constants, and sets of your own).
+        paper's constants without a horizon, and sets of your own).
     source : who showed it, and when.
     stretched : of a belt that holds for all x at once, ends that are far from the share are moved further out.
     """
@@ -99,12 +99,13 @@ def confidence_set(
     Parameters
     ----------
     name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports and for Heavy, ``wasserstein`` for
-        Real. ``"paper"`` takes the paper's constants to the letter. Or an object with ``kind`` and ``radius(n)``.
+        Real. ``"paper"`` takes the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
+        (σ ≤ 1, width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
     support : where rewards lie; it decides what is valid.
     n_arms : over how many arms ``delta`` is shared.
     horizon : valid for all n up to it; ``None`` for all n without end.
-    delta : probability of failure: with a horizon of each arm (default 1/horizon), else of all arms together
-        (default 0.05). Smaller is safer and explores longer.
+    delta : probability of failure: with a horizon of each arm (default 1/horizon; 2/horizon in the paper's constants),
+        else of all arms together (default 0.05). Smaller is safer and explores longer.
     cells : into how many cells rewards are rounded, if they are.
 
     Examples
@@ -128,7 +129,7 @@ def confidence_set(
     if heavy and name != "kl":
         raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
-        return _paper(n_arms, horizon, 0.05 if delta is None else delta)
+        return _paper(support, n_arms, horizon, delta)
     when = f"up to {horizon:,} rewards" if horizon is not None else "rewards without end"
     meaning = f"each arm's law stays inside, {when}, with probability {1 - each:.6g} at least"
     # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
@@ -213,15 +214,27 @@ def _wasserstein(
     return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * np.minimum(rule(n), 1.0), source=source)
 
 
-def _paper(n_arms: int, horizon: int | None, delta: float) -> ConfidenceSet:
-    """The constants to the letter: ``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``."""
-    if horizon is not None:
-        depth = 2.0 * log(horizon)  # ln(2/δ) with δ = 2/T²
-        meaning = "the paper's horizon-dependent radius, for 1-sub-Gaussian arms"
+def _paper(support: Support, n_arms: int, horizon: int | None, delta: float | None) -> ConfidenceSet:
+    """``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``: to the letter where the paper's assumption holds.
+
+    The paper assumes 1-sub-Gaussian arms. Where the support only promises σ > 1 the radius is σ times as large: W1 is
+    measured in the unit of the rewards, and rewards divided by σ are 1-sub-Gaussian.
+    """
+    scale = max(1.0, support.scale)
+    if horizon is not None:  # δ = 2/T² for each n, so 2/T for all n ≤ T: ln(2/δ) is 2·ln T
+        failure = min(1.0, 2.0 / horizon if delta is None else delta)
+        depth = 2.0 * log(horizon) if delta is None else log(2.0 * horizon / delta)
+        meaning = (
+            f"the paper's horizon-dependent radius: each arm's law stays inside, up to {horizon:,} rewards, "
+            f"with probability {1 - failure:.6g} at least"
+        )
     else:
-        depth = log(2.0 / arm_failure(delta, n_arms))
-        meaning = "the paper's CIRT radius, for 1-sub-Gaussian arms; valid for a fixed n only"
-    return ConfidenceSet("paper", "ball", meaning, lambda n: radii.paper_ball(n, depth))
+        failure = nan  # there is no union over time
+        depth = log(2.0 / arm_failure(0.05 if delta is None else delta, n_arms))
+        meaning = "the paper's CIRT radius, valid for a fixed n only"
+    if scale > 1.0:
+        meaning += f", times {scale:g} because the arms are {scale:g}-sub-Gaussian, not 1-sub-Gaussian"
+    return ConfidenceSet("paper", "ball", meaning, lambda n: scale * radii.paper_ball(n, depth), failure)
 
 
 def _own(given: CustomSet) -> ConfidenceSet:

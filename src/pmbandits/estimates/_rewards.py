@@ -94,7 +94,7 @@ def nearest_atom(s, reward):
         else:
             hi = middle
     close = ATOM_TOLERANCE * (s.high - s.low)  # 0.1 + 0.2 is the atom 0.3
-    if lo > 0 and reward - s.points[lo - 1] <= close:
+    if lo > 0 and reward - s.points[lo - 1] < abs(s.points[lo] - reward):
         lo -= 1
     return lo if abs(s.points[lo] - reward) <= close else -1
 

@@ -20,11 +20,14 @@ from pmbandits._check import FloatArray
 from pmbandits.estimates._kernels import (
     BOOK,
     BOOK_HEAD,
+    COINS,
     COUNT,
     LEAST,
+    LEVELS,
+    LIMIT,
     MARKS,
-    MOST,
     MOST_LEVELS,
+    MOVED,
     SMALLEST_LEVEL,
     SQUARES,
     SUM,
@@ -37,6 +40,42 @@ from pmbandits.estimates._kernels import (
     spread,
     total_capacity,
 )
+from pmbandits.estimates._kernels import MOST as MOST_SEEN
+from pmbandits.state.layout import MOST
+
+LARGEST_K = 1 << 20
+
+
+def is_sketch(book: NDArray[np.int64], items: FloatArray, marks: FloatArray, k: int) -> bool:
+    """Whether these can be the numbers of a sketch of this k; ``items`` are those in use.
+
+    >>> sketch = Sketch(k=8)
+    >>> sketch.extend(range(1000))
+    >>> parts = sketch.to_arrays()
+    >>> is_sketch(parts["book"], parts["items"], parts["marks"], 8), is_sketch(parts["book"], -parts["items"],
+    ...                                                                        parts["marks"], 8)
+    (True, False)
+    """
+    levels, counts = int(book[LEVELS]), book[BOOK_HEAD:]
+    if not 1 <= levels <= MOST_LEVELS or book[LIMIT] != total_capacity(k, levels):
+        return False
+    if (
+        counts.min() < 0
+        or counts.max() > book[LIMIT]
+        or counts[levels:].any()
+        or (levels > 1 and not counts[levels - 1])
+    ):
+        return False
+    weight = sum(int(count) << h for h, count in enumerate(counts))
+    if int(counts.sum()) != book[USED] or items.size != book[USED] or book[USED] > book[LIMIT]:
+        return False
+    if weight != book[COUNT] or weight > MOST or not 0 <= book[COINS] <= MOST:
+        return False
+    if weight == 0:
+        return bool(marks[LEAST] == np.inf and marks[MOST_SEEN] == -np.inf and not marks[[SQUARES, SUM, MOVED]].any())
+    inside = items.min() >= marks[LEAST] and items.max() <= marks[MOST_SEEN]
+    lost = marks[[SQUARES, SUM, MOVED]]
+    return bool(np.isfinite(marks).all() and inside and lost.min() >= 0.0 and (levels > 1) == (marks[SUM] > 0.0))
 
 
 class Sketch:
@@ -65,7 +104,7 @@ class Sketch:
     """
 
     def __init__(self, k: int = 1024, seed: int = 0) -> None:
-        self.k = _check.whole("k", k, SMALLEST_LEVEL, 1 << 20)
+        self.k = _check.whole("k", k, SMALLEST_LEVEL, LARGEST_K)
         self.seed = _check.whole("seed", seed, 0, 2**53)
         self._book = np.zeros(BOOK, dtype=np.int64)
         self._items = np.zeros(room(self.k))
@@ -85,7 +124,7 @@ class Sketch:
     @property
     def most(self) -> float:
         """The largest number so far."""
-        return float(self._marks[MOST])
+        return float(self._marks[MOST_SEEN])
 
     @property
     def nbytes(self) -> int:
@@ -99,7 +138,7 @@ class Sketch:
 
     def extend(self, values: ArrayLike) -> None:
         """Take numbers in, one after the other; nothing if one of them is not finite."""
-        if np.size(values):
+        if not _check.is_list(values) or len(values):  # type: ignore[arg-type]
             x = _check.numbers("values", values)
             put_all(self._book, self._items, self._marks, self.k, self.seed, 0, x)
 
@@ -109,7 +148,7 @@ class Sketch:
         The rank error of the whole is at most that of the worse part, and what further compactions add.
         """
         if not isinstance(other, Sketch):
-            raise TypeError(f"a Sketch can take in another Sketch, got {other!r}.")
+            raise TypeError(f"a Sketch can take in another Sketch, got {_check.short(other)}.")
         if other.k != self.k:
             raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
         theirs = (other._book.copy(), other._items.copy(), other._marks.copy())
@@ -149,7 +188,7 @@ class Sketch:
         """The smallest kept number with ``cdf`` ≥ u."""
         level = _check.numbers("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
-            raise ValueError(f"u must lie in [0, 1], got {u!r}.")
+            raise ValueError(f"u must lie in [0, 1], got {_check.short(u)}.")
         points, weights = self._something()
         at = np.searchsorted(np.cumsum(weights), np.ceil(level * self.n - 1e-9), side="left")
         out = points[np.minimum(at, points.size - 1)]
@@ -181,13 +220,19 @@ class Sketch:
         missing = {"setup", "book", "items", "marks"} - set(arrays)
         if missing:
             raise ValueError(f"these arrays are not a sketch: {', '.join(sorted(missing))} missing.")
-        sketch = cls(*(int(number) for number in arrays["setup"]))
-        book, items, marks = arrays["book"], arrays["items"], arrays["marks"]
-        weights = book[BOOK_HEAD:] << np.arange(book.size - BOOK_HEAD)
-        if book.size != BOOK or marks.size != MARKS or items.size != book[USED] or weights.sum() != book[COUNT]:
-            raise ValueError("these arrays are not a sketch, or they are damaged.")
-        sketch._book[:], sketch._marks[:], sketch._items[: items.size] = book, marks, items
-        return sketch
+        parts = [arrays[name] for name in ("setup", "book", "items", "marks")]
+        if not all(type(part) is np.ndarray for part in parts):
+            raise ValueError("a sketch is made of arrays of numpy, as to_arrays() gives them.")
+        setup, book, items, marks = parts
+        wanted = ((setup, np.int64, (2,)), (book, np.int64, (BOOK,)), (items, np.float64, (items.size,)),
+                  (marks, np.float64, (MARKS,)))  # fmt: skip
+        if all(part.dtype == kind and part.shape == shape for part, kind, shape in wanted):
+            k, seed = (int(number) for number in setup)
+            if SMALLEST_LEVEL <= k <= LARGEST_K and is_sketch(book, items, marks, k):
+                sketch = cls(k, seed)
+                sketch._book[:], sketch._marks[:], sketch._items[: items.size] = book, marks, items
+                return sketch
+        raise ValueError("these arrays are not a sketch, or they are damaged.")
 
     def __repr__(self) -> str:
         kept = f"n={self.n:,} in {int(self._book[USED]):,} numbers, rank error ≤ {self.rank_error():.3g}"

@@ -1,18 +1,33 @@
-"""Tables of logged rewards: one reader for files (CSV, Parquet, JSON lines), frames and dicts.
+"""Tables of logged rewards: one reader for files, frames, results of queries and dicts.
 
 ===============  ======================================================================================
 ``reading``      what others call: :func:`read` (summaries, for advice) and :func:`read_samples` (all rewards)
 ``files``        files, in pieces
+``columns``      which columns are read, and how numbers and times are written
 ``cells``        from cells to numbers and names, with a reason where that fails
 ``account``      rewards on their way to their arms; what became of every row
-``log``          what a log says of each arm and of two random halves of it
+``log``          what a log says of each arm and of random parts of it
 ``summary``      exact counts of rewards while few differ, then a sketch
 ===============  ======================================================================================
 """
 
 from pmbandits.logs.account import Account, Malformed
-from pmbandits.logs.log import ArmLog, Log
+from pmbandits.logs.columns import Reading
+from pmbandits.logs.log import ArmLog, Log, Rows, Sample
 from pmbandits.logs.reading import read, read_samples
-from pmbandits.logs.summary import thin
+from pmbandits.logs.summary import PARTS, distinct, thin
 
-__all__ = ["Account", "ArmLog", "Log", "Malformed", "read", "read_samples", "thin"]
+__all__ = [
+    "PARTS",
+    "Account",
+    "ArmLog",
+    "Log",
+    "Malformed",
+    "Reading",
+    "Rows",
+    "Sample",
+    "distinct",
+    "read",
+    "read_samples",
+    "thin",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._check import FloatArray, readable
 
 SHOWN = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # of an arm of a dict
+NOT_A_NUMBER = "a reward that is not a number"
+_SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
+_LOOKS = {
+    "amounts of money: say so with currency='€' (--currency €), and how thousands and decimals are written": (
+        rf"(?:{_SIGN}\s*[+-]?[\d.,' ]+|[+-]?[\d.,' ]+\s*(?:[€$£¥₹]|[A-Z]{{3}}))"
+    ),
+    "decimal commas, and points between thousands: say so with decimal=',' and thousands='.'": (
+        r"[+-]?\d{1,3}(?:\.\d{3})+,\d+"
+    ),
+    "numbers with commas between thousands: say so with thousands=',' (--thousands ,)": (
+        r"[+-]?\d{1,3}(?:,\d{3})+\.\d+|[+-]?\d{1,3}(?:,\d{3}){2,}"
+    ),
+    "decimal commas (or thousands): say which with decimal=',' or thousands=',' (--decimal , or --thousands ,)": (
+        r"[+-]?\d{1,3}(?:,\d{3})"
+    ),
+    "decimal commas: say so with decimal=',' (--decimal ,)": r"[+-]?\d+,\d+",
+    "percentages: remove the sign, or divide by 100": r"[+-]?[\d.,]+\s*%",
+}
 
 
 @dataclass(frozen=True)
@@ -62,14 +81,31 @@ class Account:
             arms = self.malformed[NO_REWARDS]
             text += f"{' ' if text else ''}{arms:,} arm{'s have' if arms > 1 else ' has'} no rewards."
         if self.empty:
-            text += f"{' ' if text else ''}{self.empty:,} empty rows were skipped."
+            one = self.empty == 1
+            text += (
+                f"{' ' if text else ''}{self.empty:,} row{' has' if one else 's have'} neither an arm nor a reward and "
+                f"{'was' if one else 'were'} skipped."
+            )
+        if rows and self.hint:
+            text += f" {self.hint}"
         return text
+
+    @property
+    def hint(self) -> str:
+        """What the rewards that are no numbers look like; they are never guessed."""
+        texts = [e.text.rpartition(", ")[2].strip() for e in self.examples if e.reason == NOT_A_NUMBER]
+        for what, pattern in _LOOKS.items():
+            found = [t for t in texts if re.fullmatch(pattern, t)]
+            if found:
+                return f"Rewards such as {found[0]!r} look like {what}."
+        return ""
 
     def check(self, *, strict: bool) -> None:
         """An error if no row could be used; if ``strict``, also if some could not."""
         if self.used == 0:
             why = f"; {self.n_malformed} rows are malformed, the first: {self.examples[0]}" if self.examples else ""
-            raise ValueError(f"{self.source} holds no usable rewards{why}; give rows with an arm and a number.")
+            what = self.hint or "Give rows with an arm and a number."
+            raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
         if strict and self.malformed:
             shown = "; ".join(map(str, self.examples))
             raise ValueError(
@@ -91,36 +127,45 @@ class Collector(ABC):
         """Make room for one more arm."""
 
     @abstractmethod
-    def keep(self, at: int, values: FloatArray) -> None:
-        """Rewards of one arm, in the order of their rows."""
+    def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        """Rewards, each with the place of its arm, in the order of their rows."""
 
-    def arm(self, name: str, values: FloatArray) -> None:
-        """Rewards of an arm that is given by its name."""
+    def place(self, name: str) -> int:
+        """The place of an arm that is given by its name; control characters in it are written out."""
+        name = readable(name)
         if name not in self.places:
             self.places[name] = len(self.places)
             self.new_arm()
-        self.keep(self.places[name], values)
+        return self.places[name]
+
+    def arm(self, name: str, values: FloatArray) -> None:
+        """Rewards of an arm that is given by its name."""
+        self.keep(np.full(values.size, self.place(name), dtype=np.int64), values)
         self.used += values.size
 
-    def codes(self, codes: NDArray[Any], names: list[str], values: FloatArray) -> None:
-        """Rewards of several arms, given by codes into names."""
+    def codes(self, codes: NDArray[Any], names: list[str], values: FloatArray, beside: Any = None) -> None:
+        """Rewards of several arms, given by codes into names; arms are numbered in the order of their first row."""
         if values.size == 0:
             return
-        order = np.argsort(codes, kind="stable")
-        codes, values = codes[order], values[order]
-        cuts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
-        firsts = np.minimum.reduceat(order, cuts)
-        for k in np.argsort(firsts, kind="stable"):  # arms are numbered in the order of their first row
-            start = cuts[k]
-            stop = cuts[k + 1] if k + 1 < cuts.size else codes.size
-            self.arm(names[int(codes[start])], values[start:stop])
+        found, first = np.unique(codes, return_index=True)
+        place = np.zeros(len(names), dtype=np.int64)
+        for code in found[np.argsort(first, kind="stable")].tolist():
+            place[code] = self.place(names[code])
+        self.keep(place[codes], values)
+        if beside is not None:
+            self.keep_beside(beside)
+        self.used += values.size
+
+    def keep_beside(self, beside: Any) -> None:
+        """Units and times of the rewards that were kept last; not asked for here."""
+        return
 
     def bad(self, order: int, where: str, reason: str, text: str, count: int = 1) -> None:
         """A row that cannot be used. The first few, by ``order``, are kept as examples."""
         self.malformed[reason] = self.malformed.get(reason, 0) + count
         if self.wants_examples(order):
-            text = text if len(text) <= 40 else text[:39] + "…"
-            self.examples.append((order, Malformed(where, reason, text)))
+            text = readable(text if len(text) <= 40 else text[:39] + "…")
+            self.examples.append((order, Malformed(readable(where), reason, text)))
             self.examples.sort(key=lambda pair: pair[0])
             del self.examples[SHOWN:]
 
@@ -131,6 +176,6 @@ class Collector(ABC):
     def finish(self, source: str, *, strict: bool) -> Account:
         """The account of all rows; an error if they are no use."""
         shown = tuple(example for _, example in self.examples)
-        account = Account(source, self.rows, self.used, self.empty, dict(self.malformed), shown)
+        account = Account(readable(source), self.rows, self.used, self.empty, dict(self.malformed), shown)
         account.check(strict=strict)
         return account

@@ -1,11 +1,13 @@
-"""Files of logged rewards, read in pieces: CSV, Parquet and JSON lines."""
+"""Files of logged rewards, read in pieces: CSV, Parquet, JSON lines, Excel; folders of Parquet files."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits._check import readable
 from pmbandits.logs.account import SHOWN, Collector
-from pmbandits.logs.cells import pick, take_rows
+from pmbandits.logs.cells import NOTHING, Beside, take_rows
+from pmbandits.logs.columns import Picked, Reading, as_labels, as_times, picked
 
 Tick = Callable[[int], None]  # is told how many bytes are read
 Watch = Callable[[str, int], AbstractContextManager[Tick]]  # is given the name and the size of a file
 
 _ROWS = 1 << 18  # rows of a piece
 _BLOCK = 1 << 20  # bytes of a piece of text
+_GZIP = ".gz"
 _KINDS = {
+    ".xlsx": "excel",
+    ".xlsm": "excel",
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
@@ -30,33 +37,67 @@ _KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-_HELP = "give a CSV (.csv, .tsv, .txt), Parquet (.parquet, .pq) or JSON lines (.jsonl, .ndjson) file"
+_HELP = (
+    "give a CSV (.csv, .tsv, .txt), JSON lines (.jsonl, .ndjson; both also with .gz), Parquet (.parquet, .pq) or Excel "
+    "(.xlsx) file, or a folder of Parquet files,"
+)
 
 
-def read_file(into: Collector, path: Path, arm: str, reward: str, watch: Watch | None) -> None:
+def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) -> None:
     """Bring all rewards of a file to their arms, and say in one sentence why a file cannot be read."""
-    if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
-    kind = _KINDS.get(path.suffix.lower())
-    if kind is None:
-        raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
-    read = {"csv": _csv, "parquet": _parquet, "jsonl": _json_lines}[kind]
-    size = path.stat().st_size
+    if path.is_dir():
+        files = [file for kind in (".parquet", ".pq") for file in path.rglob(f"*{kind}")]
+        if not files:
+            raise ValueError(
+                f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column."
+            )
+        read, kind, size = _folder, "Parquet files", sum(file.stat().st_size for file in files)
+    else:
+        if not path.is_file():
+            raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
+        suffixes = [suffix.lower() for suffix in path.suffixes]
+        zipped = suffixes[-1:] == [_GZIP]
+        kind = _KINDS.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]), "")
+        if not kind or (zipped and kind not in ("csv", "jsonl")):
+            raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
+        read = {"csv": _csv, "parquet": _parquet, "jsonl": _json_lines, "excel": _excel}[kind]
+        size = path.stat().st_size
     if size == 0:
         raise ValueError(f"{path.name} is empty; give rows with an arm and a number.")
-    if watch is None:
-        read(into, path, arm, reward, lambda done: None)
-        return
-    with watch(path.name, size) as tick:
-        read(into, path, arm, reward, lambda done: tick(min(done, size)))
+    import pyarrow as pa
+
+    try:
+        if watch is None:
+            read(into, path, how, lambda done: None)
+            return
+        with watch(path.name, size) as tick:
+            read(into, path, how, lambda done: tick(min(done, size)))
+    except (
+        pa.ArrowException,
+        csv.Error,
+        OSError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+        UnicodeError,
+        EOFError,
+        zlib.error,
+    ) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
+            raise
+        raise ValueError(
+            f"{path.name} is damaged, or is not what its name says: it cannot be read as {kind} "
+            f"({type(error).__name__}); write it again, or give another file."
+        ) from None
 
 
-def _csv(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None:
+def _csv(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     import pyarrow as pa
     import pyarrow.csv as pc
 
     header, mark = _header(path)
-    at = (pick(arm, header, path.name, "arm"), pick(reward, header, path.name, "reward"))
+    columns = picked(how, header, path.name)
     names = [f"c{k}" for k in range(len(header))]
     wrong = array("q")  # lines with a wrong number of columns
 
@@ -67,18 +108,17 @@ def _csv(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None
         return "skip"
 
     raw = pa.OSFile(str(path), "rb")
-    picked = [names[at[0]], names[at[1]]]
+    source = pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == _GZIP else raw
+    wanted = [names[k] for k in columns.places]
     try:
         batches = pc.open_csv(
-            raw,
+            source,
             read_options=pc.ReadOptions(use_threads=False, column_names=names, skip_rows=1, block_size=_BLOCK),
             parse_options=pc.ParseOptions(
                 delimiter=mark, invalid_row_handler=keep, ignore_empty_lines=False, newlines_in_values=True
             ),
             convert_options=pc.ConvertOptions(
-                column_types=dict.fromkeys(picked, pa.string()),
-                include_columns=list(dict.fromkeys(picked)),
-                strings_can_be_null=False,
+                column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted, strings_can_be_null=False
             ),
         )
         done = 0
@@ -94,35 +134,75 @@ def _csv(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None
                     number += 1
                 return number
 
-            _texts(into, batch.column(picked[0]), batch.column(picked[1]), line)
+            beside = _beside(batch, names, columns)
+            for arm, at in columns.pairs:
+                arms = arm if columns.arm is None else batch.column(names[columns.arm])
+                _texts(into, arms, batch.column(names[at]), line, how, beside)
             done += batch.num_rows
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+        if "straddling" in str(error):
+            raise ValueError(
+                f"{path.name} has a row of more than {_BLOCK:,} bytes; is a quotation mark not closed? "
+                "Leave out columns of long texts."
+            ) from None
         if "Empty CSV" not in str(error):
-            raise ValueError(f"cannot read {path.name}: {error}.") from None
+            raise ValueError(f"cannot read {path.name}: {readable(str(error))[:300]}.") from None
     into.rows += len(wrong)
+
+
+def _beside(batch: Any, names: list[str], columns: Picked) -> Beside | None:
+    """Units and times of a piece of a table."""
+    if columns.unit is None and columns.time is None:
+        return None
+    unit = None if columns.unit is None else as_labels(_objects(batch.column(names[columns.unit])))
+    time = None if columns.time is None else as_times(_objects(batch.column(names[columns.time])))
+    return Beside(unit, time)
 
 
 def _header(path: Path) -> tuple[list[str], str]:
     """The names of the columns, and the mark between them."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as handle:
-            first = handle.readline()
+        with _open(path) as handle:
+            raw = handle.readline(_BLOCK)
+        first = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
+    except EOFError:
+        raise ValueError(f"{path.name} is damaged: it ends too early; write it again, or give another file.") from None
+    if len(raw) == _BLOCK:
+        raise ValueError(f"the first line of {path.name} has more than {_BLOCK:,} letters; give a CSV with a header.")
     mark = max(",;\t|", key=first.count)
     header = next(csv.reader([first], delimiter=mark), [])
     return [name.strip() for name in header], mark
 
 
-def _texts(into: Collector, arms: Any, rewards: Any, line: Callable[[int], int]) -> None:
-    """A piece of a text file: both columns as strings."""
+def _open(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix.lower() == _GZIP else path.open("rb")
+
+
+def _texts(
+    into: Collector,
+    arms: Any,
+    rewards: Any,
+    line: Callable[[int], int],
+    how: Reading,
+    beside: Beside | None,
+) -> None:
+    """A piece of a text file: the columns as strings; ``arms`` is a name where a column is an arm."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    arms, rewards = pc.utf8_trim_whitespace(arms), pc.utf8_trim_whitespace(rewards)
-    into.rows += len(arms)
+    shown = rewards = pc.utf8_trim_whitespace(rewards)
+    rewards = how.numbers(rewards)
+    if isinstance(arms, str):  # an empty cell is no row
+        arms = pc.if_else(pc.equal(rewards, ""), "", arms)
+        into.rows += pc.sum(pc.not_equal(rewards, "")).as_py() or 0
+        into.empty -= pc.sum(pc.equal(rewards, "")).as_py() or 0
+    else:
+        arms = pc.utf8_trim_whitespace(arms)
+        into.rows += len(arms)
     try:
         values = pc.cast(rewards, pa.float64()).to_numpy(zero_copy_only=False)
         numeric = np.ones(values.size, dtype=bool)
@@ -133,13 +213,19 @@ def _texts(into: Collector, arms: Any, rewards: Any, line: Callable[[int], int])
     named = pc.not_equal(arms, "").to_numpy(zero_copy_only=False)
     good = numeric & named & np.isfinite(values)
     if not good.all():
-        _bad_texts(into, np.flatnonzero(~good), arms, rewards, numeric, named, line)
-        keep = pa.array(good)
-        arms, values = arms.filter(keep), values[good]
+        _bad_texts(into, np.flatnonzero(~good), arms, shown, numeric, named, line)
+    if beside is not None:
+        for where, reason in beside.missing():
+            for k in np.flatnonzero(where & good).tolist():
+                into.bad(line(k), f"line {line(k)}", reason, f"{arms[k]}, {shown[k]}")
+            good &= ~where
+    if not good.all():
+        arms, values = arms.filter(pa.array(good)), values[good]
     coded = pc.dictionary_encode(arms)
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
-    into.codes(coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist(), values)
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    into.codes(codes, coded.dictionary.to_pylist(), values, None if beside is None else beside.some(good))
 
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -156,7 +242,7 @@ def _bad_texts(
     empty = blank & ~named[bad]
     into.empty += int(empty.sum())
     lower = np.array([str(t).lower() for t in rewards.take(pa.array(bad)).to_pylist()])
-    nan = np.isin(lower, ("nan", "na", "n/a", "null", "none"))
+    nan = np.isin(lower, NOTHING)
     infinite = (numeric[bad] | np.isin(np.char.lstrip(lower, "+-"), ("inf", "infinity"))) & ~nan
     reasons = np.select(
         [empty, ~named[bad], blank | nan, infinite],
@@ -173,36 +259,117 @@ def _bad_texts(
             into.bad(number, f"line {number}", reason, f"{arms[k]}, {rewards[k]}", count=0)
 
 
-def _parquet(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None:
+def _parquet(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{path.name} is not a Parquet file: {error}.") from None
+        raise ValueError(f"{path.name} is not a Parquet file: {readable(str(error))[:300]}.") from None
     known = list(file.schema_arrow.names)
-    picked = [known[pick(arm, known, path.name, "arm")], known[pick(reward, known, path.name, "reward")]]
-    size, total, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
-    for batch in file.iter_batches(batch_size=_ROWS, columns=picked):
-        arms, rewards = batch.column(batch.schema.names.index(picked[0])), batch.column(picked[1])
-        if pa.types.is_dictionary(arms.type):
-            arms = arms.dictionary_decode()
-        plain = pa.types.is_floating(rewards.type) or pa.types.is_integer(rewards.type)
-        if plain and rewards.null_count == 0 and arms.null_count == 0:
-            values = pc.cast(rewards, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-            coded = pc.dictionary_encode(pc.utf8_trim_whitespace(pc.cast(arms, pa.string())))
-            names = coded.dictionary.to_pylist()
-            if np.isfinite(values).all() and "" not in names:
-                into.rows += values.size
-                into.codes(coded.indices.to_numpy(), names, values)
-                done += batch.num_rows
-                tick(size * done // total)
-                continue
-        take_rows(into, _objects(arms), _objects(rewards), "row", done)
+    columns = picked(how, known, path.name)
+    size, total = path.stat().st_size, max(file.metadata.num_rows, 1)
+    batches = file.iter_batches(batch_size=_ROWS, columns=[known[k] for k in columns.places])
+    take_batches(into, batches, known, columns, how, lambda rows: tick(size * rows // total))
+
+
+def _folder(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
+    """Parquet files in a folder and the folders in it; folders such as ``arm=north`` are a column."""
+    import pyarrow as pa
+    import pyarrow.dataset as pd
+
+    try:
+        files = sorted(str(f) for kind in (".parquet", ".pq") for f in path.rglob(f"*{kind}"))
+        table = pd.dataset(files, format="parquet", partitioning="hive", partition_base_dir=str(path))
+        known = list(table.schema.names)
+        columns = picked(how, known, path.name)
+        size, total = sum(Path(f).stat().st_size for f in files), max(table.count_rows(), 1)
+        batches = table.to_batches(columns=[known[k] for k in columns.places], batch_size=_ROWS)
+        take_batches(into, batches, known, columns, how, lambda rows: tick(size * rows // total))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ValueError(f"the folder {path.name!r} cannot be read as Parquet files: {error}.") from None
+
+
+def take_batches(
+    into: Collector,
+    batches: Iterable[Any],
+    known: list[str],
+    columns: Picked,
+    how: Reading,
+    tick: Callable[[int], None] = lambda rows: None,
+) -> None:
+    """Pieces of an arrow table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    done = 0
+    for batch in batches:
+        beside = _beside(batch, known, columns)
+        for arm, at in columns.pairs:
+            rewards = batch.column(known[at])
+            arms: Any = arm if columns.arm is None else batch.column(known[columns.arm])
+            if not isinstance(arms, str) and pa.types.is_dictionary(arms.type):
+                arms = arms.dictionary_decode()
+            plain = pa.types.is_floating(rewards.type) or pa.types.is_integer(rewards.type)
+            if beside is None and plain and not isinstance(arms, str) and rewards.null_count + arms.null_count == 0:
+                values = pc.cast(rewards, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+                coded = pc.dictionary_encode(pc.utf8_trim_whitespace(pc.cast(arms, pa.string())))
+                names = coded.dictionary.to_pylist()
+                if np.isfinite(values).all() and "" not in names:
+                    into.rows += values.size
+                    into.codes(coded.indices.to_numpy(), names, values)
+                    continue
+            cells = arms if isinstance(arms, str) else _objects(arms)
+            take_rows(into, cells, _objects(rewards), "row", done, beside, how.number)
         done += batch.num_rows
-        tick(size * done // total)
+        tick(done)
+
+
+def _excel(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
+    """The first sheet of an Excel file, if its reader is installed."""
+    try:
+        import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        raise ValueError(
+            f"{path.name} is an Excel file: install its reader (pip install openpyxl), or save the sheet as CSV UTF-8."
+        ) from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # whatever a foreign reader says of a foreign file
+        raise ValueError(f"{path.name} is not an Excel file: {error}.") from None
+    try:
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        known = ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
+        columns = picked(how, known, path.name)
+        first, piece = 2, []  # the header is row 1
+        for row in rows:
+            piece.append([row[k] if k < len(row) else None for k in columns.places])
+            if len(piece) == _ROWS:
+                _cells(into, piece, columns, how, first)
+                first, piece = first + len(piece), []
+        _cells(into, piece, columns, how, first)
+    finally:
+        book.close()
+    tick(path.stat().st_size)
+
+
+def _cells(
+    into: Collector, rows: list[list[Any]], columns: Picked, how: Reading, first: int, word: str = "row"
+) -> None:
+    """Rows of cells, in the order of the places of the columns."""
+    table = np.empty((len(rows), len(columns.places)), dtype=object)
+    for k, row in enumerate(rows):
+        table[k] = row
+    at = {place: k for k, place in enumerate(columns.places)}
+    beside = None
+    if columns.unit is not None or columns.time is not None:
+        unit = None if columns.unit is None else as_labels(table[:, at[columns.unit]])
+        time = None if columns.time is None else as_times(table[:, at[columns.time]])
+        beside = Beside(unit, time)
+    for arm, place in columns.pairs:
+        arms = arm if columns.arm is None else table[:, at[columns.arm]]
+        take_rows(into, arms, table[:, at[place]], word, first, beside, how.number)
 
 
 def _objects(column: Any) -> NDArray[Any]:
@@ -211,37 +378,41 @@ def _objects(column: Any) -> NDArray[Any]:
     return out
 
 
-def _json_lines(into: Collector, path: Path, arm: str, reward: str, tick: Tick) -> None:
+def _json_lines(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     known: list[str] = []
+    columns = None
     for first, lines, done in _blocks_of_lines(path):
-        arms = np.empty(len(lines), dtype=object)
-        rewards = np.empty(len(lines), dtype=object)
+        rows: list[dict[str, Any]] = []
         broken: dict[int, str] = {}
         for k, text in enumerate(lines):
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text)
-            except ValueError:
-                row = None
+            row: Any = {}
+            if text.strip():
+                try:
+                    row = json.loads(text)
+                except (ValueError, RecursionError):
+                    row = None
             if not isinstance(row, dict):
                 broken[k] = text
-                continue
-            if not known:
+                row = {}
+            elif row and columns is None:
                 known = [str(name) for name in row]
-                arm, reward = (known[pick(c, known, path.name, w)] for c, w in ((arm, "arm"), (reward, "reward")))
-            arms[k], rewards[k] = row.get(arm), row.get(reward)
+                columns = picked(how, known, path.name)
+            rows.append(row)
         for k, text in broken.items():
             into.bad(first + k, f"line {first + k}", "no JSON object", text.strip())
         into.empty -= len(broken)  # their cells are empty, but they are counted
-        take_rows(into, arms, rewards, "line", first)
+        if columns is None:
+            into.rows, into.empty = into.rows + len(lines), into.empty + len(lines)
+            continue
+        places = [known[k] for k in columns.places]
+        _cells(into, [[row.get(name) for name in places] for row in rows], columns, how, first, "line")
         tick(done)
 
 
 def _blocks_of_lines(path: Path) -> Iterator[tuple[int, list[str], int]]:
     """(number of the first line, lines, bytes read so far)."""
     number = 1
-    with path.open("rb") as handle:
+    with _open(path) as handle:
         while True:
             raw = handle.readlines(_BLOCK)
             if not raw:

@@ -1,15 +1,31 @@
-"""Logged rewards as advice needs them: a summary of each arm, and of two random halves of it."""
+"""Logged rewards as advice needs them: of each arm a summary of several random parts, from which halves are made."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits.logs.account import Account, Collector
-from pmbandits.logs.summary import HalfArm, distinct
+from pmbandits.logs.summary import PARTS, PartsOfArm
+
+_PENDING = 1 << 18  # rewards that are gathered before they are brought to their arms
+_ORDERS = np.array(list(permutations(range(PARTS))), dtype=np.uint8)  # in which a row of rewards goes to the parts
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rewards of an arm, or of some parts of it: how many, the distinct ones, their shares, and the ranks' error."""
+
+    n: int
+    x: FloatArray = field(repr=False)
+    p: FloatArray = field(repr=False)
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -21,8 +37,8 @@ class ArmLog:
     name, n : the arm and how many rewards it has.
     x, p : distinct rewards and their shares.
     error : how far any of the summed-up shares can be off, because rewards were summarised; 0 when exact. It holds
-        with probability 1 − 2e-9 over the coins of the two sketches.
-    halves : the same of two random halves, ``(n, x, p, error)`` each.
+        with probability 1 − 8e-9 over the coins of the sketches.
+    counts, errors : how many rewards of each random part each of ``x`` stands for, and the error of each part.
     """
 
     name: str
@@ -30,7 +46,42 @@ class ArmLog:
     x: FloatArray = field(repr=False)
     p: FloatArray = field(repr=False)
     error: float
-    halves: tuple[tuple[int, FloatArray, FloatArray, float], ...] = field(repr=False)
+    counts: FloatArray = field(repr=False)
+    errors: FloatArray = field(repr=False)
+
+    def some(self, parts: Sequence[int]) -> Sample:
+        """The rewards of some of the random parts."""
+        mass = self.counts[:, list(parts)].sum(axis=1)
+        n = round(float(mass.sum()))
+        seen = mass > 0.0
+        error = 0.0
+        if self.error > 0.0 and n:
+            sizes = self.counts[:, list(parts)].sum(axis=0)
+            error = float(sizes @ self.errors[list(parts)]) / n
+        return Sample(n, self.x[seen], mass[seen] / max(n, 1), error)
+
+    @property
+    def all(self) -> Sample:
+        """All rewards."""
+        return Sample(self.n, self.x, self.p, self.error)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Every usable row, kept where a column of units or of times was asked for.
+
+    Attributes
+    ----------
+    arm, reward, part : of each row: the place of its arm, its reward, and its random part.
+    unit : a number for each unit (a user, a shop), or ``None``.
+    time : a number that grows with time, or ``None``.
+    """
+
+    arm: NDArray[np.int64]
+    reward: FloatArray
+    part: NDArray[np.uint8]
+    unit: NDArray[np.int64] | None
+    time: FloatArray | None
 
 
 @dataclass(frozen=True)
@@ -40,46 +91,108 @@ class Log(Account):
     Attributes
     ----------
     arms : the arms, in the order of their first row.
+    kept : every row, where a column of units or of times was asked for.
     """
 
     arms: tuple[ArmLog, ...]
+    kept: Rows | None = field(default=None, repr=False)
 
 
-class HalvesOfArms(Collector):
-    """Of each two rewards of an arm in a row, one goes to each half of the arm, by chance."""
+class PartsOfArms(Collector):
+    """Of each eight rewards of an arm in a row, one goes to each part of the arm, in an order that chance decides.
 
-    def __init__(self, seed: int, loss: bool) -> None:
+    With units, all rewards of a unit go to the same part.
+    """
+
+    def __init__(self, seed: int, loss: bool, units: bool = False, times: bool = False) -> None:
         super().__init__()
+        self.units, self.times = units, times
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
-        self.halves: list[tuple[HalfArm, HalfArm]] = []
+        self.parts: list[PartsOfArm] = []
+        self.counted: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._pending: list[tuple[NDArray[np.int64], FloatArray]] = []
+        self._held = 0
+        self._rows: list[tuple[NDArray[np.int64], FloatArray]] = []
+        self._beside: list[Any] = []
 
     def new_arm(self) -> None:
-        self.halves.append((HalfArm(), HalfArm()))
+        self.parts.append(PartsOfArm())
 
-    def keep(self, at: int, values: FloatArray) -> None:
-        pair = self.halves[at]
-        first = pair[0].n + pair[1].n
-        k = np.arange(first, first + values.size, dtype=np.uint64)
-        of_arm = _scramble(np.uint64(at) + (self.seed << np.uint64(20)))
-        left = ((_scramble((k >> np.uint64(1)) + of_arm) ^ k) & np.uint64(1)) == 0
-        values = self.sign * values
-        pair[0].extend(values[left])
-        pair[1].extend(values[~left])
+    def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        if self.units or self.times:  # the parts are given when all units are known
+            self._rows.append((at, self.sign * values))
+            return
+        self._pending.append((at, self.sign * values))
+        self._held += values.size
+        if self._held >= _PENDING:
+            self._bring()
+
+    def keep_beside(self, beside: Any) -> None:
+        self._beside.append(beside)
+
+    def _all_rows(self) -> Rows | None:
+        """Every row, with the part that it belongs to; and bring the rewards to their arms."""
+        if not self._rows:
+            return None
+        at, values = (np.concatenate([pair[k] for pair in self._rows]) for k in (0, 1))
+        time = np.concatenate([b.time for b in self._beside]) if self.times else None
+        unit = None
+        if self.units:
+            labels = np.concatenate([b.unit for b in self._beside])
+            _, unit = np.unique(labels.astype(str), return_inverse=True)
+            part = self._of_units(unit.astype(np.int64))
+        else:
+            part = np.empty(at.size, dtype=np.uint8)
+            for k in range(len(self.parts)):
+                mine = np.flatnonzero(at == k)
+                part[mine] = self._in_turn(np.full(mine.size, k), np.arange(mine.size))
+        for k, arm in enumerate(self.parts):
+            arm.extend(values[at == k], part[at == k])
+        return Rows(at, values, part, None if unit is None else unit.astype(np.int64), time)
+
+    def _of_units(self, unit: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The part of each row: all rows of a unit are in one part, and of eight units in a row one is in each."""
+        turns = np.arange(int(unit.max()) + 1)
+        return self._in_turn(np.zeros(turns.size, dtype=np.int64), turns)[unit]
+
+    def _in_turn(self, of: NDArray[np.int64], turn: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Of each eight in a row one goes to each part, in an order that chance decides."""
+        k = turn.astype(np.uint64)
+        start = _scramble(of.astype(np.uint64) + (self.seed << np.uint64(20)))
+        order = _scramble((k >> np.uint64(3)) + start) % np.uint64(_ORDERS.shape[0])
+        return np.asarray(_ORDERS[order.astype(np.intp), (k & np.uint64(PARTS - 1)).astype(np.intp)])
+
+    def _bring(self) -> None:
+        """Bring the gathered rewards to their arms."""
+        if not self._pending:
+            return
+        at, values = (np.concatenate([pair[k] for pair in self._pending]) for k in (0, 1))
+        self._pending, self._held = [], 0
+        if len(self.parts) > self.counted.size:
+            self.counted = np.append(self.counted, np.zeros(len(self.parts) - self.counted.size, dtype=np.int64))
+        order = np.argsort(at, kind="stable")
+        at, values = at[order], values[order]
+        cuts = np.flatnonzero(np.diff(at, prepend=at[0] - 1))
+        sizes = np.diff(np.append(cuts, at.size))
+        part = self._in_turn(at, np.arange(at.size) - np.repeat(cuts, sizes) + self.counted[at])
+        for start, size in zip(cuts.tolist(), sizes.tolist(), strict=True):
+            self.parts[int(at[start])].extend(values[start : start + size], part[start : start + size])
+        self.counted[at[cuts]] += sizes
 
     def log(self, source: str, *, strict: bool) -> Log:
         """All arms, and what became of the rows."""
         account = self.finish(source, strict=strict)
+        kept = self._all_rows()
+        self._bring()
         arms = []
         for name, at in self.places.items():
-            parts = [half.result() for half in self.halves[at]]
-            counts = [half.n for half in self.halves[at]]
-            n = sum(counts)
-            x, mass = distinct(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
-            error = sum(c * p[2] for c, p in zip(counts, parts, strict=True)) / n
-            halves = tuple((c, p[0], p[1] / max(p[1].sum(), 1.0), p[2]) for c, p in zip(counts, parts, strict=True))
-            arms.append(ArmLog(name, n, x, mass / mass.sum(), error, halves))
-        return Log(**vars(account), arms=tuple(arms))
+            x, counts, errors = self.parts[at].result()
+            mass = counts.sum(axis=1)
+            n = self.parts[at].n
+            error = float(counts.sum(axis=0) @ errors) / n
+            arms.append(ArmLog(name, n, x, mass / mass.sum(), error, counts, errors))
+        return Log(**vars(account), arms=tuple(arms), kept=kept)
 
 
 def _scramble(z: Any) -> Any:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.logs.account import NO_REWARDS, Collector
-from pmbandits.logs.cells import as_numbers, pick, take_rows
-from pmbandits.logs.files import Watch, read_file
-from pmbandits.logs.log import HalvesOfArms, Log
+from pmbandits.logs.cells import Beside, as_numbers, take_rows
+from pmbandits.logs.columns import Reading, as_labels, as_times, picked
+from pmbandits.logs.files import Watch, read_file, take_batches
+from pmbandits.logs.log import Log, PartsOfArms
 
 
 def read(
@@ -21,6 +23,7 @@ def read(
     *,
     arm: str = "arm",
     reward: str = "reward",
+    how: Reading | None = None,
     strict: bool = False,
     loss: bool = False,
     seed: int = 0,
@@ -39,8 +42,9 @@ def read(
     >>> [(arm.name, arm.n) for arm in log.arms], log.account()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
-    into = HalvesOfArms(seed, loss)
-    source = _collect(into, data, arm, reward, watch)
+    how = how or Reading(arm, reward)
+    into = PartsOfArms(seed, loss, how.unit is not None, how.time is not None)
+    source = _collect(into, data, how, watch)
     return into.log(source, strict=strict)
 
 
@@ -51,8 +55,11 @@ def read_samples(data: Any, *, arm: str = "arm", reward: str = "reward") -> dict
     {'a': array([0., 1., 1.]), 'b': array([2., 5.])}
     """
     into = _AllRewards()
-    into.finish(_collect(into, data, arm, reward, None), strict=True)
-    return {name: np.concatenate(into.pieces[at]) for name, at in into.places.items()}
+    into.finish(_collect(into, data, Reading(arm, reward), None), strict=True)
+    at, values = (np.concatenate([piece[k] for piece in into.pieces]) for k in (0, 1))
+    order = np.argsort(at, kind="stable")
+    cuts = np.flatnonzero(np.diff(at[order]))
+    return dict(zip(into.places, np.split(values[order], cuts + 1), strict=True))
 
 
 class _AllRewards(Collector):
@@ -60,30 +67,53 @@ class _AllRewards(Collector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pieces: list[list[FloatArray]] = []
+        self.pieces: list[tuple[NDArray[np.int64], FloatArray]] = []
 
     def new_arm(self) -> None:
-        self.pieces.append([])
+        pass
 
-    def keep(self, at: int, values: FloatArray) -> None:
-        self.pieces[at].append(values)
+    def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        self.pieces.append((at, values))
 
 
-def _collect(into: Collector, data: Any, arm: str, reward: str, watch: Watch | None) -> str:
+def _collect(into: Collector, data: Any, how: Reading, watch: Watch | None) -> str:
     """Bring all rewards of the data to their arms; returns what the data are called in sentences."""
     if isinstance(data, (str, Path)):
-        read_file(into, Path(data), arm, reward, watch)
+        read_file(into, Path(data), how, watch)
         return Path(data).name
     if isinstance(data, Mapping):
+        if how.keeps_rows or how.wide:
+            raise ValueError(
+                "a dict holds rewards by arm only; give a frame or a file for units, times or wide tables."
+            )
         _mapping(into, data)
         return "the data"
+    if type(data).__module__.partition(".")[0] != "pandas" and _batches(into, data, how):
+        return "the table"
     if _columns(data) is not None:
-        _frame(into, data, arm, reward)
+        _frame(into, data, how)
         return "the frame"
     raise TypeError(
-        "data must be a dict of rewards by arm, a frame with an arm and a reward column, or the path of a file, "
-        f"got {type(data).__name__}."
+        "data must be a dict of rewards by arm, a frame with an arm and a reward column, the result of a query that "
+        "speaks "
+        f"Arrow, or the path of a file, got {type(data).__name__}."
     )
+
+
+def _batches(into: Collector, data: Any, how: Reading) -> bool:
+    """Whatever hands out its rows as Arrow: tables and readers of pyarrow, polars, results of DuckDB and of ADBC."""
+    import pyarrow as pa
+
+    if not isinstance(data, pa.RecordBatchReader):
+        if hasattr(data, "__arrow_c_stream__"):
+            data = pa.RecordBatchReader.from_stream(data)
+        elif hasattr(data, "fetch_record_batch"):  # a result of DuckDB
+            data = data.fetch_record_batch()
+        else:
+            return False
+    known = list(data.schema.names)
+    take_batches(into, data, known, picked(how, known, "the table"), how)
+    return True
 
 
 def _mapping(into: Collector, data: Mapping[Any, Any]) -> None:
@@ -91,10 +121,8 @@ def _mapping(into: Collector, data: Mapping[Any, Any]) -> None:
         raise ValueError("the data hold no arms; give a dict such as {'a': [0, 1, 1], 'b': [2, 0, 5]}.")
     row = 0
     for name, rewards in data.items():
-        if isinstance(rewards, (str, bytes)) or np.ndim(rewards) != 1:
-            raise TypeError(
-                f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check._short(rewards)}."
-            )
+        if isinstance(rewards, (str, bytes)) or not _check.is_list(rewards) or getattr(rewards, "ndim", 1) != 1:
+            raise TypeError(f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check.short(rewards)}.")
         values, reasons = as_numbers(rewards)
         for at, reason in reasons.items():
             into.bad(row + at, f"arm {name}, position {at}", reason, str(np.asarray(rewards, dtype=object)[at]))
@@ -117,9 +145,17 @@ def _columns(data: Any) -> list[Any] | None:
     return list(names)
 
 
-def _frame(into: Collector, data: Any, arm: str, reward: str) -> None:
-    columns = _columns(data) or []
-    known = [str(name) for name in columns]
-    at = (pick(arm, known, "the frame", "arm"), pick(reward, known, "the frame", "reward"))
-    arms, rewards = (np.asarray(data[columns[k]]) for k in at)
-    take_rows(into, arms, rewards, "row", 0)
+def _frame(into: Collector, data: Any, how: Reading) -> None:
+    names = _columns(data) or []
+    columns = picked(how, [str(name) for name in names], "the frame")
+
+    def column(at: int) -> Any:
+        return np.asarray(data[names[at]])
+
+    beside = None
+    if how.keeps_rows:
+        unit = None if columns.unit is None else as_labels(column(columns.unit))
+        beside = Beside(unit, None if columns.time is None else as_times(column(columns.time)))
+    for arm, at in columns.pairs:
+        arms = arm if columns.arm is None else column(columns.arm)
+        take_rows(into, arms, column(at), "row", 0, beside, how.number)

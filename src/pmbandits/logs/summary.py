@@ -12,15 +12,17 @@ from pmbandits._check import FloatArray
 if TYPE_CHECKING:
     from pmbandits.estimates import Sketch
 
-EXACT = 16_384  # distinct rewards of half an arm that are counted exactly
+EXACT = 4_096  # distinct rewards of a part of an arm that are counted exactly
+_TABLE = 32_768  # distinct rewards of an arm that are counted exactly
 _BUFFER = 65_536  # rewards that are gathered before they are merged
 _SIZE = 65_536  # k of the sketch that takes over from exact counts
 _UNSURE = 1e-9  # the probability that the stated error of a sketch does not hold
-_KEPT = 16_384  # points of half an arm that statistics are worked out on
+_KEPT = 4_096  # points of a part of an arm that statistics are worked out on
+PARTS = 8  # random parts of an arm, from which many splits into two halves are put together
 
 
-class HalfArm:
-    """Rewards of half an arm: counted one by one while few differ, else summarised by a sketch.
+class PartOfArm:
+    """Rewards of a part of an arm: counted one by one while few differ, else summarised by a sketch.
 
     The same rewards in the same pieces give the same summary, to the bit.
     """
@@ -63,8 +65,8 @@ class HalfArm:
                 self._sketch.extend(np.repeat(self._x[piece], self._counts[piece].astype(np.int64)))
             self._x, self._counts = np.zeros(0), np.zeros(0)
 
-    def result(self) -> tuple[FloatArray, FloatArray, float]:
-        """Distinct rewards, how many each stands for, and the error of any rank as a share.
+    def result(self, most: int = _KEPT) -> tuple[FloatArray, FloatArray, float]:
+        """At most ``most`` distinct rewards, how many each stands for, and the error of any rank as a share.
 
         The error of a sketch holds with probability 1 − 1e-9 over the coins of the sketch.
         """
@@ -72,10 +74,65 @@ class HalfArm:
         if self._sketch is None:
             return self._x, self._counts, 0.0
         kept, weights = self._sketch.items()
-        x, counts, more = thin(*distinct(kept, weights.astype(np.float64)), _KEPT)
+        x, counts, more = thin(*distinct(kept, weights.astype(np.float64)), most)
         x = x.copy()
         x[0], x[-1] = self._sketch.least, self._sketch.most  # the ends are known
         return x, counts, self._sketch.rank_error(_UNSURE) + more
+
+
+class PartsOfArm:
+    """Rewards of an arm in several random parts: one table of counts while few rewards differ, else a sketch each."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._x: FloatArray = np.zeros(0)
+        self._counts: FloatArray = np.zeros((0, PARTS))
+        self._waiting: list[tuple[FloatArray, NDArray[np.uint8]]] = []
+        self._held = 0
+        self._parts: list[PartOfArm] | None = None
+
+    def extend(self, values: FloatArray, parts: NDArray[np.uint8]) -> None:
+        """Take in more rewards, each with the part that it belongs to."""
+        self.n += values.size
+        if self._parts is not None:
+            for k, part in enumerate(self._parts):
+                part.extend(values[parts == k])
+            return
+        self._waiting.append((values, parts))
+        self._held += values.size
+        if self._held >= _BUFFER:
+            self._merge()
+
+    def _merge(self) -> None:
+        if not self._waiting:
+            return
+        values = np.concatenate([self._x, *(v for v, _ in self._waiting)])
+        parts = np.concatenate([p for _, p in self._waiting]).astype(np.intp)
+        self._waiting, self._held = [], 0
+        points, place = np.unique(values, return_inverse=True)
+        old, new = place[: self._x.size], place[self._x.size :]
+        counts = np.bincount(new * PARTS + parts, minlength=points.size * PARTS).reshape(-1, PARTS).astype(np.float64)
+        counts[old] += self._counts
+        self._x, self._counts = points, counts
+        if points.size > _TABLE:
+            self._parts = [PartOfArm() for _ in range(PARTS)]
+            for k, part in enumerate(self._parts):
+                for start in range(0, points.size, EXACT):
+                    piece = slice(start, start + EXACT)
+                    part.extend(np.repeat(points[piece], counts[piece, k].astype(np.int64)))
+            self._x, self._counts = np.zeros(0), np.zeros((0, PARTS))
+
+    def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Distinct rewards, how many of each part each stands for, and the error of any rank in each part."""
+        self._merge()
+        if self._parts is None:
+            return self._x, self._counts, np.zeros(PARTS)
+        found = [part.result() for part in self._parts]
+        points = np.unique(np.concatenate([x for x, _, _ in found]))
+        counts = np.zeros((points.size, PARTS))
+        for k, (x, weights, _) in enumerate(found):
+            counts[np.searchsorted(points, x), k] = weights
+        return points, counts, np.array([error for *_, error in found])
 
 
 def distinct(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

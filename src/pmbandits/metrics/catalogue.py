@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from pmbandits.metrics.families import (
     VaR,
     WangRightTail,
 )
+from pmbandits.metrics.wishes import Wish
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Preference:
     statement: str
     metric: Distortion
     does: str
-    words: tuple[str, ...] = field(default=(), repr=False)
+    key: str = field(default="", repr=False)
 
     @property
     def mixes(self) -> bool:
@@ -95,97 +95,101 @@ def _catalogue(share: float) -> list[Preference]:
     """The entries, with the share that tails speak about."""
     percent = f"{100 * share:g} %"
     often = round(max(share, 1.0 - share), 12)  # a level is reached often, or it is none
+    top = CVaR(round(1.0 - share, 12))
+    steady = Mean() - 0.5 * GiniDeviation()
     return [
-        Preference("just the average", Mean(), "the mean reward", ("mean", "expected", "total", "sum", "usual")),
+        Preference("just the average", Mean(), "the mean reward", "average"),
         Preference(
             f"avoid the worst {percent}",
             LowerCVaR(share),
             f"the average of the worst {percent} of rewards; one arm is always best for it",
-            ("safe", "risk", "averse", "bad", "worst", "downside", "cautious", "tail", "lower", "cvar", "disaster"),
+            "worst",
         ),
         Preference(
-            f"go for the best {percent}",
-            CVaR(round(1.0 - share, 12)),
-            f"the average of the best {percent} of rewards",
-            ("top", "best", "upside", "hits", "discoveries", "peak", "upper", "cvar"),
+            "a good average without disasters",
+            0.7 * Mean() + 0.3 * LowerCVaR(share),
+            f"mostly the mean, partly the average of the worst {percent}; one arm is always best for it",
+            "average and worst",
         ),
+        Preference(f"go for the best {percent}", top, f"the average of the best {percent} of rewards", "best"),
         Preference(
             f"good average, with an eye on the best {percent}",
-            0.7 * Mean() + 0.3 * CVaR(round(1.0 - share, 12)),
-            "mostly the mean, partly the top end; distortions add and scale as you like",
-            ("balance", "compromise", "both", "average", "top", "blend"),
+            0.7 * Mean() + 0.3 * top,
+            "mostly the mean, partly the top end; preferences add and scale as you like",
+            "average and best",
         ),
         Preference(
             f"a level reached in {100 * often:g} % of the cases",
             VaR(round(1.0 - often, 12)),
             f"the {100 - 100 * often:g} % quantile: rewards lie above it in {100 * often:g} % of the cases",
-            ("guarantee", "quantile", "service", "level", "threshold", "percentile", "var", "deadline"),
+            "level",
         ),
+        Preference("the median", VaR(0.5), "half of the rewards lie above it: no outlier moves it", "median"),
         Preference(
-            "the best of a few tries",
-            DualPower(3.0),
-            "the expected best of three independent rewards",
-            ("tries", "attempts", "several", "maximum", "best", "three", "retry"),
+            "the best of a few tries", DualPower(3.0), "the expected best of three independent rewards", "tries"
         ),
         Preference(
             "reward spread",
             GiniDeviation(),
-            "half the average distance between two rewards: more variety is better",
-            ("variety", "diversity", "spread", "dispersion", "gini", "variance", "deviation", "mixed"),
+            "half the average distance between two rewards: the further apart the better",
+            "spread",
         ),
         Preference(
             "spread that no outlier dominates",
             MeanMedianDeviation(),
             "the average distance from the median",
-            ("spread", "robust", "outlier", "median", "deviation"),
+            "robust spread",
         ),
         Preference(
-            "good average and some variety",
-            Quadratic(0.5),
-            "the mean plus half a Gini spread",
-            ("diversified", "variety", "average", "both", "premium", "exploration"),
+            "spread with an eye on the low end",
+            TsallisPastEntropy(1.0),
+            "a spread of the rewards that counts the low ones more (an entropy of their distribution function)",
+            "low spread",
+        ),
+        Preference(
+            "good average and some variety", Quadratic(0.5), "the mean plus half a Gini spread", "average and spread"
+        ),
+        Preference(
+            "steady rewards: avoid spread",
+            steady,
+            "the mean less half a Gini spread: swings cost; one arm is always best for it",
+            "steady",
         ),
         Preference(
             "fairness or equality",
-            Mean() - 0.5 * GiniDeviation(),
+            steady,
             "the mean less half a Gini spread: unequal rewards cost; one arm is always best for it",
-            ("fair", "equal", "equality", "inequality", "even", "steady", "consistent", "stable", "reliable"),
-        ),
-        Preference(
-            "unpredictability",
-            TsallisPastEntropy(1.0),
-            "an entropy of the rewards: nobody can foresee what comes next",
-            ("unpredictable", "surprise", "random", "entropy", "patrol", "audit", "uncertain", "information"),
+            "steady",
         ),
         Preference(
             "a wide gap between good and bad outcomes",
             InterESRange(0.5),
             "average of the better half minus average of the worse half",
-            ("gap", "contrast", "polarised", "extremes", "range"),
+            "gap",
         ),
         Preference(
             "overweight rare large gains",
             PHT(0.5),
             "the mean with the tail of rare large rewards made fatter",
-            ("rare", "large", "jackpot", "lottery", "overweight", "gains", "moonshot", "heavy"),
+            "rare gains",
         ),
         Preference(
             "only how much rare large gains stick out",
             WangRightTail(),
-            "the fatter tail less the mean: pure upside surprise",
-            ("surprise", "upside", "rare", "stick", "outlier", "right"),
+            "the fatter tail less the mean: how far rare large rewards stick out, and nothing else",
+            "only rare",
         ),
         Preference(
             "what people feel about rare events",
             TverskyKahneman(0.61),
             "prospect theory's weighting: rare wins and rare failures count too much",
-            ("people", "human", "prospect", "psychology", "behavioural", "feel", "kahneman"),
+            "people",
         ),
         Preference(
             "attention to both rare wins and rare failures",
             InvertedS(0.5),
             "both ends of the rewards are overweighted",
-            ("rare", "attention", "both", "ends", "failures", "wins", "delays"),
+            "both ends",
         ),
     ]
 
@@ -195,19 +199,20 @@ def preferences() -> Preferences: ...
 @overload
 def preferences(statement: str) -> Preference: ...
 def preferences(statement: str | None = None) -> Preferences | Preference:
-    """A catalogue from plain statements to metrics, or the entry nearest to a statement.
+    """A catalogue from plain statements to metrics, or the entry that a statement means.
 
     Parameters
     ----------
-    statement : what you value, in your words; a percentage in it sets the tail. Without it the whole catalogue.
+    statement : what you value, in your words; a percentage in it sets the tail. "Avoid", "less", "no" and their like
+        are understood. What is not understood is refused, with the list. Without a statement the whole catalogue.
 
     Examples
     --------
     >>> import pmbandits as pmb
     >>> pmb.preferences("avoid the worst 5 %").metric
     LowerCVaR(alpha=0.05)
-    >>> pmb.preferences("reward spread").metric
-    GiniDeviation()
+    >>> pmb.preferences("reward spread").metric, pmb.preferences("avoid spread").metric
+    (GiniDeviation(), Mean() - 0.5*GiniDeviation())
     >>> len(pmb.preferences()) > 10
     True
     """
@@ -219,31 +224,20 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     share = float(found[1]) / 100.0 if found else 0.1
     if not 0.0 < share < 1.0:
         raise ValueError(f"the percentage in {statement!r} must lie between 0 and 100.")
-    said = _stems(statement)
     entries = _catalogue(share)
-    scores = [_nearness(said, statement, entry) for entry in entries]
-    best = max(range(len(entries)), key=scores.__getitem__)
-    if scores[best] < _NEAR:
+    for entry in entries:
+        if statement.strip().lower() == entry.statement:
+            return entry
+    meant = Wish(statement).entry()
+    if meant == "guess":
         raise ValueError(
-            f"nothing in the catalogue is near {statement!r}; say for instance "
-            f"{', '.join(repr(p.statement) for p in entries[:3])}, or look at preferences()."
+            f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards "
+            f"are "
+            "distributed, not at which arm comes next. Equal shares of all arms are hardest to guess; for "
+            "rewards that lie far apart, say 'reward spread'."
         )
-    return entries[best]
-
-
-_NEAR = 0.5  # one word in common is enough, likeness of the letters alone is not
-_PLAIN = frozenset(
-    re.findall(r"\w+", "the a an of in to and or for with my i want like it is what on at be me just some")
-)
-
-
-def _stems(text: str) -> set[str]:
-    return {word[:5] for word in re.findall(r"[a-z]{2,}", text.lower()) if word not in _PLAIN and word != "percent"}
-
-
-def _nearness(said: set[str], statement: str, entry: Preference) -> float:
-    """Words shared with the statement or its keywords, the first of them most; likeness of the letters breaks ties."""
-    own, keys = _stems(entry.statement), [word[:5] for word in entry.words]
-    worth = {**dict.fromkeys(keys, 0.9), **dict.fromkeys(own, 0.8 + 0.2 / max(len(own), 1)), keys[0]: 1.0}
-    alike = difflib.SequenceMatcher(None, statement.lower(), entry.statement.lower()).ratio()
-    return sum(worth.get(word, 0.0) for word in said) + 0.4 * alike
+    for entry in entries:
+        if entry.key == meant:
+            return entry
+    listed = "; ".join(p.statement for p in entries)
+    raise ValueError(f"cannot tell what {statement!r} means; say one of these, or in words like them: {listed}.")

@@ -123,6 +123,15 @@ class Distortion(ABC):
         """(q, C) with |h(u) − h(v)| ≤ C|u − v|^q, or the reason why there is none."""
         return "no bound on its steepness is known"
 
+    def _powers(self) -> Mapping[float, float] | None:
+        """Exponents and coefficients, if h is a sum of powers of u; else ``None``."""
+        return None
+
+    @property
+    def _straight(self) -> bool:
+        """Whether h is known to be made of straight pieces."""
+        return False
+
     @property
     def kinks(self) -> Sequence[tuple[float, float]]:
         """(u, change of slope) where h has a corner."""
@@ -309,7 +318,9 @@ class Distortion(ABC):
         if not isinstance(other, Distortion):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
-            raise TypeError(f"a distortion adds to a distortion, got {other!r}; a constant c would break h(0) = 0.")
+            raise TypeError(
+                f"a distortion adds to a distortion, got {_check.short(other)}; a constant c would break h(0) = 0."
+            )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
     def __mul__(self, factor: object) -> Distortion:
@@ -360,9 +371,9 @@ class Distortion(ABC):
 
     # ---- shared machinery -------------------------------------------------------------------------------
     def _apply(self, function: Callable[[FloatArray], FloatArray], u: Any) -> Any:
-        array = np.asarray(u, dtype=np.float64)
+        array = np.float64(u) if type(u) is float else _check.floats("u", u, what="a number or an array of numbers")
         if not ((array >= 0.0) & (array <= 1.0)).all():
-            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_check._short(u)}.")
+            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_check.short(u)}.")
         with np.errstate(all="ignore"):
             out = function(np.atleast_1d(array))
         return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)

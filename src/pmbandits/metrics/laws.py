@@ -311,11 +311,17 @@ def as_law(x: Any, *, name: str = "the distribution") -> Law:
     dist = getattr(x, "dist", None)
     if dist is None or not is_distribution(x):
         raise TypeError(
-            f"{name} must be a frozen scipy.stats distribution such as scipy.stats.norm(0, 1), got {_check._short(x)}."
+            f"{name} must be a frozen scipy.stats distribution such as scipy.stats.norm(0, 1), got {_check.short(x)}."
         )
     if hasattr(dist, "xk") and hasattr(dist, "pk"):
         loc = x.kwds.get("loc", x.args[0] if x.args else 0.0)
         return from_sample(np.asarray(dist.xk, dtype=np.float64) + loc, dist.pk, name=name)
+    many = np.broadcast_shapes(*(np.shape(number) for number in (*x.args, *x.kwds.values())))
+    if many:
+        raise ValueError(
+            f"{name} is an array of distributions, of shape {many}; give one distribution for each arm, with numbers "
+            "as its parameters."
+        )
     lo, hi = (float(end) for end in x.support())
     if np.isnan(lo) or np.isnan(hi) or np.isnan(float(x.cdf(0.0))):
         raise ValueError(f"{name} has invalid parameters: {Scipy(x, lo, hi, False).describe()}.")

@@ -34,6 +34,7 @@ _CHUNK = 8  # panels that double, tried at a time
 # A tail falls slower than every power if a doubling panel holds more than this share of the one before, at the limit.
 _SLOWEST = -1e-6
 _RESOLVED = 3e-14  # how well polynomials follow the curves where corners of h may be crossed
+_DIGITS = 16.0 * float(np.finfo(float).eps)  # how far a position is off, relative to its size
 FLAT = 1e-11  # a panel on which no curve changes by more counts as one cell
 
 # So far out that beyond nothing but a smooth tail is left: a narrow law's tail would hide in a wide panel.
@@ -296,7 +297,7 @@ class _Builder:
             of_halves = self.tests(half_a, half_b, halves)
             miss = tests.misses(of_halves)
             bad = split & (miss > limit[:, None]).any(axis=0)
-            bad |= split & self._unresolved(curves, halves)
+            bad |= split & self._unresolved(a, b, curves, halves)
             full = (done + 2 * a.size) * N * count > _MOST_NUMBERS or done + a.size > _MOST_PANELS
             if depth == _DEEPEST - 1 or full:
                 self.error += float(miss[:, bad].max(axis=0).sum())
@@ -318,7 +319,7 @@ class _Builder:
         return Panels(self.anchor, a[order], b[order], below, above, self.error, self.remainder)
 
     def _unresolved(
-        self, whole: tuple[FloatArray, FloatArray], halves: tuple[FloatArray, FloatArray]
+        self, a: FloatArray, b: FloatArray, whole: tuple[FloatArray, FloatArray], halves: tuple[FloatArray, FloatArray]
     ) -> NDArray[np.bool_]:
         """Panels around a level in which the polynomials through the nodes do not follow the curves."""
         count = len(self.laws)
@@ -333,8 +334,11 @@ class _Builder:
         if near.any():
             finer = halves[0].reshape(count, -1, 2 * N)[:, near]
             moves = below[:, near, -1:] - below[:, near, :1]
-            # Where a curve hardly moves, what is missed is the noise of its formula.
-            missed = (np.abs(below[:, near] @ _HALVES - finer) > _RESOLVED + 1e-10 * moves) & (moves > 1e-6)
+            # Where a curve hardly moves, what is missed is the noise of its formula; where it is so steep that the
+            # last digit of a position is felt, finer panels have only more of that noise.
+            digits = _DIGITS * (np.maximum(np.abs(a), np.abs(b)) + abs(self.anchor))[near] / (b - a)[near]
+            enough = _RESOLVED + (1e-10 + digits[:, None]) * moves
+            missed = (np.abs(below[:, near] @ _HALVES - finer) > enough) & (moves > 1e-6)
             out[near] = missed.any(axis=(0, 2))
         return out
 

@@ -70,6 +70,10 @@ class Pool(ABC):
     def only(self, arms: Sequence[int]) -> Pool:
         """The same for some of the arms."""
 
+    @abstractmethod
+    def mixed(self, table: FloatArray) -> Pool:
+        """Mixtures of the arms (rows) in place of the arms."""
+
     @property
     @abstractmethod
     def flat(self) -> NDArray[np.bool_]:
@@ -186,6 +190,14 @@ class AtomPool(Pool):
         mine = [order[starts[arm] : starts[arm + 1]] for arm in arms]
         return AtomPool([Atoms(self.points[self.place[k]], self.mass[k]) for k in mine])
 
+    def mixed(self, table: FloatArray) -> AtomPool:
+        laws = []
+        for row in table:
+            mass = _sum_by(self.place, self.mass * row[self.arm], self.points.size)
+            kept = mass > 0.0
+            laws.append(Atoms(self.points[kept], mass[kept]))
+        return AtomPool(laws)
+
     def thinned(self, most: int) -> AtomPool:
         """A rough picture with about so many atoms an arm: groups of neighbours, each at the place of one of them."""
         order, starts = self._by_arm
@@ -262,7 +274,7 @@ class PanelPool(Pool):
 
     def __init__(self, laws: Sequence[Law], panels: Panels) -> None:
         self.laws, self.panels = list(laws), panels
-        self.n_arms = len(self.laws)
+        self.n_arms = panels.below.shape[0]
         self.anchor, self.omega, self.error = panels.anchor, panels.omega, panels.error
         self.left = np.repeat(0.5 * (panels.a + panels.b) < 0.0, N)
         self.below, self.above = panels.below, panels.above
@@ -303,6 +315,10 @@ class PanelPool(Pool):
         chosen = list(arms)
         part = replace(self.panels, below=self.below[chosen], above=self.above[chosen])
         return PanelPool([self.laws[i] for i in chosen], part)
+
+    def mixed(self, table: FloatArray) -> PanelPool:
+        below, above = np.minimum(table @ self.below, 1.0), np.minimum(table @ self.above, 1.0)
+        return PanelPool((), replace(self.panels, below=below, above=above))
 
     def refined(self, metric: Distortion, weights: FloatArray) -> PanelPool:
         """Panels that are accurate also for a mixture's value and for its slope towards every arm."""

@@ -19,6 +19,28 @@ _TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-
 _COLON = re.compile(r"([A-Za-z_]\w*):([\w.=,]+)")  # cvar:c=0.9, where brackets are awkward to type
 
 
+_SPREAD = (
+    "For rewards far apart take 'gini' (half the average distance of two rewards); against spread, 'mean - 0.5*gini'."
+)
+# What people ask for under another name, which may look like the name of a metric that does the opposite.
+_MEANT = {
+    **dict.fromkeys(
+        ("variance", "var_", "std", "sd", "stdev", "standard_deviation", "volatility", "dispersion"), _SPREAD
+    ),
+    **dict.fromkeys(("spread", "variety", "diversity", "entropy"), _SPREAD),
+    "median": "The median is 'var(0.5)'.",
+    "quantile": "The quantile at 10 % is 'var(0.1)': a level that is reached in 90 % of the cases.",
+    "average": "The average is 'mean'.",
+    "expected_value": "The average is 'mean'.",
+    "max": "For the best rewards take 'cvar(0.9)', the average of the best 10 %.",
+    "min": "For the worst rewards take 'lower_cvar(0.1)', the average of the worst 10 %.",
+    "worst": "For the worst rewards take 'lower_cvar(0.1)', the average of the worst 10 %.",
+    "risk": "To avoid bad outcomes take 'lower_cvar(0.1)', the average of the worst 10 %.",
+    "sharpe": "A ratio is no preference of this kind; 'mean - 0.5*gini' weighs the average against spread.",
+    "semivariance": "To avoid bad outcomes take 'lower_cvar(0.1)', the average of the worst 10 %.",
+}
+
+
 def metric(name: str, /, **parameters: Any) -> Distortion:
     """A metric by name and parameters, or a sum of them written as text.
 
@@ -37,7 +59,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     Mean() - 0.5*GiniDeviation()
     """
     if not isinstance(name, str):
-        raise TypeError(f"a metric's name must be text, got {name!r}.")
+        raise TypeError(f"a metric's name must be text, got {_check.short(name)}.")
     name = _COLON.sub(r"\1(\2)", name)
     known = _key(name) in REGISTRY
     if not parameters and not known and re.search(r"[^\w\s]", name):
@@ -56,7 +78,9 @@ def as_metric(given: object) -> Distortion:
         return given
     if isinstance(given, str):
         return metric(given)
-    raise TypeError(f"metric must be a preference metric such as GiniDeviation(), or its name, got {given!r}.")
+    raise TypeError(
+        f"metric must be a preference metric such as GiniDeviation(), or its name, got {_check.short(given)}."
+    )
 
 
 def _key(name: str) -> str:
@@ -67,7 +91,7 @@ def _key(name: str) -> str:
 def from_dict(data: Mapping[str, Any]) -> Distortion:
     """See :meth:`Distortion.from_dict`."""
     if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
-        raise ValueError(f"a metric is described by a table with a 'name', got {_check._short(data)}.")
+        raise ValueError(f"a metric is described by a table with a 'name', got {_check.short(data)}.")
     parameters = {str(k): v for k, v in data.items() if k != "name"}
     if data["name"] != "sum":
         return _build(data["name"], (), parameters)
@@ -77,7 +101,9 @@ def from_dict(data: Mapping[str, Any]) -> Distortion:
     parts = []
     for k, term in enumerate(terms):
         if not isinstance(term, Mapping) or set(term) != {"weight", "metric"}:
-            raise ValueError(f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got {term!r}.")
+            raise ValueError(
+                f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got {_check.short(term)}."
+            )
         weight = _check.number(f"weight of term {k}", term["weight"])
         parts += [(weight * c, d) for c, d in from_dict(term["metric"]).terms]
     return simplify(parts)
@@ -85,6 +111,8 @@ def from_dict(data: Mapping[str, Any]) -> Distortion:
 
 def _build(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Distortion:
     key = _key(name)
+    if key in _MEANT:
+        raise ValueError(f"there is no metric {name!r}. {_MEANT[key]}")
     if key not in REGISTRY:
         _check.choice("metric", key, [*REGISTRY, *ALIASES], kind="metric")
     cls = REGISTRY[key]

@@ -29,8 +29,8 @@ def value(metric: Distortion, x: Any, weights: ArrayLike | None = None) -> float
         return value_of_mixture(metric, laws, _check.weights(weights, len(laws), of="distributions"))
     if weights is None:
         try:
-            ordered = np.sort(np.asarray(x, dtype=np.float64))
-        except (TypeError, ValueError):
+            ordered = np.sort(_check.floats("the sample", x))
+        except ValueError:
             ordered = np.zeros(0)
         # Sorting puts NaN last and infinities at the ends: two looks replace a pass over the data.
         if ordered.ndim != 1 or ordered.size == 0 or not np.isfinite(ordered[[0, -1]]).all():

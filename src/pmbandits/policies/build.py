@@ -21,6 +21,7 @@ from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.mixtures._laws import KNOTS
 from pmbandits.policies.options import how_kept
+from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
 _NO_LIMIT = 1 << 62
 _PIECE = 1 << 16
+LARGEST_REWARD = 1e150  # on a bounded support
 
 
 @dataclass
@@ -55,6 +57,11 @@ class Setup:
     begin: Callable[[int], Any] | None = None
     table: bool = False
     slopes: bool = False
+
+    @property
+    def certifies(self) -> bool:
+        """Whether a share of pulls is for certifying."""
+        return self.numbers.get("certify", 0.0) > 0.0
 
 
 @dataclass(frozen=True)
@@ -142,10 +149,27 @@ def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
     return {"tail_order": support.order, "tail_bound": support.bound, "tail_q": q, "tail_c": constant}
 
 
+def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
+    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
+    share: float = policy.options["certify"]
+    if share > 0.0 and chosen is None:
+        raise ValueError(
+            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
+            "Interval(lo, hi), or leave certify out."
+        )
+    return share
+
+
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
+    if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
+        raise ValueError(
+            f"rewards of {support!r} are too large for a policy, because their squares are no numbers of 64 bits; "
+            f"measure them in a larger unit, so that none is larger than {LARGEST_REWARD:g}."
+        )
     setup = policy.setup(metric, n_arms, support)
+    live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     heavy = isinstance(support, Heavy) and setup.confidence is not None
@@ -170,28 +194,28 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     pair = holder_numbers(metric, support)
     chordal = watched and _needs_chords(metric, support, packed, pair, kind)
     belts = setup.confidence is not None and kind == "belt"
-    memory = Memory.allocate(
-        {
-            "n_arms": n_arms,
-            "n_atoms": n_atoms,
-            "n_grid": grid.shape[0],
-            "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
-            "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
-            "n_packed": packed.size,
-            "n_table": arrays["table"].size,
-            "n_watched": n_arms if watched else 0,
-            "n_chords": n_arms if chordal or (belts and watched and pair.get("holder_q") == 1.0) else 0,
-            "n_sketches": n_arms if buffer else 0,
-            "sketch_room": buffer,
-            "n_mass": n_arms * buffer,
-            "n_vetted": n_arms if setup.table else 0,
-            "knot_room": (n_atoms or KNOTS) if setup.table else 0,
-            "n_slopes": n_arms if setup.slopes else 0,
-            "n_belts": n_arms if belts else 0,
-            "n_prices": 3 if heavy else 0,
-        },
-        policy._own,
-    )
+    sizes = {
+        "n_arms": n_arms,
+        "n_atoms": n_atoms,
+        "n_grid": grid.shape[0],
+        "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
+        "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * live,
+        "n_packed": packed.size,
+        "n_table": arrays["table"].size,
+        "n_watched": n_arms if watched else 0,
+        "n_chords": n_arms if chordal or (belts and watched and pair.get("holder_q") == 1.0) else 0,
+        "n_sketches": n_arms if buffer else 0,
+        "sketch_room": buffer,
+        "n_mass": n_arms * buffer,
+        "n_vetted": n_arms if setup.table else 0,
+        "knot_room": (n_atoms or KNOTS) if setup.table else 0,
+        "n_slopes": n_arms if setup.slopes else 0,
+        "n_sure": n_arms if setup.certifies else 0,
+        "n_belts": n_arms if belts else 0,
+        "n_prices": 3 if heavy else 0,
+    }
+    affordable(policy, sizes)
+    memory = Memory.allocate(sizes, policy._own)
     numbers: dict[str, float] = {
         "seed": policy.seed,
         "mode": BINARY if isinstance(support, Binary) else FINITE if n_atoms else SAMPLES,
@@ -234,7 +258,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         arrays,
         not isinstance(support, Binary) or _is_steady(metric),
         not n_atoms and not buffer,
-        policy._uses_sets,
+        live,
     )
     fill(memory, plan)
     if setup.begin is not None:
@@ -242,6 +266,17 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     memory.dirty = 1
     recall(memory)
     return memory, plan
+
+
+class TooLarge(ValueError):
+    """A policy from a file would take more memory than it may."""
+
+
+def affordable(policy: Policy, sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that would take more memory than the policy may have, before any of it is taken."""
+    needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES)).end
+    if policy._most_bytes is not None and needed > policy._most_bytes:
+        raise TooLarge(f"{needed:,}")
 
 
 def _deepest(chosen: ConfidenceSet | None, horizon: int | None) -> float:
@@ -278,6 +313,24 @@ def fill(memory: Memory, plan: Plan) -> None:
     memory.radii_fall = int(plan.steady and falling and memory.sketch_size == 0)
 
 
+def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
+    """New memory of a policy with room for so many rewards in all, and so many of one arm, if it may take so much."""
+    sizes = memory.sizes
+    if policy._plan.exact:
+        sizes["room"] = max(sizes["room"], rewards)
+    if policy.confidence is not None and memory.coarse == 0:
+        # Policies that do not look at their sets need the table as soon as somebody asks for them.
+        affordable(policy, {**sizes, "n_radii": max(sizes["n_radii"], most + 2)})
+        if policy._plan.live:
+            sizes["n_radii"] = max(sizes["n_radii"], most + 2)
+    affordable(policy, sizes)
+    if sizes == memory.sizes:
+        return memory
+    larger = memory.resized(**{name: sizes[name] for name in ("room", "n_radii")})
+    fill(larger, policy._plan)
+    return larger
+
+
 def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None) -> Memory:
     """The memory, or a larger copy of it in which so many more rewards fit, whichever arms they are from.
 
@@ -301,12 +354,12 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:
-    """The memory, or a copy of it, in which the table of radii is long enough to work out the confidence sets."""
+    """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.told.max())
     if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
         return memory
     larger = memory.resized(n_radii=most + 1)
-    fill(larger, plan)
+    larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
     return larger
 
 
@@ -314,12 +367,13 @@ def recall(memory: Memory) -> None:
     """Work out again what bounds the changes of values and is not saved: sums of squares, and the largest reward."""
     if memory.sketch_size > 0 or memory.mode == BINARY:
         return
-    if memory.mode == SAMPLES:
-        x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
-        memory.squares[:] = np.bincount(owner, weights=x**2, minlength=memory.n_arms)
-    else:
-        x = memory.points
-        memory.squares[:] = memory.counts @ x**2
+    with np.errstate(over="ignore"):
+        if memory.mode == SAMPLES:
+            x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
+            memory.squares[:] = np.bincount(owner, weights=x**2, minlength=memory.n_arms)
+        else:
+            x = memory.points
+            memory.squares[:] = memory.counts @ x**2
     ends = np.array([memory.low, memory.high])
     memory.largest = np.abs(np.append(x, ends[np.isfinite(ends)])).max(initial=0.0)
 

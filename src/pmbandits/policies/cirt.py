@@ -44,6 +44,8 @@ from pmbandits.policies.options import (
 from pmbandits.policies.policy import Policy
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.compile import kernel
+from pmbandits.state.layout import MOST
+from pmbandits.state.memory import Memory
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
 from pmbandits.supports import Support
@@ -90,9 +92,10 @@ def phase_grid(s: Any) -> None:
 
 @shared("state -> none", unpack)
 def tracking_grid(s: Any) -> None:
-    """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
+    """``eq:any_discrete_set_tracking``: weights (n + ½)/N inside the box around the last kept mixture.
 
-    For odd K half-steps cannot add up to 1: the last weight takes the difference.
+    Counted in halves of 1/N: odd numbers that add up to 2N. For odd K there are none, and as elsewhere in the paper
+    the last weight takes the difference: a whole number of 1/N, positive, and inside the box too.
     """
     k, half, box = s.n_arms, s.branching // 2, levels(s.branching, s.phases)
     total = levels(s.branching, s.phases + 1)
@@ -103,14 +106,13 @@ def tracking_grid(s: Any) -> None:
         step[i] = low[i]
     used = 0
     while True:
-        last = 1.0
+        last = 2 * total
         for i in range(k - 1):
-            last -= (step[i] + 0.5) / total
-        reach = 1.0 / box + 0.5 / total + 1e-12
-        if last > 1e-12 and abs(last - s.kept[k - 1] / box) <= reach:
+            last -= 2 * step[i] + 1
+        if last > 0 and abs(last - 2 * half * s.kept[k - 1]) <= 2 * half:
             for i in range(k - 1):
                 s.grid[used, i] = (step[i] + 0.5) / total
-            s.grid[used, k - 1] = last
+            s.grid[used, k - 1] = 0.5 * last / total
             used += 1
         if not next_steps(step, low, high):
             break
@@ -226,8 +228,8 @@ def surely_alive(s: Any) -> bool:
             moved = 0.0
             for i in range(s.n_arms):
                 then = s.leader_radius[i]
-                reach = min(1.0, 1.34 * math.sqrt(0.5 * then))
-                moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + (1.0 - s.radius[i] / then) * reach)
+                nearer = (1.0 - s.radius[i] / then) * min(1.0, 1.34 * math.sqrt(0.5 * then))
+                moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + nearer)
             high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
     elif s.holder_c > 0.0:
         gain = 0.0
@@ -358,6 +360,12 @@ def begin(memory: int) -> None:
         phase_grid(s)
 
 
+@kernel
+def lay_grid(memory: int) -> None:
+    """The grid of the phase anew, from the mixture that was kept."""
+    phase_grid(unpack(memory))
+
+
 def even(name: str, value: Any) -> int:
     """An even whole number of at least 4."""
     branching = _check.whole(name, value, 4)
@@ -427,9 +435,16 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
                 f"more than {LARGEST_PHASE_GRID:,}; use search='continuous', Track, fewer arms, or branching 4."
             )
         phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
+        if o["branching"] * (o["branching"] // 2) ** max(1, phases) > MOST:
+            raise ValueError(
+                f"the steps of CIRT with epsilon {o['epsilon']:g} and branching {o['branching']} are too fine for "
+                "whole numbers of 64 bits; take a larger epsilon, or a smaller branching."
+            )
         tolerance = o["tolerance"]
-        if tolerance is None:
-            span = support.width if np.isfinite(support.width) else 4.0 * support.scale
+        if literal:
+            tolerance = 0.0  # the literal rule gives nothing away
+        elif tolerance is None:
+            span = support.width if np.isfinite(support.width) else 4.0 * support.typical
             reach = metric.maximum().value - metric.minimum().value
             spacing = 1.0 / levels(o["branching"], max(1, phases))
             tolerance = 0.5 * spacing**2 * reach * span
@@ -447,6 +462,25 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
             confidence=chosen,
             begin=begin,
         )
+
+    def holds_together(self, memory: Memory) -> bool:
+        m, done = memory, memory.phase - 1 + memory.tracking
+        if not (1 <= m.phase <= m.phases and 0 <= m.tracking <= 1) or (m.tracking and m.phase < m.phases):
+            return False
+        if m.ends[done:].any() or (np.diff(m.ends[:done]) < 0).any():
+            return False
+        if m.continuous == 1:
+            on_grid = m.steps.any() or m.kept.any()
+            return not on_grid and (done == 0 or abs(float(m.grid[0].sum()) - 1.0) < 1e-6)
+        total = levels(m.branching, done) if done else 0
+        if m.kept.max() > total or m.kept.sum() != total:
+            return False
+        if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
+            return True
+        anew = m.copy()
+        lay_grid(anew.address)
+        same = anew.used == m.used and np.array_equal(anew.steps[: m.used], m.steps[: m.used])
+        return bool(same and np.allclose(anew.grid[: m.used], m.grid[: m.used], rtol=0.0, atol=1e-12))
 
     @property
     def phase(self) -> int | str:

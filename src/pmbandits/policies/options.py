@@ -95,8 +95,8 @@ class Declared:
 # ---- checks that options share --------------------------------------------------------------------------
 
 
-def whole(lo: int, hi: int | None = None) -> Check:
-    """A whole number of at least ``lo``."""
+def whole(lo: int, hi: int = 2**53) -> Check:
+    """A whole number from ``lo`` to ``hi``."""
     return lambda name, value: _check.whole(name, value, lo, hi)
 
 
@@ -120,6 +120,11 @@ def share(name: str, value: Any) -> float:
     return _check.within(name, value, 0.0, 1.0, open_lo=True)
 
 
+def part(name: str, value: Any) -> float:
+    """A number of at least 0, and below 1."""
+    return _check.within(name, value, 0.0, 1.0, open_hi=True)
+
+
 def probability(name: str, value: Any) -> float:
     """A number between 0 and 1, neither included."""
     return _check.within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)
@@ -140,11 +145,11 @@ ESTIMATES = {"exact": 0, "binned": 1024, "sketch": 1024}
 def how_kept(estimates: str) -> tuple[str, int]:
     """The name and the size in ``"binned"``, ``"binned:4096"`` and the like."""
     name, colon, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
-    sized = name != "exact" and size.isdecimal() and 8 <= int(size) <= 1 << 20
+    sized = name != "exact" and size.isdecimal() and len(size) <= 7 and 8 <= int(size) <= 1 << 20
     if name not in ESTIMATES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
-            f"'binned:4096'; got {estimates!r}."
+            f"'binned:4096'; got {_check.short(estimates)}."
         )
     return name, int(size) if size else ESTIMATES[name]
 

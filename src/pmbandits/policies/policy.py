@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -23,18 +23,18 @@ from pmbandits.estimates._rewards import OK, SAMPLES, STALE
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import shown
+from pmbandits.policies import shown, stopping
 from pmbandits.policies._steps import CHOOSE, WRONG, ask_one, choose_many, tell_many, tell_one, wrong_choice
 from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
-from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.options import Declared, how_kept, option, whole
 from pmbandits.state.guard import BUSY, claim_memory, prepare, release_memory
-from pmbandits.state.layout import FIELDS
+from pmbandits.state.layout import FIELDS, MOST
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
 from pmbandits.supports import Support
 
 REGISTRY: dict[str, type[Policy]] = {}
+MOST_ARMS = 1_000_000
 _ask, _tell = ask_one, tell_one
 _TOKENS = count(2)  # of threads that are alone with a memory (state/guard.py)
 T = TypeVar("T")
@@ -48,9 +48,8 @@ class Policy(Declared):
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
     n_arms : how many arms there are (or give ``names``).
     support : where rewards lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
-        ``Heavy(order, bound)``. A promise:
-        the confidence sets, and so the decisions, are valid for it only, and for rewards of an arm that are
-        independent and alike.
+        ``Heavy(order, bound)``. A promise: the confidence sets, and so the decisions, are valid for it only, and for
+        rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
 
@@ -80,10 +79,12 @@ class Policy(Declared):
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
+    as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
+    _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
-    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1))
+    _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
@@ -121,10 +122,8 @@ class Policy(Declared):
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
-            raise TypeError(
-                f"support must be Binary(), Finite(...), Interval(lo, hi), Real(sigma) or "
-                f"Heavy(order, bound), got {support!r}."
-            )
+            known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
+            raise TypeError(f"support must be {known}, got {_check.short(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
         if n_arms is None and names is not None:
@@ -148,6 +147,15 @@ class Policy(Declared):
     def default_metric(self) -> Distortion | None:
         """The metric where none is given."""
         return None
+
+    def holds_together(self, memory: Memory) -> bool:
+        """Whether the policy's own numbers can be so, in a memory that was read from a file and is sound otherwise.
+
+        A policy whose kernels use numbers of its own as positions in arrays checks them here: files can come from
+        strangers, and kernels do not look where they read and write.
+        """
+        del memory
+        return True
 
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
@@ -273,21 +281,27 @@ class Policy(Declared):
         if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
             if isinstance(arm, np.integer):
                 arm = int(arm)
-            if isinstance(reward, (int, float, np.number, np.bool_)):
+            if isinstance(reward, (float, np.floating, np.bool_)):
                 reward = float(reward)
+            elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
+                reward = float(reward) if -MOST < reward < MOST else reward
         if type(arm) is int and type(reward) is float:
             try:
                 _, address, _held = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            if _tell(address, arm, reward) != OK:
+            try:
+                done = _tell(address, arm, reward) == OK
+            except OverflowError:  # no number of 64 bits, so no arm either
+                done = False
+            if not done:
                 self._tell_carefully([arm], [reward])
             return
-        one = np.ndim(reward) == 0
+        one = not _check.is_list(reward)
         arms: Any = [arm] if one else arm
         rewards: Any = [reward] if one else reward
-        if not one and (isinstance(arms, str) or np.ndim(arms) == 0):
+        if not one and not _check.is_list(arms):
             arms = [arms] * len(rewards)  # several rewards of one arm
         self._tell_carefully(arms, rewards)
 
@@ -345,8 +359,9 @@ class Policy(Declared):
             ours.owner[before:after] = theirs.owner[: theirs.rewards]
         for field in FIELDS:
             if "added" in field.becomes:
-                part = ours.field(field.name)
-                part += theirs.field(field.name)
+                part, more = ours.field(field.name), theirs.field(field.name)
+                if more.shape == part.shape:  # else only one of the two has it
+                    part += more
             elif "cleared" in field.becomes:  # the laws may have moved by any amount
                 ours.field(field.name)[...] = 0
         recall(ours)
@@ -356,7 +371,7 @@ class Policy(Declared):
 
     def _must_match(self, other: Policy) -> None:
         if not isinstance(other, Policy):
-            raise TypeError(f"a policy can take in another policy, got {other!r}.")
+            raise TypeError(f"a policy can take in another policy, got {_check.short(other)}.")
         self._must_be_bound()
         other._must_be_bound()
         if other is self:
@@ -423,35 +438,21 @@ class Policy(Declared):
         """What is known of each arm: its empirical distribution and confidence band."""
         return shown.estimates(self)
 
-    def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
-        """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
-
-        The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with
-        probability p, with probability 1 − K(1 − p) at least.
-        """
-        return sureness.utility_bounds(self, weights)
-
-    def certainty(self, weights: ArrayLike | None = None) -> Certainty:
-        """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
-
-        For every policy that keeps confidence sets. What it says holds while those are valid: see :class:`Certainty`.
-
-        >>> import pmbandits as pmb
-        >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)
-        >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
-        >>> sure = policy.certainty()
-        >>> sure.regret < 0.02, sure.probability
-        (True, 0.9998)
-        """
-        return sureness.certainty(self, weights)
+    utility_bounds = sureness.utility_bounds
+    certainty = sureness.certainty
+    done = stopping.done
+    forecast = stopping.forecast
 
     def _reason(self, arm: int) -> str:
         """Why this arm was just chosen, in the policy's own words; if it has none, :meth:`explain` finds some."""
         return ""
 
-    def explain(self) -> str:
-        """Why the next arm is the next arm, in a few numbers. Changes nothing."""
-        return shown.explain(self)
+    def explain(self, regret: float | str | None = None) -> str:
+        """Why the next arm is the next arm, in a few numbers. Changes nothing.
+
+        With a ``regret`` such as ``0.02`` or ``"2%"`` it also says whether that is certain, or when it may be.
+        """
+        return shown.explain(self, regret)
 
     # ---- save and load ---------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
@@ -490,7 +491,10 @@ def _plain(arm: Any) -> Any:
 
 
 def _numbers(rewards: Any) -> FloatArray:
+    if isinstance(rewards, np.ndarray):
+        return _check.numbers("rewards", rewards)
+    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
     for reward in rewards:
-        if reward is None or isinstance(reward, (str, bytes)):
-            raise TypeError(f"rewards must be numbers, got {reward!r}.")
+        if not (_check.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
+            raise TypeError(f"rewards must be numbers, got {_check.short(reward)}.")
     return _check.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

@@ -1,4 +1,9 @@
-"""Policies on disk: a zip of one JSON description and plain arrays. Versioned, checked, never pickle."""
+"""Policies on disk: a zip of one JSON description and plain arrays. Versioned, checked, never pickle.
+
+A file is as safe to open as a JSON text. Before anything is unpacked its size is known. Constants are made anew from
+the options, and are not read. Whatever is read must have the type and the shape that the table in ``state/layout.py``
+gives it, and every count and index must fit the others (``soundness.py``), or nothing is loaded.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +11,43 @@ import hashlib
 import io
 import json
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmbandits import __version__
+from pmbandits import __version__, _check
 from pmbandits._files import write_whole
-from pmbandits.estimates._rewards import SAMPLES, STALE
+from pmbandits.estimates._rewards import STALE
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies.build import recall, roomier
+from pmbandits.policies.archive import Archive, Damaged
+from pmbandits.policies.build import TooLarge, recall, room_for
+from pmbandits.policies.old_files import read_old
 from pmbandits.policies.policy import REGISTRY, Policy
-from pmbandits.state.layout import FIELDS
+from pmbandits.policies.soundness import what_is_wrong
+from pmbandits.state.layout import FIELDS, MOST
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Finite, Interval, Support
+from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 4  # 1: without sketches; 2: single numbers by their position, see _from_version_2; 3: other sets by default
-_POOL = ("x", "owner")
+VERSION = 4  # 1 to 3: see old_files.py
+_MEMORY = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
+_UNPACKED = 100
+_KEYS = frozenset(
+    ("format", "version", "library", "policy", "metric", "support", "names", "n_arms", "seed", "options", "numbers")
+)  # and "parts" and "sha256"
+
+_GRID = {"used", "grid", "steps", "kept", "ends"}
 
 Arrays = dict[str, np.ndarray]
-Numbers = dict[str, int | float]
+Numbers = dict[str, Any]
 
 
 def save(policy: Policy, path: Path) -> None:
     """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
     twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
-    arrays, numbers = _content(twin._memory)
+    arrays, numbers = _content(policy, twin._memory)
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -42,6 +55,7 @@ def save(policy: Policy, path: Path) -> None:
     options = dict(policy.options)
     if not isinstance(options.get("confidence", ""), str):
         options["confidence"] = {"custom": repr(options["confidence"])}
+    parts = {name: _packed(array) for name, array in arrays.items()}
     description = {
         "format": FORMAT,
         "version": VERSION,
@@ -54,44 +68,77 @@ def save(policy: Policy, path: Path) -> None:
         "seed": policy.seed,
         "options": options,
         "numbers": numbers,
-        "sha256": _digest(arrays, numbers),
+        "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
     }
+    description["sha256"] = digest(description)
 
     def write(file: BinaryIO) -> None:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+        try:
             archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
-            for name, array in arrays.items():
-                part = io.BytesIO()
-                np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
-                archive.writestr(f"{name}.npy", part.getvalue())
+            for name, content in parts.items():
+                archive.writestr(f"{name}.npy", content)
+            archive.close()
+        except BaseException:
+            archive.fp = None  # else it tries to finish the file, and complains that a part is half written
+            raise
 
     write_whole(path, write)
 
 
-def _content(memory: Memory) -> tuple[Arrays, Numbers]:
-    """What is saved of a memory: arrays, single numbers, and all numbers that the policy has of its own."""
+def digest(description: dict[str, Any]) -> str:
+    """The checksum of a description, which holds those of all other parts."""
+    rest = {key: value for key, value in description.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _packed(array: np.ndarray) -> bytes:
+    part = io.BytesIO()
+    np.lib.format.write_array(part, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return part.getvalue()
+
+
+def _content(policy: Policy, memory: Memory) -> tuple[Arrays, Numbers]:
+    """What is saved of a memory: arrays that are not empty, single numbers, and the policy's own that may change."""
     arrays: Arrays = {}
-    numbers: Numbers = memory.own
+    constants = _constants(policy)
+    numbers: Numbers = {name: number for name, number in memory.own.items() if name not in constants}
     for field in FIELDS:
-        if "saved" not in field.becomes:
+        if "saved" not in field.becomes or field.name in constants:
             continue
         if field.single:
             numbers[field.name] = getattr(memory, field.name)
-        elif field.name not in _POOL:
+        elif field.name not in ("x", "owner"):
             arrays[field.name] = getattr(memory, field.name)
-        elif memory.sketch_size == 0:  # of sketches the pool is laid out anew from their items
+        elif memory.sketch_size == 0 and memory.n_atoms == 0:  # of sketches the pool is laid out anew from their items
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
-    return arrays, numbers
+    return {name: array for name, array in arrays.items() if array.size}, numbers
 
 
-def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any = None) -> Policy:
+def _constants(policy: Policy) -> set[str]:
+    """What follows from the options of this policy and is not saved: numbers of its own, and a grid that stays.
+
+    Kernels of users may change all of that, so it is saved for their policies.
+    """
+    if not type(policy).__module__.startswith("pmbandits."):
+        return set()
+    moves = "phases" in policy._own
+    return (set(policy._own) & set(policy._plan.setup.numbers)) | (set() if moves else _GRID)
+
+
+def load(
+    path: str | Path, *, metric: Distortion | None = None, confidence: Any = None, max_memory: int | None = None
+) -> Policy:
     """A policy as it was when it was saved: it takes exactly the decisions that the saved one would have taken.
+
+    Files from strangers can do no harm: whatever is not a policy's state is refused with a sentence.
 
     Parameters
     ----------
     path : a file written by :meth:`Policy.save`.
     metric, confidence : only for a metric made from a function, or a confidence set of your own: code is never
         stored, so give it again.
+    max_memory : how many bytes the policy may take in memory. Default: 1 GiB, and 100 times the size of the file more.
 
     Examples
     --------
@@ -104,160 +151,160 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}.")
-    description, arrays = _read(file)
-    if description["version"] > VERSION:
+    limit = _MEMORY + _UNPACKED * file.stat().st_size if max_memory is None else max_memory
+    try:
+        with Archive(file) as archive:
+            description = _description(archive, file.name)
+            policy = _made(description, file.name, metric, confidence, limit)
+            memory = _memory(archive, description, policy)
+    except Damaged as error:
+        raise ValueError(f"{file.name} is not a policy file, or it is damaged ({error}); nothing was loaded.") from None
+    except TooLarge as error:
         raise ValueError(
-            f"{file.name} was written by a newer pmbandits ({description['library']}, format "
-            f"{description['version']}); this one reads up to format {VERSION}: upgrade pmbandits."
-        )
-    cls = REGISTRY.get(description["policy"])
-    if cls is None:
-        raise ValueError(
-            f"{file.name} holds a policy {description['policy']!r} that is not known here; "
-            "import the module that defines it first."
-        )
-    options = dict(description["options"])
-    if isinstance(description["metric"], dict) and "custom" in description["metric"]:
-        if metric is None:
-            raise ValueError(
-                f"{file.name} uses a metric made from a function, {description['metric']['custom']}; "
-                "give it again: load(path, metric=...)."
-            )
-        if repr(metric) != description["metric"]["custom"]:
-            raise ValueError(
-                f"{file.name} was saved with the metric {description['metric']['custom']}, but {metric!r} was given; "
-                "give the one that it was saved with."
-            )
-    elif metric is not None:
-        raise ValueError(f"{file.name} stores its metric; do not give another one.")
-    else:
-        metric = Distortion.from_dict(description["metric"])
-    if isinstance(options.get("confidence"), dict):
-        if confidence is None:
-            raise ValueError(
-                f"{file.name} uses a confidence set of your own; give it again: load(path, confidence=...)."
-            )
-        options["confidence"] = confidence
-    elif confidence is not None:
-        raise ValueError(f"{file.name} stores its confidence set; do not give another one.")
-    support = Support.from_dict(description["support"])
-    if description["version"] < 4 and options.get("confidence") == "auto" and isinstance(support, (Finite, Interval)):
-        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
-    policy = cls(
-        metric,
-        n_arms=description["n_arms"],
-        support=support,
-        names=description["names"],
-        seed=description["seed"],
-        **options,
-    )
-    numbers = description["numbers"]
-    if description["version"] < 3:
-        arrays, numbers = _from_version_2(policy, arrays, file.name)
-    _restore(policy, arrays, numbers, file.name)
-    if description["version"] < 4:
-        policy._memory.seen[:] = 0  # the sets are worked out anew: they may be other ones
+            f"{file.name} is a policy that takes {error} bytes of memory, more than the {limit:,} that a file of its "
+            "size may take; if you trust it, give load(path, max_memory=...)."
+        ) from None
+    policy._memory = memory
+    del policy._most_bytes
     return policy
 
 
-def _read(file: Path) -> tuple[dict[str, Any], Arrays]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            description = json.loads(archive.read("policy.json"))
-            if not isinstance(description, dict) or description.get("format") != FORMAT:
-                raise ValueError("format")
-            if not isinstance(description.get("version"), int):
-                raise ValueError("version")
-            if description["version"] > VERSION:
-                return description, {}
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
-                for name in archive.namelist()
-                if name.endswith(".npy")
-            }
-        if description["version"] < 3:
-            description.setdefault("numbers", {})
-        missing = {"policy", "library", "metric", "support", "options", "n_arms", "seed", "names", "numbers"}
-        if missing - set(description) or _digest(arrays, description["numbers"]) != description["sha256"]:
-            raise ValueError("incomplete, or its checksum is wrong")
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError, RuntimeError) as error:
+def _description(archive: Archive, label: str) -> dict[str, Any]:
+    found = archive.text("policy.json")
+    version = found.get("version")
+    if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise Damaged("another format")
+    if version > VERSION:
         raise ValueError(
-            f"{file.name} is not a policy file, or it is damaged ({type(error).__name__}); nothing was loaded."
-        ) from None
-    return description, arrays
+            f"{label} was written by a newer pmbandits ({_check.readable(str(found.get('library')))[:40]}, format "
+            f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
+        )
+    needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"} | ({"parts"} if version > 3 else set())
+    if set(found) != needed:
+        raise Damaged("its description is not complete")
+    try:
+        if version > 3 and digest(found) != found["sha256"]:
+            raise Damaged("its checksum is wrong")
+    except RecursionError:
+        raise Damaged("its description is not one") from None
+    kinds = {"policy": str, "metric": dict, "support": dict, "n_arms": int, "seed": int, "options": dict}
+    kinds |= {"numbers": dict} if version > 2 else {}
+    names = found["names"]
+    fits = all(isinstance(found[key], kind) and not isinstance(found[key], bool) for key, kind in kinds.items())
+    if not fits or not (names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))):
+        raise Damaged("its description is not one")
+    if names is not None and len(names) != found["n_arms"]:
+        raise Damaged("it has not one name for each arm")
+    return found
 
 
-def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> None:
-    rewards = numbers.get("rewards")
-    if not isinstance(rewards, int) or rewards < 0 or "told" not in arrays:
-        raise _unfit(label)
-    memory = roomier(policy._memory, policy._plan, rewards)
-    wanted, known = _content(memory)
-    # Parts of no size belong to other algorithms; files need not have them.
-    needed = {name for name, array in wanted.items() if array.size or name in _POOL}
-    if set(numbers) != set(known) or not needed <= set(arrays) <= set(wanted):
-        raise _unfit(label)
+def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any, limit: int) -> Policy:
+    """A new policy with the options of a file."""
+    cls = REGISTRY.get(description["policy"])
+    if cls is None:
+        raise ValueError(
+            f"{label} holds a policy {description['policy']!r} that is not known here; "
+            "import the module that defines it first."
+        )
+    options = {**cls.as_before, **description["options"]}
+    if "custom" in description["metric"]:
+        saved = str(description["metric"]["custom"])
+        shown = _check.readable(saved)
+        if metric is None:
+            raise ValueError(
+                f"{label} uses a metric made from a function, {shown}; give it again: load(path, metric=...)."
+            )
+        if repr(metric) != saved:
+            raise ValueError(
+                f"{label} was saved with the metric {shown}, but {metric!r} was given; "
+                "give the one that it was saved with."
+            )
+    elif metric is not None:
+        raise ValueError(f"{label} stores its metric; do not give another one.")
+    if isinstance(options.get("confidence"), dict):
+        if confidence is None:
+            raise ValueError(f"{label} uses a confidence set of your own; give it again: load(path, confidence=...).")
+        options["confidence"] = confidence
+    elif confidence is not None:
+        raise ValueError(f"{label} stores its confidence set; do not give another one.")
+    bands = description["version"] < 4 and description["support"].get("kind") in ("finite", "interval")
+    if bands and options.get("confidence") == "auto":
+        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
+    if any(
+        not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
+    ):
+        raise Damaged("an option is no number and no word")
+    policy: Policy = object.__new__(cls)
+    policy._most_bytes = limit
+    try:
+        policy.__init__(  # type: ignore[misc]
+            Distortion.from_dict(description["metric"]) if metric is None else metric,
+            n_arms=description["n_arms"],
+            support=Support.from_dict(description["support"]),
+            names=None if description["names"] is None else [_check.readable(name) for name in description["names"]],
+            seed=description["seed"],
+            **options,
+        )
+    except TooLarge:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{label} cannot be made into a policy: {error}") from None
+    except (LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise Damaged(f"its options cannot be used, {type(error).__name__}") from None
+    return policy
+
+
+def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Memory:
+    """The memory that the file holds, checked; or Damaged."""
+    old = description["version"] < 4
+    arrays, numbers = read_old(archive, description, policy) if old else ({}, description["numbers"])
+    memory = policy._memory
+    known = _content(policy, memory)[1]
+    if old:  # these had constants, too
+        constants = _constants(policy)
+        numbers, arrays = ({k: v for k, v in part.items() if k not in constants} for part in (numbers, arrays))
+    if set(numbers) != set(known):
+        raise Damaged("it has not the numbers of such a policy")
+    for name, number in numbers.items():
+        kind = type(known[name])
+        if type(number) is not kind or (kind is int and abs(number) > MOST):
+            raise Damaged(f"its number {name!r} cannot be")
+    if old and "told" not in arrays:
+        raise Damaged("it has not the parts of such a policy")
+    told = arrays["told"] if old else _part(archive, description, "told", (policy.n_arms,), np.int64)
+    if told.dtype != np.int64:
+        raise Damaged("its counts of rewards cannot be")
+    most = int(told.max(initial=0))
+    if not 0 <= most <= numbers["rewards"]:
+        raise Damaged("its counts of rewards cannot be")
+    memory = room_for(policy, memory, numbers["rewards"], most)
     for name, number in numbers.items():
         setattr(memory, name, number)
-    for name, array in arrays.items():
-        into = getattr(memory, name)
-        if name in _POOL and array.size == rewards:
-            into = into[:rewards]
-        if into.size != array.size:
-            raise ValueError(f"{label} has a part {name!r} of the wrong size; it is damaged and was not loaded.")
-        into[...] = array.reshape(into.shape)
+    wanted = _content(policy, memory)[0]
+    if set(arrays if old else archive.arrays) != set(wanted) or (not old and archive.others != {"policy.json"}):
+        raise Damaged("it has not the parts of such a policy")
+    for name, into in wanted.items():
+        array = arrays[name] if old else _part(archive, description, name, into.shape, into.dtype)
+        if array.shape != into.shape or array.dtype != into.dtype:
+            raise Damaged(f"its part {name!r} is not as large as it should be")
+        into[...] = array
     if memory.sketch_size > 0:
-        memory.ordered = STALE
+        memory.ordered, memory.pooled = STALE, 0
+    wrong = what_is_wrong(policy, memory)
+    if wrong is not None:
+        raise Damaged(wrong)
     recall(memory)
-    policy._memory = memory
+    return memory
 
 
-def _unfit(label: str) -> ValueError:
-    return ValueError(
-        f"{label} does not fit its description: it is damaged, or the metric or confidence set given is not "
-        "the one that it was saved with; nothing was loaded."
-    )
-
-
-def _digest(arrays: Arrays, numbers: Numbers) -> str:
-    digest = hashlib.sha256(json.dumps(numbers, sort_keys=True).encode() if numbers else b"")
-    for name in sorted(arrays):
-        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return digest.hexdigest()
-
-
-# ---- files of earlier versions --------------------------------------------------------------------------
-
-# Where format 2 kept its single numbers, in an array called clock; and what it called some arrays.
-_CLOCK_2 = {
-    "asked": 0, "rewards": 1, "current": 2, "dirty": 3, "phase": 4, "used": 5, "tracking": 6, "committed": 7,
-    "stream": 8, "ordered": 9, "pooled": 10, "look_at": 14, "wide_at": 15,
-}  # fmt: skip
-_NAMES_2 = {"book": "sketch_book", "items": "sketch_items", "marks": "sketch_marks"}
-# Of the array of sizes: arms, atoms, grid points, packed metric, table, mode, kind of set, shape, bounded, coarse, k.
-_SIZES_2 = {
-    "n_arms": 0, "n_atoms": 1, "n_grid": 2, "n_packed": 5, "n_table": 6, "mode": 7, "set_kind": 8, "metric_shape": 9,
-    "bounded": 10, "coarse": 12, "sketch_size": 13,
-}  # fmt: skip
-
-
-def _from_version_2(policy: Policy, arrays: Arrays, label: str) -> tuple[Arrays, Numbers]:
-    """What a file of format 1 or 2 says, in the names of today. Constants are made anew from the options."""
-    memory = policy._memory
-    size, clock = (np.asarray(arrays.get(name, [])) for name in ("size", "clock"))
-    if size.size != 16 or clock.size != 16 or any(size[at] != getattr(memory, n) for n, at in _SIZES_2.items()):
-        raise _unfit(label)
-    rewards = int(clock[_CLOCK_2["rewards"]])
-    wanted, known = _content(memory)
-    constants = {name: number for name, number in memory.own.items() if name in policy._plan.setup.numbers}
-    found = {_NAMES_2.get(name, name): array for name, array in arrays.items()}
-    missing = {name for name, array in wanted.items() if array.size and name not in found}
-    if not set(known) <= {*_CLOCK_2, *constants}:
-        raise _unfit(label)
-    if missing:
-        raise ValueError(f"{label} has no part {sorted(missing)[0]!r}; it is damaged and was not loaded.")
-    out = {name: found.get(name, array) for name, array in wanted.items()}
-    for name in _POOL:
-        if name in out and memory.mode == SAMPLES:
-            out[name] = out[name][:rewards]
-    return out, {name: constants[name] if name in constants else int(clock[_CLOCK_2[name]]) for name in known}
+def _part(archive: Archive, description: dict[str, Any], name: str, shape: Any, kind: Any) -> np.ndarray:
+    """An array of which nothing is unpacked if it has another size."""
+    content, array = archive.array(name, int(np.prod(shape)))
+    if (
+        not isinstance(description["parts"], dict)
+        or description["parts"].get(name) != hashlib.sha256(content).hexdigest()
+    ):
+        raise Damaged(f"the checksum of its part {name!r} is wrong")
+    if array.shape != tuple(shape) or array.dtype != kind:
+        raise Damaged(f"its part {name!r} is not as large as it should be")
+    return array

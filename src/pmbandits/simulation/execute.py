@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
+from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.best import scorer
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.simulation.checks import impossible
 from pmbandits.simulation.journal import Journal, decode, encode
 from pmbandits.simulation.plain import PlainPlayer, PlainPolicy
 from pmbandits.simulation.prepare import Entry, Experiment, prepare
@@ -25,6 +27,7 @@ from pmbandits.simulation.recipes import Recipe
 from pmbandits.simulation.rewards import GENERATOR
 from pmbandits.simulation.run import FORMAT, SCHEMA, Run, schema
 from pmbandits.simulation.trial import Player
+from pmbandits.state.layout import PHASE_ENDS
 
 BACKENDS = ("threads", "processes", "dask")
 Results = dict[tuple[int, int], dict[str, Any]]  # by entry and trial
@@ -304,16 +307,40 @@ def _read(journal: Journal, experiment: Experiment) -> Results:
     wanted = {(e, trial) for e in range(len(experiment.entries)) for trial in experiment.trials}
     known: Results = {}
     for payload in journal.records():
-        for row in decode(payload):
-            if (row["entry"], row["trial"]) in wanted:
-                known[row["entry"], row["trial"]] = row
+        try:
+            for row in decode(payload):
+                if (row["entry"], row["trial"]) in wanted:
+                    _must_be_possible(row, experiment)
+                    known[row["entry"], row["trial"]] = row
+        except ValueError as error:
+            raise ValueError(
+                f"{journal.path} is not the journal of this simulation: {error} Give another folder, or delete it; "
+                "nothing was overwritten."
+            ) from None
     return known
+
+
+def _must_be_possible(row: Mapping[str, Any], experiment: Experiment) -> None:
+    """Refuse a finished trial that no simulation can have left behind."""
+    entry, k = experiment.entries[row["entry"]], experiment.bandit.n_arms
+    t, said = entry.checkpoints, None
+    if any(np.size(row[name]) != t.size * k for name in ("pulls", "mixture")):
+        said = "it has not one number for each arm and checkpoint"
+    else:
+        pulls, mixture = (np.reshape(row[name], (t.size, k)) for name in ("pulls", "mixture"))
+        said = impossible(t, pulls, mixture)
+    if said is None and (np.size(row["ends"]) > PHASE_ENDS or not 0 <= row["seconds"] < np.inf):
+        said = "its phases or its seconds cannot be"
+    if said is None and not ((row["ends"] >= 0) & (row["ends"] <= entry.horizon)).all():
+        said = "its phases end after the last round"
+    if said is not None:
+        raise ValueError(f"in trial {row['trial']} of {entry.label} {said}.")
 
 
 def _write_spec(folder: Path, experiment: Experiment) -> None:
     """What this folder holds, for people; the journal's first line decides."""
     text = json.dumps({"library": __version__, "identity": experiment.identity, **experiment.spec}, indent=1)
-    (folder / "spec.json").write_text(text + "\n", encoding="utf-8")
+    write_whole(folder / "spec.json", lambda file: file.write(f"{text}\n".encode()))
 
 
 # ---- putting it together --------------------------------------------------------------------------------

@@ -156,11 +156,19 @@ def encode(rows: list[dict[str, Any]]) -> bytes:
 
 
 def decode(payload: bytes) -> list[dict[str, Any]]:
-    """The finished trials of a record."""
+    """The finished trials of a record; a ValueError if it holds anything else."""
     import pyarrow as pa
 
-    with pa.ipc.open_stream(payload) as reader:
-        table = reader.read_all()
+    try:
+        with pa.ipc.open_stream(payload) as reader:
+            if not reader.schema.equals(_schema()):
+                raise ValueError("schema")
+            table = reader.read_all()
+        table.validate(full=True)
+        if any(table[name].null_count for name in table.column_names):
+            raise ValueError("empty cells")
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise ValueError(f"a record of the journal cannot be read ({type(error).__name__}).") from None
     columns = [table[name].combine_chunks() for name in table.column_names]
     rows = []
     for j in range(table.num_rows):

@@ -103,10 +103,10 @@ class PlainPolicy:
             raise PolicyError(f"{self.label} could not be made{where}: {_text(error)}.") from error
         for method in ("ask", "tell"):
             if not callable(getattr(made, method, None)):
-                raise PolicyError(f"{self.label} made {_check._short(made)}{where}, which has no method {method}.")
+                raise PolicyError(f"{self.label} made {_check.short(made)}{where}, which has no method {method}.")
         if not hasattr(type(made), "__getattr__") and inspect.getattr_static(made, "mixture", self) is self:
             raise PolicyError(
-                f"{self.label} made {_check._short(made)}{where}, which keeps no mixture; give it an attribute or a "
+                f"{self.label} made {_check.short(made)}{where}, which keeps no mixture; give it an attribute or a "
                 "property mixture: the shares of the arms that it takes for the best, one for each arm."
             )
         return made
@@ -136,7 +136,7 @@ class PlainPlayer:
                     step = ""
                     arm = given if type(given) is int else _whole(given)
                     if not 0 <= arm < k:
-                        self._fail(trial, now, f"ask() returned {_check._short(given)}; the arms are 0 to {k - 1}")
+                        self._fail(trial, now, f"ask() returned {_check.short(given)}; the arms are 0 to {k - 1}")
                     if not waiting[arm]:
                         waiting[arm] = rewards.next(arm, _AT_ONCE)[::-1].tolist()
                     pulled[arm] += 1

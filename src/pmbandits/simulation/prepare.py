@@ -150,19 +150,24 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
 
 
 def _horizons(horizon: Any) -> list[int]:
-    many = [horizon] if np.ndim(horizon) == 0 else list(horizon)
+    many = [horizon] if not _check.is_list(horizon) else list(horizon)
     if not many:
         raise ValueError("horizon is empty; give a number of rounds, or several.")
     return sorted({_check.whole("horizon", h, 1, 2**53) for h in many})
 
 
 def _trials(trials: Any) -> tuple[int, ...]:
-    if np.ndim(trials) == 0:
+    if not _check.is_list(trials):
         return tuple(range(_check.whole("trials", trials, 1, 10_000_000)))
     numbers = tuple(sorted({_check.whole("trial", k, 0, _LARGEST_SEED) for k in trials}))
     if not numbers:
         raise ValueError("trials is empty; say how many, or which ones.")
     return numbers
+
+
+def _listed(given: Any) -> list[Any]:
+    """A list or an array as a list of Python's numbers."""
+    return [t.item() if isinstance(t, np.generic) else t for t in given]
 
 
 class _Checkpoints:
@@ -172,10 +177,10 @@ class _Checkpoints:
         self.count = DEFAULT_CHECKPOINTS
         if given is None:
             pass
-        elif np.ndim(given) == 0:
-            self.count = _check.whole("checkpoints", given, 1)
+        elif not _check.is_list(given):
+            self.count = _check.whole("checkpoints", given, 1, 1_000_000)
         else:
-            self.times = sorted({_check.whole("checkpoint", t, 1, max(horizons)) for t in np.asarray(given).tolist()})
+            self.times = sorted({_check.whole("checkpoint", t, 1, max(horizons)) for t in _listed(given)})
             if not self.times:
                 raise ValueError("checkpoints is empty; give rounds, or how many.")
 

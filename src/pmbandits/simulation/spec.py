@@ -106,8 +106,8 @@ def read_spec(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path.name} is not text in UTF-8.") from None
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path.name} is not TOML: {error}.") from None
+    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
+        raise ValueError(f"{path.name} is not TOML: {_check.readable(str(error))[:300]}.") from None
     try:
         spec = Spec.model_validate(data)
     except ValidationError as error:
@@ -164,17 +164,20 @@ def _sentence(path: Path, text: str, error: ValidationError) -> str:
     )
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        near = BanditPart if first["loc"][0] == "bandit" and len(first["loc"]) > 1 else Spec
+        near = BanditPart if first["loc"][:1] == ("bandit",) and len(first["loc"]) > 1 else Spec
         message = f"this key is not known; known are {', '.join(near.model_fields)}"
     elif first["type"] == "missing":
         message = "this key is missing"
     more = f" ({len(found) - 1} more like this.)" if len(found) > 1 else ""
-    return f"{path.name}, {_place(text, key)}: {message}; got {_check._short(first['input'])}.{more}"
+    return f"{path.name}, {_place(text, key)}: {message}; got {_check.short(first['input'])}.{more}"
 
 
 def _place(text: str, key: str) -> str:
     """The key, and its line where it can be found."""
-    leaf = [part for part in key.split(".") if not part.isdigit()][-1]
+    words = [part for part in key.split(".") if part and not part.isdigit()]
+    if not words:
+        return "the whole file"
+    leaf = words[-1]
     number = re.fullmatch(r"policies\[(\d+)\]", key)
     lines = text.splitlines()
     if number is not None:

@@ -3,7 +3,7 @@
 numba notices when the file of a cached function changes, but not when a helper in *another* file does: the old
 machine code then answers for the new source; constants of other files are frozen in, too. So the cache folder is
 named after a hash of every source file of the package whose code or constants are compiled. An edit of any other file
-compiles nothing anew. ``PMBANDITS_CACHE_DIR`` moves the folder.
+compiles nothing anew. ``PMBANDITS_CACHE_DIR`` moves the folder. Only its owner can read it and write to it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -67,6 +68,29 @@ def cache_folder() -> Path:
     # numba forgets what another version of it compiled, so each has a folder.
     version = f"py{sys.version_info.major}{sys.version_info.minor}-numba{metadata.version('numba')}"
     return Path(base) / f"{fingerprint(compiled_files(PACKAGE))}-{version}"
+
+
+@cache
+def may_keep() -> bool:
+    """Whether kernels can be kept: there is a folder that nobody else can write to. If not, says why, once."""
+    folder = cache_folder()
+    for part in (folder.parent, folder):
+        try:
+            part.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = part.stat()
+        except OSError:  # no home, or a disk that cannot be written to
+            return False
+        theirs = os.name == "posix" and found.st_uid != os.geteuid()
+        if theirs or (os.name == "posix" and found.st_mode & 0o022):
+            why = "belongs to somebody else" if theirs else "can be written to by others"
+            warnings.warn(
+                f"the folder of compiled kernels {str(part)!r} {why}, who could place code there; it is not used, so "
+                "kernels are compiled anew in every process. Delete it, or set PMBANDITS_CACHE_DIR to a folder of your "
+                "own (chmod 700).",
+                stacklevel=2,
+            )
+            return False
+    return True
 
 
 @cache
@@ -125,8 +149,11 @@ def kernel(
                 no_cfunc_wrapper=True,
                 forceinline=built_in,
             )(function)
-            with suppress(RuntimeError):  # typed at a prompt: there is no file to keep it for
-                compiled.enable_caching()
+            if may_keep():
+                from pmbandits.state.keep import KernelCache
+
+                with suppress(RuntimeError):  # typed at a prompt: there is no file to keep it for
+                    compiled._cache = KernelCache(compiled.py_func)
         finally:
             settings.CACHE_DIR = before
     return cast(F, compiled)

@@ -30,9 +30,11 @@ SIZES = (
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
     "n_prices",  # 3 if rewards have heavy tails (see confidence/_tails.py), else 0
+    "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
     "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
 )
 N_OWN = 16  # single numbers that a policy may have of its own
+MOST = 2**53  # no count is larger
 PHASE_ENDS = 64  # phases whose ends are remembered
 BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
 BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
@@ -53,12 +55,17 @@ class Field:
     - arranged: it tells how the pool of rewards is arranged, which a look at the mixture may change for good.
 
     Whatever is not fixed and not scratch is set back at the start of each trial of a simulation.
+
+    ``holds`` says, of a saved field, between which numbers its own must lie: ``"0 … told"``, with numbers, sizes and
+    other fields as limits. A side that is left out is not limited, but for infinity; ``"any"`` allows that too. Files
+    are checked by it when they are loaded. Where nothing is said, whole numbers lie from 0 to 2⁵³, others are finite.
     """
 
     name: str
     type: type
     shape: str
     becomes: frozenset[str]
+    holds: str = ""
 
     @property
     def single(self) -> bool:
@@ -69,10 +76,10 @@ class Field:
 WORDS = ("saved", "added", "cleared", "fixed", "scratch", "arranged")
 
 
-def _field(name: str, kind: type, shape: str = "", becomes: str = "") -> Field:
+def _field(name: str, kind: type, shape: str = "", becomes: str = "", holds: str = "") -> Field:
     words = frozenset(becomes.split())
     assert words <= set(WORDS), f"{name}: {words}"
-    return Field(name, kind, shape, words)
+    return Field(name, kind, shape, words, holds)
 
 
 FIELDS: tuple[Field, ...] = (
@@ -89,7 +96,7 @@ FIELDS: tuple[Field, ...] = (
     _field("sketch_size", int, "", "fixed"),  # k of the sketches; 0 without sketches
     _field("most_rewards", int, "", "fixed"),  # when so many rewards are in, memory must grow
     _field("most_told", int, "", "fixed"),  # the same for the rewards of one arm
-    _field("ordered", int, "", "saved arranged"),  # how many rewards of the pool are sorted
+    _field("ordered", int, "", "saved arranged", "-1 … rewards"),  # how many rewards of the pool are sorted
     _field("pooled", int, "", "saved arranged"),  # how many numbers the pool holds, with sketches
     _field("low", float, "", "fixed"),  # the ends of the support
     _field("high", float, "", "fixed"),
@@ -116,15 +123,17 @@ FIELDS: tuple[Field, ...] = (
     _field("plain_bonus", int, "", "fixed"),  # 1 if the bonus is the paper's, not cut off at the ends of [0, 1]
     _field("offset", float, "", "fixed"),  # what rounding to bins is worth at most
     # The search for a mixture.
-    _field("used", int, "", "saved"),  # grid points in use
-    _field("current", int, "", "saved"),  # the grid point that is played, or −1
-    _field("dirty", int, "", "saved"),  # 1 if rewards came since the last look
+    _field("used", int, "", "saved", "0 … n_grid"),  # grid points in use
+    _field("current", int, "", "saved", "-1 … "),  # the grid point that is played, or −1
+    _field("dirty", int, "", "saved", "0 … 1"),  # 1 if rewards came since the last look
     _field("look_at", int, "", "saved cleared"),  # at how many rewards (or pulls and rewards) it is time to look again
     _field("wide_at", int, "", "saved cleared"),  # at how many rewards it is looked for from many starts again
     _field("continuous", int, "", "fixed"),  # 1 if all mixtures are searched, without a grid
+    _field("random_ties", int, "", "fixed"),  # 1 if any of several tied grid points is taken
     _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
     _field("floor", float, "", "fixed"),  # the least share of every arm in a continuous search
     _field("exploration", float, "", "fixed"),  # ξ of eq:any_sampling_rule
+    _field("certify", float, "", "fixed"),  # the share of pulls that is for certifying
     _field("look_ahead", int, "", "cleared"),  # how many rewards of each arm to look ahead next time
     _field("explored_until", int, "", "cleared"),  # before this round no arm is due to be explored
     # CIRT's last check: the candidate that kept the phase open, and what the leader was worth at least.
@@ -132,10 +141,10 @@ FIELDS: tuple[Field, ...] = (
     _field("checked_leader", int, "", "cleared"),  # 1 + the leader's grid point
     _field("leader_floor", float, "", "cleared"),
     # Arrays: pulls and rewards.
-    _field("pulls", int, "n_arms", "saved added"),
-    _field("pending", int, "n_arms", "saved added"),  # pulls whose reward has not come
-    _field("told", int, "n_arms", "saved added"),  # rewards of each arm
-    _field("sums", float, "n_arms", "saved added"),  # their sum
+    _field("pulls", int, "n_arms", "saved added", "0 … asked"),
+    _field("pending", int, "n_arms", "saved added", "0 … pulls"),  # pulls whose reward has not come
+    _field("told", int, "n_arms", "saved added", "0 … rewards"),  # rewards of each arm
+    _field("sums", float, "n_arms", "saved added", "any"),  # their sum
     _field("squares", float, "n_arms", ""),  # the sum of their squares
     _field("travel", float, "n_arms", ""),  # how far in W1 the arm's empirical law has moved in all
     _field("counts", int, "n_arms, n_atoms", "saved added"),
@@ -144,19 +153,20 @@ FIELDS: tuple[Field, ...] = (
     _field("h", float, "n_packed", "fixed"),
     # Confidence sets.
     _field("radii", float, "n_radii", "fixed"),  # the radius after n rewards
-    _field("seen", int, "n_arms", "saved cleared"),  # rewards of each arm when its set was last worked out
-    _field("lower", float, "n_arms", "saved"),
-    _field("upper", float, "n_arms", "saved"),
-    _field("radius", float, "n_arms", "saved"),
+    _field("seen", int, "n_arms", "cleared"),  # rewards of each arm when its set was last worked out
+    _field("lower", float, "n_arms"),
+    _field("upper", float, "n_arms"),
+    _field("radius", float, "n_arms"),
     # Prices of the moment, for the largest and for the smallest utility; at how many rewards they are found anew.
     _field("prices", float, "n_prices", "saved cleared"),
     _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
+    _field("spare", float, "knot_room", "scratch"),
     # The mixture that is played, and the grid.
-    _field("mix", float, "n_arms", "saved"),
-    _field("grid", float, "n_grid, n_arms", "saved"),
+    _field("mix", float, "n_arms", "saved", "0 … 1"),
+    _field("grid", float, "n_grid, n_arms", "saved", "0 … 1"),
     _field("stands_until", int, "n_arms", "cleared"),  # the choice stands while no arm has more rewards than this
     # The empirical utility of each grid point when it was last worked out, and what bounds its change since:
     # at how many rewards (0: never), the arms' travel or counts, their radii; and how much it can rise and fall for
@@ -181,42 +191,60 @@ FIELDS: tuple[Field, ...] = (
     # CIRT: the grid in whole steps, the mixture that was kept, when phases ended, and its last check.
     _field("steps", int, "n_grid, n_arms", "saved"),
     _field("kept", int, "n_arms", "saved"),
-    _field("ends", int, f"{PHASE_ENDS}", "saved"),
+    _field("ends", int, f"{PHASE_ENDS}", "saved", "0 … asked"),
     _field("leader_travel", float, "n_arms", "cleared"),
     _field("leader_radius", float, "n_arms", "cleared"),
     # Vet: the arms' laws on a table, what is played and Φ at its knots, the shares to reach, and the arms left out.
     _field("knots", float, "knot_room", "saved"),
-    _field("played", float, "knot_room", "saved"),
+    _field("played", float, "knot_room", "saved", "0 … 1"),
     _field("phi", float, "knot_room", "saved"),
     _field("laws", float, "n_vetted, knot_room"),
     _field("row_told", int, "n_vetted", "cleared"),  # rewards of each arm when its row was written; 0: not yet
     _field("row_variance", float, "n_vetted"),  # of the law in each row
-    _field("wanted", float, "n_vetted", "saved"),
-    _field("left_out", int, "n_vetted", "saved"),
-    _field("vet", float, "n_vetted", "saved"),  # the index of an arm that is left out
-    _field("vetted_pulls", int, "n_vetted", "saved"),  # its pulls and rewards when that was worked out
-    _field("vetted_told", int, "n_vetted", "saved"),
+    _field("row_worth", float, "n_vetted"),  # its utility; not for concave metrics
+    _field("row_used", int, "n_vetted"),  # at how many knots it has rewards; which, and the share of them there:
+    _field("row_place", int, "n_vetted, knot_room"),
+    _field("row_share", float, "n_vetted, knot_room"),
+    _field("wanted", float, "n_vetted", "saved", "0 … 1"),
+    _field("left_out", int, "n_vetted", "saved", "0 … 1"),
+    _field("vet", float, "n_vetted", "saved", "any"),  # the index of an arm that is left out
+    _field("vetted_pulls", int, "n_vetted", "saved", "0 … pulls"),  # its pulls and rewards when that was worked out
+    _field("vetted_told", int, "n_vetted", "saved", "0 … told"),
     _field("root", float, "n_vetted", "saved"),  # where the divergence was found, to start there next time
     _field("start", int, "n_vetted", "saved"),  # the same for metrics that are not concave
-    _field("safe", float, "n_vetted", "saved cleared"),  # the arm is at least so far from being worth ``safe_worth``
+    # The arm is at least ``safe`` from being worth ``safe_worth``,
+    _field("safe", float, "n_vetted", "saved cleared", "any"),
     _field("safe_worth", float, "n_vetted", "saved cleared"),
-    _field("safe_told", int, "n_vetted", "saved cleared"),  # with so many rewards; 0: not known
+    _field("safe_told", int, "n_vetted", "saved cleared", "0 … told"),  # with so many rewards; 0: not known
     # The slope of the utility towards each arm at the last look, and the variance of what it is the mean of.
     _field("slope", float, "n_slopes", "saved"),
-    _field("spread", float, "n_slopes", "saved"),
+    _field("spread", float, "n_slopes", "saved", "0 … "),
+    # Certifying: the pulls for it, the rival mixture, and how much a reward of each arm helps, at so many rewards.
+    _field("sure_pulls", int, "n_sure", "saved added", "0 … pulls"),
+    _field("sure_told", int, "n_sure", "saved cleared"),
+    _field("sure_gain", float, "n_sure", "saved"),
+    _field("rival", float, "n_sure", "scratch"),
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
-    _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved"),
+    _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved", "any"),
     _field("sketch_items", float, "n_sketches, sketch_room", "saved arranged"),
     # The pool: all rewards, sorted up to ``ordered``, and the arms that paid them. Large, so it comes last.
     _field("x", float, "room", "saved arranged"),
-    _field("owner", int, "room", "saved arranged"),
+    _field("owner", int, "room", "saved arranged", "0 … n_arms - 1"),
     _field("mass", int, "n_mass", "arranged"),  # for how many rewards a number stands
     _field("above", int, "n_arms", "scratch"),
     _field("curve", float, "room + n_atoms + 2", "scratch"),
     _field("width", float, "room + n_atoms + 2", "scratch"),
 )
 BY_NAME = {field.name: field for field in FIELDS}
+
+
+def limits_of(field: Field) -> tuple[str, str]:
+    """The two sides of what a saved field holds, as they stand in the table; an empty side is not limited."""
+    if field.holds in ("", "any"):
+        return ("0", str(MOST)) if field.type is int else ("", "")
+    low, _, high = field.holds.partition("…")
+    return low.strip(), high.strip() or (str(MOST) if field.type is int else "")
 
 
 def _group(field: Field) -> int:

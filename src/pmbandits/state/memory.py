@@ -14,14 +14,17 @@ from pmbandits.state.layout import (
     FIELDS,
     FIRST_ARRAY,
     FIRST_SINGLE,
+    MOST,
     SINGLES,
     SIZES,
     Places,
+    limits_of,
     own_singles,
     places,
 )
 
 _N_SIZES = len(SIZES)
+_SLACK = 1e-9  # by which numbers that are not whole may miss a limit, because of rounding
 
 
 @lru_cache(maxsize=256)
@@ -119,6 +122,44 @@ class Memory:
             return (self.words if kind is int else self.numbers)[place : place + 1]
         found: NDArray[Any] = getattr(self, name)
         return found
+
+    def outside(self) -> str | None:
+        """The first saved field that holds what it cannot hold by the table in ``layout.py``, or ``None``.
+
+        >>> memory = Memory.allocate({"n_arms": 2}, {})
+        >>> memory.outside() is None
+        True
+        >>> memory.pulls[1] = 3
+        >>> memory.outside()
+        'pulls'
+        """
+        for field in FIELDS:
+            if "saved" not in field.becomes:
+                continue
+            part, slack = self.field(field.name), _SLACK if field.type is float else 0
+            if field.name in ("x", "owner"):  # what lies beyond is room
+                part = part[: max(self.rewards, 0)]
+            if part.size == 0:
+                continue
+            if np.isnan(part).any() if field.holds == "any" else not np.isfinite(part).all():
+                return field.name
+            low, high = (self._limit(text) for text in limits_of(field))
+            with np.errstate(invalid="ignore"):
+                if (part < low - slack).any() or (part > high + slack).any():
+                    return field.name
+        for name, number in self.own.items():
+            if not (abs(number) <= MOST if self._own[name] is int else number == number):
+                return name
+        return None
+
+    def _limit(self, text: str) -> Any:
+        """A limit of the table: a number, or a size or field, maybe less a number."""
+        if text == "":
+            return np.nan  # no number is beyond
+        if text.lstrip("-").isdecimal():
+            return int(text)
+        name, _, less = text.partition(" - ")
+        return (getattr(self, name) if name in SIZES else self.field(name)) - int(less or 0)
 
     def _single(self, kind: type, place: int) -> int | float:
         return int(self.words[place]) if kind is int else float(self.numbers[place])

@@ -16,7 +16,8 @@ class GiniDeviation(Family):
     """Gini deviation: h(u) = u(1 − u); half the mean distance of two independent rewards.
 
     **In one sentence:** how different two rewards drawn one after the other are.
-    **Use it** for variety and unpredictability: patrols, audits, A/B portfolios, exploration of a catalogue.
+    **Use it** for rewards that lie far apart: variety, exploration of a catalogue. It does not make choices hard to
+    guess.
 
     >>> import scipy.stats as st
     >>> round(GiniDeviation().value(st.uniform()), 12)   # 1/6
@@ -27,7 +28,7 @@ class GiniDeviation(Family):
     aliases = ("gini",)
     formula = "u(1−u)"
     meaning = "half the average distance between two rewards"
-    use = "for variety and unpredictability: patrols, audits, portfolios"
+    use = "for variety: rewards that lie far apart"
     shape: ClassVar[Shape] = "concave"
     monotonicity: ClassVar[Monotonicity] = "neither"
 
@@ -49,3 +50,6 @@ class GiniDeviation(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0)
+
+    def _powers(self) -> dict[float, float]:
+        return {1.0: 1.0, 2.0: -1.0}

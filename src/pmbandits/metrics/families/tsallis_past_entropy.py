@@ -27,7 +27,7 @@ def _entropy(v: FloatArray, log_v: FloatArray, alpha: float) -> FloatArray:
 class TsallisPastEntropy(Family):
     """Cumulative Tsallis past entropy: h(u) = ((1−u) − (1−u)^α)/(α − 1), α > 0; −(1−u)·ln(1−u) at α = 1.
 
-    **In one sentence:** how unpredictable the rewards are, counted along their CDF; α = 2 is the Gini deviation.
+    **In one sentence:** how spread out the rewards are, counted along their CDF; α = 2 is the Gini deviation.
     **Use it** as an entropy that is measured in units of reward; a smaller α looks more at the low end.
 
     >>> from pmbandits import GiniDeviation
@@ -38,7 +38,7 @@ class TsallisPastEntropy(Family):
     alpha: float = parameter(0.0, open_lo=True, example=1.0)
     name = "tsallis_past_entropy"
     formula = "((1−u) − (1−u)^α)/(α−1)"
-    meaning = "unpredictability counted along the CDF, in units of reward"
+    meaning = "spread counted along the CDF, in units of reward"
     use = "as an entropy of rewards; a smaller α looks more at the low end"
     shape: ClassVar[Shape] = "concave"
     monotonicity: ClassVar[Monotonicity] = "neither"

@@ -1,0 +1,110 @@
+"""Whether a memory that was read from a file can be that of a policy: every count and index against the others.
+
+Compiled code trusts the memory: it does not look where it reads and writes. So whatever comes from a file is checked
+here before any of it is used. What a field can hold by itself stands in the table of ``state/layout.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.estimates.sketch import is_sketch
+from pmbandits.state.memory import Memory
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
+_SHARES = 1e-6  # by which shares may miss 1
+_SUMS = 1e-6  # by which a sum of rewards may miss what the rewards say, as a share of the sum of their sizes
+
+
+def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
+    """Why the memory cannot be one of this policy's, as the middle of a sentence; ``None`` if it can."""
+    name = memory.outside()
+    if name is not None:
+        return f"its part {name!r} holds a number that cannot be"
+    if not _adds_up(memory.pulls, memory.asked):
+        return "its pulls do not add up to the number of rounds"
+    if not _adds_up(memory.told, memory.rewards):
+        return "the rewards of its arms do not add up to the number of rewards"
+    if (memory.pending < memory.pulls - memory.told).any():
+        return "it waits for fewer rewards than are missing"
+    for check in (_rewards, _mixture):
+        said = check(memory)
+        if said is not None:
+            return said
+    if not policy.holds_together(memory):
+        return f"its numbers do not go together in a {type(policy).__name__}"
+    return None
+
+
+def _adds_up(parts: Any, total: Any, axis: int | None = None) -> bool:
+    """Whether whole numbers add up to a total; sums that are too large for 64 bits do not."""
+    small = np.sum(parts, axis=axis, dtype=np.float64) < 2.0**62
+    return bool(np.all(small) and np.array_equal(np.sum(parts, axis=axis), total))
+
+
+def _rewards(memory: Memory) -> str | None:
+    if memory.sketch_size > 0:
+        return _sketches(memory)
+    told, sums = memory.told, memory.sums
+    if memory.mode != SAMPLES:
+        if not _adds_up(memory.counts, told, axis=1):
+            return "the counts of rewards do not add up to the number of rewards"
+        counts = memory.counts.astype(np.float64)
+        return _sums(sums, counts @ memory.points, counts @ np.abs(memory.points))
+    x, owner = memory.x[: memory.rewards], memory.owner[: memory.rewards]
+    if x.size and (x.min() < memory.low or x.max() > memory.high):
+        return "it holds a reward outside its support"
+    if not np.array_equal(np.bincount(owner, minlength=memory.n_arms), told):
+        return "its rewards do not belong to the arms as it says"
+    if memory.ordered < 0 or (np.diff(x[: memory.ordered]) < 0.0).any():
+        return "its rewards are not in the order that it says"
+    with np.errstate(over="ignore"):
+        signed, plain = (np.bincount(owner, weights=w, minlength=memory.n_arms) for w in (x, np.abs(x)))
+    return _sums(sums, signed.astype(np.float64), plain.astype(np.float64))
+
+
+def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
+    with np.errstate(invalid="ignore"):  # of rewards that are too large to be added up nothing can be said
+        fits = ~np.isfinite(sizes) | (np.abs(sums - wanted) <= _SUMS * sizes)
+    return None if fits.all() else "the sums of its rewards are not those of its rewards"
+
+
+def _sketches(memory: Memory) -> str | None:
+    for arm, (book, marks) in enumerate(zip(memory.sketch_book, memory.sketch_marks, strict=True)):
+        used, least, most = int(book[sketching.USED]), marks[sketching.LEAST], marks[sketching.MOST]
+        items = memory.sketch_items[arm]
+        if not 0 <= used <= items.size or not is_sketch(book, items[:used], marks, memory.sketch_size):
+            return f"the sketch of arm {arm} is not a sketch"
+        if book[sketching.COUNT] != memory.told[arm]:
+            return f"the sketch of arm {arm} is not of as many rewards as it was told"
+        if used and (least < memory.low or most > memory.high):
+            return "it holds a reward outside its support"
+        mean = memory.sums[arm] / max(int(memory.told[arm]), 1)
+        slack = _SUMS * max(abs(least), abs(most))
+        if (mean != 0.0) if not used else not least - slack <= mean <= most + slack:
+            return "the sums of its rewards are not those of its rewards"
+    return None
+
+
+def _mixture(memory: Memory) -> str | None:
+    if abs(float(memory.mix.sum()) - 1.0) > _SHARES:
+        return "its mixture does not add up to 1"
+    rows = memory.grid.sum(axis=1)
+    if (np.minimum(np.abs(rows), np.abs(rows - 1.0)) > _SHARES).any():
+        return "a mixture of its grid does not add up to 1"
+    if memory.n_grid > 0 and memory.used < 1:
+        return "none of its grid is in use"
+    points = 2 * memory.n_arms if memory.continuous == 1 else memory.used
+    if memory.current >= max(points, 0):
+        return "the mixture that it plays is not one of its grid"
+    clock = 2 * (memory.asked + memory.rewards) + 2
+    if memory.look_at > clock or memory.wide_at > clock:
+        return "it would not look at its rewards for too long"
+    return None

@@ -1,0 +1,104 @@
+"""Whether what a run file or a journal says can be the result of a simulation: strangers may have made it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray, readable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_BYTES = 1 << 30  # that a run may take in memory, and so many times the size of its file more
+UNPACKED = 100
+_SLACK = 1e-6
+
+
+def impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
+    """Why pulls and mixtures at checkpoints cannot be those of a trial; one row a checkpoint. ``None`` if they can."""
+    if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=1) != t).any():
+        return "the pulls do not add up to the number of rounds"
+    if (np.diff(pulls, axis=0) < 0).any():
+        return "an arm has fewer pulls than before"
+    if not (
+        np.isfinite(mixture).all() and mixture.min(initial=0.0) >= -_SLACK and mixture.max(initial=0.0) <= 1 + _SLACK
+    ):
+        return "a mixture has shares that cannot be"
+    return None
+
+
+def check_provenance(provenance: Any) -> None:
+    """A ValueError if what a run file says of itself lacks what a Run reads."""
+    spec, best = provenance["spec"], provenance["best"]
+    policies = spec["policies"]
+    texts = [provenance["library"], spec["metric_text"], *(p["label"] for p in policies), *spec["bandit"]["names"]]
+    wholes = [spec["seed"], *spec["trials"], *(h for p in policies for h in p["horizons"])]
+    numbers = [best["value"], *best["weights"]]
+    labels = [p["label"] for p in policies]
+    if not all(isinstance(text, str) and readable(text) == text for text in texts):
+        raise ValueError("names")
+    if len(set(labels)) != len(labels) or not labels:
+        raise ValueError("labels")
+    if not all(type(n) is int and 0 <= n < 2**63 for n in wholes) or not spec["trials"]:
+        raise ValueError("whole numbers")
+    if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
+        raise ValueError("numbers")
+    if len(best["weights"]) != len(spec["bandit"]["names"]) or not all(p["horizons"] for p in policies):
+        raise ValueError("arms")
+    if any(list(part) != sorted(set(part)) for part in (spec["trials"], *(p["horizons"] for p in policies))):
+        raise ValueError("order")
+    if not isinstance(spec["metric"], dict) or not isinstance(spec["bandit"], dict):
+        raise ValueError("tables")
+
+
+def check_sizes(metadata: Any, n_arms: int, size: int) -> None:
+    """A ValueError if a Parquet file would take too much memory; known before any of it is unpacked."""
+    groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    rows = 8 * metadata.num_rows * (2 * n_arms + 8)
+    if max(unpacked, rows) > MOST_BYTES + UNPACKED * size or metadata.num_rows != sum(g.num_rows for g in groups):
+        raise ValueError("size")
+
+
+def check_table(table: pa.Table, provenance: Any) -> None:
+    """A ValueError if the rows of a run are not those of its policies, horizons, trials and checkpoints."""
+    table.validate(full=True)
+    spec = provenance["spec"]
+    k, trials = len(spec["bandit"]["names"]), np.array(spec["trials"], dtype=np.int64)
+    if any(table[name].null_count for name in table.column_names):
+        raise ValueError("empty cells")
+    t, horizon, trial = (table[name].to_numpy() for name in ("t", "horizon", "trial"))
+    pulls = table["pulls"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
+    mixture = table["mixture"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
+    if pulls.shape[0] != t.size or mixture.shape[0] != t.size:
+        raise ValueError("arms")
+    if not all(np.isfinite(table[name].to_numpy()).all() for name in ("regret", "utility")):
+        raise ValueError("numbers")
+    ends = table["phase_ends"].combine_chunks()
+    lengths = np.diff(ends.offsets.to_numpy())
+    if (ends.flatten().to_numpy(zero_copy_only=False) > np.repeat(t, lengths)).any():
+        raise ValueError("phases")
+    at, labels = 0, table["policy"].to_pylist()
+    for policy in spec["policies"]:
+        for rounds in policy["horizons"]:
+            mine = (horizon[at:] == rounds) & np.array([label == policy["label"] for label in labels[at:]])
+            count = int(np.argmin(np.append(mine, False)))
+            if count == 0 or count % trials.size:
+                raise ValueError("rows")
+            here, each = slice(at, at + count), count // trials.size
+            times = t[here].reshape(trials.size, each)
+            if not np.array_equal(trial[here], np.repeat(trials, each)) or (times != times[0]).any():
+                raise ValueError("rows")
+            if times[0][0] < 1 or times[0][-1] != rounds or (np.diff(times[0]) <= 0).any():
+                raise ValueError("checkpoints")
+            for first in range(at, at + count, each):
+                part = slice(first, first + each)
+                if impossible(times[0], pulls[part], mixture[part]) is not None:
+                    raise ValueError("pulls")
+            at += count
+    if at != t.size:
+        raise ValueError("rows")
