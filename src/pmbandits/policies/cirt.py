@@ -222,16 +222,15 @@ def surely_alive(s: Any) -> bool:
     low = s.index[witness] - change_since(s, witness, BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
-    if s.set_kind == BELT:
-        if s.holder_c > 0.0 and s.holder_q == 1.0:
-            # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
-            moved = 0.0
-            for i in range(s.n_arms):
-                then = s.leader_radius[i]
-                nearer = (1.0 - s.radius[i] / then) * min(1.0, 1.34 * math.sqrt(0.5 * then))
-                moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + nearer)
-            high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
-    elif s.holder_c > 0.0:
+    if s.set_kind == BELT and s.holder_q == 1.0:
+        # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
+        moved = 0.0
+        for i in range(s.n_arms):
+            then = s.leader_radius[i]
+            nearer = (1.0 - s.radius[i] / then) * min(1.0, 1.34 * math.sqrt(0.5 * then))
+            moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + nearer)
+        high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
+    elif s.set_kind != BELT and s.holder_c > 0.0:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
