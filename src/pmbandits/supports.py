@@ -30,14 +30,17 @@ class Support:
 
     @property
     def scale(self) -> float:
-        """How far rewards typically are from their mean, at most: half the width, or what is promised of the tails.
-
-        On a bounded support every law is σ-sub-Gaussian around its mean with this σ, by Hoeffding's lemma.
+        """σ, if every law on this support is σ-sub-Gaussian around its mean: half the width, by Hoeffding's lemma.
 
         >>> Interval(0, 1000).scale, Real(sigma=2).scale
         (500.0, 2.0)
         """
         return 0.5 * self.width
+
+    @property
+    def typical(self) -> float:
+        """How far rewards typically lie from their middle, in the order of magnitude."""
+        return self.scale
 
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each reward may occur."""
@@ -248,7 +251,7 @@ class Heavy(Support):
         object.__setattr__(self, "bound", _check.within("bound", self.bound, 0.0, open_lo=True))
         lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _check.number("lo", self.lo)
         object.__setattr__(self, "lo", lo)
-        if lo > self.scale:
+        if lo > self.typical:
             raise ValueError(
                 f"rewards of at least lo={lo:g} have E|X|^{self.order:g} ≥ {lo**self.order:g}, more than the "
                 f"bound={self.bound:g}; give a larger bound."
@@ -260,6 +263,13 @@ class Heavy(Support):
 
     @property
     def scale(self) -> float:
+        raise ValueError(
+            f"rewards of {self!r} are not sub-Gaussian, as this needs; take Vet, Track, PMUCB or CIRT, or declare "
+            "Interval(lo, hi)."
+        )
+
+    @property
+    def typical(self) -> float:
         """bound^(1/order)."""
         return float(self.bound ** (1.0 / self.order))
 

@@ -18,12 +18,14 @@ import numpy as np
 
 from pmbandits.confidence._ends import cell_ends, lay_belts
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, NEITHER
-from pmbandits.estimates._rewards import pool_size, stands_for, tidy
+from pmbandits.estimates._rewards import FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.shared import shared, step
 
-FAR, GROWTH = 100, 1.15  # cells beyond all rewards on each side, and by how much each is wider than the last
+GROWTH = 1.15  # pieces of wide cells: the end of each is so much further from 0 than its beginning
+FAR = 100  # pieces beyond all rewards, on each side
+SMALL = 1e-3  # below this share of the largest reward, pieces may be wider
 _GOLDEN = 0.6180339887498949
 
 
@@ -63,10 +65,34 @@ def tilted_max(h, sign, shape, tilt, low, high):
 @step("state -> float")
 def reach_of_rewards(s):
     """Between minus this and this lie all rewards, and most of what the moment allows."""
-    reach, cells = s.tail_bound ** (1.0 / s.tail_order), pool_size(s)
+    reach, finite = s.tail_bound ** (1.0 / s.tail_order), s.mode == FINITE
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
     if cells > 0:
-        reach = max(reach, max(abs(s.x[0]), abs(s.x[cells - 1])))
+        reach = max(reach, max(abs(x[0]), abs(x[cells - 1])))
     return reach
+
+
+@step("state, ints, int, int -> int")
+def pass_by(s, left, c, only):
+    """Take the rewards at place c of the pool from those that are left; which arm they were of, or −1: of several.
+
+    A small memory (``policies/condensed.py``) keeps counts of points in place of the pool. ``only``: one arm, or −1.
+    """
+    if s.mode == FINITE:
+        for i in range(s.n_arms):
+            if only < 0 or i == only:
+                left[i] -= s.counts[i, c]
+        return -1
+    i = s.owner[c]
+    if only < 0 or i == only:
+        left[i] -= stands_for(s, c)
+    return i
+
+
+@step("float, float, float -> float")
+def next_beside(near, last, reach):
+    """The end of a piece of a cell that begins ``near`` to 0 and ends at ``last``: not much further out."""
+    return min(last, max(GROWTH * near, reach * SMALL))
 
 
 @shared("state, floats, float, float, float, floats -> float")
@@ -77,7 +103,8 @@ def tail_pass(s, a, sign, price, e, slopes):
     """
     tidy(s)
     k, h, order, moment, kind = s.n_arms, s.h, s.tail_order, s.tail_bound, s.set_kind
-    cells, x, owner, told, radius = pool_size(s), s.x, s.owner, s.told, s.radius
+    finite, told, radius = s.mode == FINITE, s.told, s.radius
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
     blurs, belt, any_mixture = lay_belts(s), s.belt, a.size == 0
     shape = s.metric_shape
     if sign < 0.0 and shape != NEITHER:
@@ -93,13 +120,8 @@ def tail_pass(s, a, sign, price, e, slopes):
     if least > 0.0:  # up to there the survival is 1
         total += sign * one * least - price * least**order
     before = max(-far, least)
-    for c in range(2 * FAR + cells + 1):
-        if c < FAR:
-            here = -reach * GROWTH ** (FAR - 1 - c)
-        elif c < FAR + cells:
-            here = x[c - FAR]
-        else:
-            here = reach * GROWTH ** (c - FAR - cells)
+    for c in range(cells + 1):
+        here = x[c] if c < cells else far
         if here > before:
             low, high, room = 0.0, 0.0, 0.0
             if any_mixture:
@@ -112,41 +134,40 @@ def tail_pass(s, a, sign, price, e, slopes):
                     high += a[i] * top[i]
                     room += a[i] * (1.0 - top[i])
                 high = high if high < 0.5 else 1.0 - room
-            for part in range(2):  # what lies below 0, and what lies above; ``near``: how near to 0 it comes
-                if part == 0:
-                    width, near = min(here, 0.0) - before, -min(here, 0.0)
-                else:
-                    width, near = here - max(before, 0.0), max(before, 0.0)
-                if not width > 0.0:
-                    continue
-                cap = min(1.0, moment * near ** (-order)) if near > 0.0 else 1.0
-                tilt = price * order * near ** (order - 1.0) if near > 0.0 else 0.0
-                if part == 0:
-                    bottom = min(max(low, 1.0 - cap), 1.0)
-                    value, where = tilted_max(h, sign, shape, -tilt, bottom, max(high, bottom))
-                    total += width * (value - sign * one - tilt)
-                    tilt = -tilt
-                    capped_low, capped_high = bottom > low, False
-                    last = max(high, bottom)
-                else:
-                    bottom, last = low, max(min(high, cap), low)
-                    value, where = tilted_max(h, sign, shape, tilt, low, last)
-                    total += width * value
-                    capped_low, capped_high = False, last < high
-                if slopes.size > 0:
-                    if where >= last and not capped_high:
-                        steep = width * (sign * h_slope(h, last, e) - tilt)
+            for part in range(2):  # what lies below 0, and what lies above
+                near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
+                while near < last:  # wide cells in pieces
+                    beside = next_beside(near, last, reach)
+                    width, cap, tilt = beside - near, 1.0, 0.0
+                    if near > 0.0:
+                        cap = min(1.0, moment * near ** (-order))
+                        tilt = price * order * near ** (order - 1.0)
+                    near = beside
+                    if part == 0:
+                        bottom, peak = max(low, 1.0 - cap), max(high, 1.0 - cap)
+                        value, where = tilted_max(h, sign, shape, -tilt, bottom, peak)
+                        total += width * (value - sign * one - tilt)
+                        tilt = -tilt
+                    else:
+                        bottom, peak = low, max(min(high, cap), low)
+                        value, where = tilted_max(h, sign, shape, tilt, bottom, peak)
+                        total += width * value
+                    if slopes.size == 0:
+                        continue
+                    if where >= peak and peak == high:
+                        steep = width * (sign * h_slope(h, peak, e) - tilt)
                         for i in range(k):
                             slopes[i] += steep * top[i]
-                    elif where <= bottom and not capped_low:
+                    elif where <= bottom and bottom == low:
                         steep = width * (sign * h_slope(h, bottom, e) - tilt)
                         for i in range(k):
                             slopes[i] += steep * floor[i]
             before = here
-        if FAR <= c < FAR + cells:
-            i = owner[c - FAR]
-            left[i] -= stands_for(s, c - FAR)
-            floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
+        if c < cells:
+            whose = pass_by(s, left, c, -1)
+            first, end = (0, k) if whose < 0 else (whose, whose + 1)
+            for i in range(first, end):
+                floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
     return total
 
 
@@ -174,41 +195,39 @@ def best_price(s, a, sign):
 @shared("state -> none")
 def settle_prices(s):
     """Find both prices anew, for the current mixture, when a tenth more rewards are in. Between, any price is valid."""
-    if s.rewards < s.priced_at:
+    if s.rewards < s.prices[2]:
         return
     s.prices[0], s.prices[1] = best_price(s, s.mix, 1.0), best_price(s, s.mix, -1.0)
-    s.priced_at = s.rewards + 1 + s.rewards // 10
+    s.prices[2] = s.rewards + 1 + s.rewards // 10
 
 
 @shared("state, int -> float")
 def tail_distance(s, i):
     """How far in W1 a law in arm i's belt, cut off by Markov's inequality, may be from the arm's rewards."""
     tidy(s)
-    order, moment, reach, cells = s.tail_order, s.tail_bound, reach_of_rewards(s), pool_size(s)
-    blur, belt, n, x = lay_belts(s)[i], s.belt, s.told[i], s.x
+    order, moment, reach, finite = s.tail_order, s.tail_bound, reach_of_rewards(s), s.mode == FINITE
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    blur, belt, n = lay_belts(s)[i], s.belt, s.told[i]
     far = reach * GROWTH**FAR
     total = moment * far ** (1.0 - order) / (order - 1.0) * (1.0 if s.low > -far else 2.0)
-    left, before = n, max(-far, s.low)
-    for c in range(2 * FAR + cells + 1):
-        gone = 0
-        if c < FAR:
-            here = -reach * GROWTH ** (FAR - 1 - c)
-        elif c < FAR + cells:
-            if s.owner[c - FAR] != i:
-                continue
-            here, gone = x[c - FAR], stands_for(s, c - FAR)
-        else:
-            here = reach * GROWTH ** (c - FAR - cells)
+    left, before = s.told.copy(), max(-far, s.low)
+    for c in range(cells + 1):
+        if c < cells and (s.counts[i, c] == 0 if finite else s.owner[c] != i):
+            continue
+        here = x[c] if c < cells else far
         if here > before:
-            lower, upper = cell_ends(s.set_kind, left, n, s.radius[i], blur, belt, i)
-            share = left / n if n > 0 else 0.0
-            near = before if before > 0.0 else -here if here < 0.0 else 0.0
-            cap = min(1.0, moment * near ** (-order)) if near > 0.0 else 1.0
-            if before > 0.0:
-                upper = min(upper, cap)
-            elif here < 0.0:
-                lower = max(lower, 1.0 - cap)
-            total += (here - before) * max(max(upper - share, share - lower), 0.0)
+            lower, upper = cell_ends(s.set_kind, left[i], n, s.radius[i], blur, belt, i)
+            share = left[i] / n if n > 0 else 0.0
+            for part in range(2):
+                near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
+                while near < last:
+                    beside = next_beside(near, last, reach)
+                    cap = min(1.0, moment * near ** (-order)) if near > 0.0 else 1.0
+                    up = upper if part == 0 else min(upper, cap)
+                    down = lower if part == 1 else max(lower, 1.0 - cap)
+                    total += (beside - near) * max(max(up - share, share - down), 0.0)
+                    near = beside
             before = here
-        left -= gone
+        if c < cells:
+            pass_by(s, left, c, i)
     return total

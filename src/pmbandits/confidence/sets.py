@@ -35,6 +35,7 @@ from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
 KINDS = ("interval", "band", "ball", "belt")
+EPOCH = 1.1  # by how much n grows from epoch to epoch
 MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
 
 
@@ -202,13 +203,19 @@ def _wasserstein(
     support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if isinstance(support, Real):
-        sigma = support.sigma
-        return ConfidenceSet(
-            "wasserstein",
-            "ball",
-            f"{meaning}, if each arm is {sigma:g}-sub-Gaussian",
-            lambda n: radii.subgaussian_ball(n, sigma, depth(n)),
-        )
+        sigma, said = support.sigma, f"{meaning}, if each arm is {support.sigma:g}-sub-Gaussian"
+        source = "Kontorovich's inequality (2014)"
+        if horizon is not None:
+            rule = lambda n: radii.subgaussian_ball(n, sigma, depth(n))  # noqa: E731
+            return ConfidenceSet("wasserstein", "ball", said, rule, source=f"{source}, and a union over n")
+
+        def stitched(n: FloatArray) -> FloatArray:
+            """The distance is a reverse submartingale: from m on, it exceeds what it may at m no more often."""
+            epoch = np.floor(np.log(n) / log(EPOCH) + 1e-9)
+            first = np.minimum(np.ceil(EPOCH**epoch - 1e-9), n)
+            return radii.subgaussian_ball(first, sigma, np.log((epoch + 1.0) * (epoch + 2.0) / each))
+
+        return ConfidenceSet("wasserstein", "ball", said, stitched, source=f"{source}, stitched over epochs")
     # The ball around the band: that of the mean distance and bounded differences would be wider.
     width, (rule, source) = support.width, _band_rule(horizon, each, depth)
     return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * np.minimum(rule(n), 1.0), source=source)

@@ -22,15 +22,7 @@ import math
 import numpy as np
 
 from pmbandits.confidence._belts import lay_belt
-from pmbandits.confidence._bounds import (
-    OPTIMISTIC,
-    PESSIMISTIC,
-    bound,
-    lower_end,
-    refresh,
-    share_of_ones,
-    upper_end,
-)
+from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, bound, lower_end, refresh, share_of_ones, upper_end
 from pmbandits.confidence._ends import BALL, BELT
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY

@@ -23,6 +23,8 @@ EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 @shared("state -> float")
 def all_cells(s):
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
+    if s.tail_order > 0.0:
+        return tail_pass(s, np.empty(0), 1.0, s.prices[0], 0.0, np.empty(0))
     k, bounded, finite = s.n_arms, s.bounded == 1, s.mode == FINITE
     banded, set_kind = by_cells(s), s.set_kind
     tidy(s)
@@ -106,7 +108,7 @@ def rival_mixture(memory):
 def most_alone(s, out):
     """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
     k = s.n_arms
-    if s.mode == BINARY or not by_cells(s):
+    if s.mode == BINARY or not by_cells(s) or s.tail_order > 0.0:
         alone = np.zeros(k)
         for i in range(k):
             alone[i] = 1.0

@@ -212,6 +212,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_slopes": n_arms if setup.slopes else 0,
         "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
+        "n_prices": 3 if heavy else 0,
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)

@@ -111,6 +111,8 @@ def _exact_ends(
             "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
             "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
         )
+    if not np.isfinite(support.width):
+        raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")
     arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
     points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
     sides = [arm.band(points[:-1]) for arm in arms]

@@ -222,16 +222,15 @@ def surely_alive(s: Any) -> bool:
     low = s.index[witness] - change_since(s, witness, BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
-    if s.set_kind == BELT:
-        if s.holder_c > 0.0 and s.holder_q == 1.0:
-            # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
-            moved = 0.0
-            for i in range(s.n_arms):
-                then = s.leader_radius[i]
-                reach = min(1.0, 1.34 * math.sqrt(0.5 * then))
-                moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + (1.0 - s.radius[i] / then) * reach)
-            high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
-    elif s.holder_c > 0.0:
+    if s.set_kind == BELT and s.holder_q == 1.0:
+        # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
+        moved = 0.0
+        for i in range(s.n_arms):
+            then = s.leader_radius[i]
+            nearer = (1.0 - s.radius[i] / then) * min(1.0, 1.34 * math.sqrt(0.5 * then))
+            moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + nearer)
+        high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
+    elif s.set_kind != BELT and s.holder_c > 0.0:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
@@ -444,7 +443,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         if literal:
             tolerance = 0.0  # the literal rule gives nothing away
         elif tolerance is None:
-            span = support.width if np.isfinite(support.width) else 4.0 * support.scale
+            span = support.width if np.isfinite(support.width) else 4.0 * support.typical
             reach = metric.maximum().value - metric.minimum().value
             spacing = 1.0 / levels(o["branching"], max(1, phases))
             tolerance = 0.5 * spacing**2 * reach * span

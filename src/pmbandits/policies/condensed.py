@@ -60,7 +60,7 @@ def small(memory: Memory, laws: Laws, plan: Plan | None = None) -> Memory:
         out.coarse = 1
     if memory.mode == SAMPLES:
         out.mode = FINITE
-        if memory.bounded == 0:  # the range of rewards takes the place of the ends
+        if memory.bounded == 0 and memory.tail_order == 0.0:  # the range of rewards takes the place of the ends
             out.low, out.high = laws.points[0], laws.points[-1]
     out.points[:] = laws.points
     play_out(out, laws.counts, memory.told, memory)

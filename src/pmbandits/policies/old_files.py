@@ -20,7 +20,6 @@ Numbers = dict[str, Any]
 
 _POOL = ("x", "owner")
 _DERIVED = frozenset({"seen", "lower", "upper", "radius"})  # were saved up to format 3; they are worked out anew
-_LATER_ARRAYS, _LATER_NUMBERS = {"prices": np.zeros(2)}, {"priced_at": 0}  # for heavy tails, which came with format 4
 # Where format 2 kept its single numbers, in an array called clock; and what it called some arrays.
 _CLOCK_2 = {
     "asked": 0, "rewards": 1, "current": 2, "dirty": 3, "phase": 4, "used": 5, "tracking": 6, "committed": 7,
@@ -48,7 +47,6 @@ def read_old(archive: Archive, description: dict[str, Any], policy: Policy) -> t
     arrays, numbers = _from_2(policy, arrays) if description["version"] < 3 else (arrays, dict(numbers))
     if not set(arrays) <= set(_saved_arrays()) | _DERIVED:
         raise Damaged("it has parts that it cannot have")
-    arrays, numbers = {**_LATER_ARRAYS, **arrays}, {**_LATER_NUMBERS, **numbers}
     if policy.name == "vet" and "first_good" not in numbers:  # these came with format 4; Vet finds them when it looks
         numbers = {**numbers, "first_good": 0.0, "last_good": 0.0}
         if policy._memory.mode == BINARY:
@@ -91,7 +89,7 @@ def _from_2(policy: Policy, arrays: Arrays) -> tuple[Arrays, Numbers]:
     if any(size[at] != getattr(memory, name) for name, at in _SIZES_2.items()):
         raise Damaged("it does not fit its description")
     singles = [field.name for field in FIELDS if "saved" in field.becomes and field.single]
-    known = [name for name in (*memory.own, *singles) if name not in _LATER_NUMBERS]
+    known = [*memory.own, *singles]
     constants = {name: number for name, number in memory.own.items() if name in policy._plan.setup.numbers}
     if not set(known) <= {*_CLOCK_2, *constants}:
         raise Damaged("it does not fit its description")

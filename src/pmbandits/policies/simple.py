@@ -18,7 +18,7 @@ from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state, unpack
-from pmbandits.supports import Heavy, Support
+from pmbandits.supports import Support
 
 unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterior's standard deviation
 unpack_arm = state(arm=int)
@@ -110,16 +110,6 @@ def name_best_mean(memory: int) -> None:
     play_alone(s, arm)
 
 
-def scale_of(support: Support) -> float:
-    """The sub-Gaussian scale of rewards on a support."""
-    if isinstance(support, Heavy):
-        raise ValueError(
-            f"this policy needs bounded or sub-Gaussian rewards, not {support!r}; take Vet, Track or PMUCB, "
-            "or declare Interval(lo, hi)."
-        )
-    return support.scale
-
-
 class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):
     """Every arm equally often: in every K rounds each arm once, in random order.
 
@@ -191,4 +181,4 @@ class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=name_best_mean, unpac
         return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": scale_of(support)})
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": support.scale})

@@ -107,7 +107,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        pad = 0.0 if np.isfinite(support.width) else support.scale
+        pad = 0.0 if np.isfinite(support.width) else support.typical
         chosen = reading_set(self, metric, n_arms, support)
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
         numbers = {
