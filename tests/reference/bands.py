@@ -67,11 +67,10 @@ def upper_ends(k: np.ndarray, n: int, depth: float, stretched: bool) -> np.ndarr
     return out
 
 
-def belt(n: int, depth: float, stretched: bool) -> tuple[np.ndarray, np.ndarray]:
+def belt(n: int, depth: float, stretched: bool, side: int) -> tuple[np.ndarray, np.ndarray]:
     """Both ends for k = 0, …, n as the library has them: exact near the ends, and between them the formula with one
     square root, cut off by the tangents where the exact ends begin."""
     k = np.arange(n + 1)
-    side = min(64, max(24, int(1.6 * depth) + 1))
     upper = upper_ends(k, n, depth, stretched)
     if n > 2 * side:
         p, r = k / n, depth / n

@@ -239,15 +239,17 @@ def belts(confidence: Confidence, rewards: Sequence[Sequence[float]], survival: 
     out = np.stack((np.zeros_like(survival), np.ones_like(survival)))
     for i, r in enumerate(rewards):
         if len(r):
-            lower, upper = arm_belt(len(r), confidence.radius(len(r)) * len(r), confidence.thresholds is None)
+            last = confidence.horizon or 2**20
+            side = min(64, max(24, int(1.6 * last * confidence.radius(last)) + 1))
+            lower, upper = arm_belt(len(r), confidence.radius(len(r)) * len(r), confidence.thresholds is None, side)
             k = np.round(survival[i] * len(r)).astype(int)
             out[0, i], out[1, i] = lower[k], upper[k]
     return out
 
 
 @lru_cache(maxsize=4096)
-def arm_belt(n: int, depth: float, stretched: bool) -> tuple[np.ndarray, np.ndarray]:
-    return bands.belt(n, depth, stretched)
+def arm_belt(n: int, depth: float, stretched: bool, side: int) -> tuple[np.ndarray, np.ndarray]:
+    return bands.belt(n, depth, stretched, side)
 
 
 def mean_intervals(confidence: Confidence, rewards: Sequence[Sequence[float]]) -> list[tuple[float, float]]:

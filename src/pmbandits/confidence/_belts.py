@@ -1,7 +1,7 @@
 """Belts: at each x the true survival lies within {q : kl(k/n, q) ≤ radius}, where k of n rewards lie above x; compiled.
 
 For the ends of a belt relative entropy must be inverted, which costs logarithms. A pass over the rewards cannot afford
-that. So few ends are worked out exactly, for at most ``EDGE`` rewards above or below, once for each number n of an
+that. So few ends are worked out exactly, for at most ``side`` rewards above or below, once for each number n of an
 arm's rewards; between them stands a formula with one square root, on the safe side, cut off by the tangents where the
 exact ends begin. The page "Bands" of the documentation has the proofs.
 
@@ -14,6 +14,14 @@ import math
 
 from pmbandits.state.layout import BELT_EDGE as EDGE
 from pmbandits.state.shared import shared, step
+
+LONG = 1 << 20  # rewards for which ``side`` is made, if there is no horizon
+
+
+def side_of(deepest: float) -> int:
+    """For how many rewards above or below the ends are exact: as many as may have stretched ends, but not too many."""
+    return min(EDGE, max(24, int(1.6 * deepest) + 1))
+
 
 # What is kept of an arm. First the upper ends for 0, …, EDGE rewards above, then those for 0, …, EDGE rewards below.
 ABOVE, BELOW = 0, EDGE + 1
@@ -65,11 +73,10 @@ def exact_upper(k, n, depth, stretched):
     return 1.0 - left
 
 
-@shared("int, float, bool, floats -> none")
-def lay_belt(n, level, stretched, row):
-    """Work out what is kept of the belt of n rewards, into ``row``."""
+@shared("int, float, bool, int, floats -> none")
+def lay_belt(n, level, stretched, side, row):
+    """Work out what is kept of the belt of n rewards, into ``row``; with exact ends for ``side`` rewards."""
     depth = n * level
-    side = min(EDGE, max(24, int(1.6 * depth) + 1))
     for k in range(min(side, n) + 1):
         row[ABOVE + k] = exact_upper(k, n, depth, stretched)
         row[BELOW + k] = exact_upper(n - k, n, depth, stretched)
@@ -101,7 +108,7 @@ def belt_ends(k, n, row):
     upper = min(upper, min(row[LINES] + row[LINES + 1] * p, row[LINES + 2] + row[LINES + 3] * p))
     line = min(row[LINES] + row[LINES + 1] * (1.0 - p), row[LINES + 2] + row[LINES + 3] * (1.0 - p))
     lower = max(lower, 1.0 - line)
-    if row[STRETCHED] == 1.0:  # happens only for a depth above 40
+    if row[STRETCHED] == 1.0:  # happens only for a depth above side/1.6
         upper = upper if 1.0 - upper >= 0.25 * (1.0 - p) else 1.0
         lower = lower if lower >= 0.25 * p else 0.0
     return lower, upper

@@ -7,7 +7,7 @@ kind           the arm's law is within                                     for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
 ``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
-``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports
+``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports, ``Heavy``
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
@@ -31,7 +31,7 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.confidence import bands, radii
 from pmbandits.schedules import arm_failure
-from pmbandits.supports import Binary, Finite, Real, Support
+from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
 KINDS = ("interval", "band", "ball", "belt")
@@ -98,8 +98,8 @@ def confidence_set(
 
     Parameters
     ----------
-    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports, ``wasserstein`` for Real.
-        ``"paper"`` takes the paper's constants to the letter. Or an object with ``kind`` and ``radius(n)``.
+    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports and for Heavy, ``wasserstein`` for
+        Real. ``"paper"`` takes the paper's constants to the letter. Or an object with ``kind`` and ``radius(n)``.
     support : where rewards lie; it decides what is valid.
     n_arms : over how many arms ``delta`` is shared.
     horizon : valid for all n up to it; ``None`` for all n without end.
@@ -122,8 +122,11 @@ def confidence_set(
     else:
         total = _check.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
         each = total / n_arms
+    heavy = isinstance(support, Heavy)
     if name == "auto":
-        name = "kl" if isfinite(support.width) else "wasserstein"
+        name = "kl" if heavy or isfinite(support.width) else "wasserstein"
+    if heavy and name != "kl":
+        raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
         return _paper(n_arms, horizon, 0.05 if delta is None else delta)
     when = f"up to {horizon:,} rewards" if horizon is not None else "rewards without end"
@@ -149,8 +152,11 @@ def confidence_set(
 
 
 def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
-    if not isfinite(support.width):
-        raise ValueError(f"confidence 'kl' needs a bounded support, but the support is {support!r}; take 'auto'.")
+    if isinstance(support, Heavy):
+        meaning = f"{meaning}, if each arm has E|X|^{support.order:g} ≤ {support.bound:g}"
+    elif not isfinite(support.width):
+        raise ValueError(f"confidence 'kl' needs a bounded support, or a Heavy one, but the support is {support!r}; "
+                         "take 'auto'.")  # fmt: skip
     thresholds = cells
     if isinstance(support, (Binary, Finite)):
         thresholds = support.atoms.size - 1

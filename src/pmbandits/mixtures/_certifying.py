@@ -26,8 +26,6 @@ import numpy as np
 
 from pmbandits.confidence._belts import lay_belt
 from pmbandits.confidence._bounds import (
-    BALL,
-    BELT,
     OPTIMISTIC,
     PESSIMISTIC,
     bound,
@@ -36,6 +34,7 @@ from pmbandits.confidence._bounds import (
     share_of_ones,
     upper_end,
 )
+from pmbandits.confidence._ends import BALL, BELT
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_max
@@ -56,7 +55,7 @@ def set_radius(s, i, r):
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
     if s.set_kind == BELT:
-        lay_belt(s.told[i], r, s.stretched == 1, s.belt[i])
+        lay_belt(s.told[i], r, s.stretched == 1, s.belt_side, s.belt[i])
     if s.mode == BINARY:
         p = share_of_ones(s, i)
         s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)

@@ -22,19 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits.confidence._belts import belt_slopes
-from pmbandits.confidence._bounds import (
-    BALL,
-    BAND,
-    BELT,
-    EMPIRICAL,
-    OPTIMISTIC,
-    bound,
-    cell_ends,
-    lay_belts,
-    sweep,
-    utility,
-    wasserstein_radius,
-)
+from pmbandits.confidence._bounds import EMPIRICAL, OPTIMISTIC, bound, sweep, utility, wasserstein_radius
+from pmbandits.confidence._ends import BALL, BAND, BELT, cell_ends, lay_belts
 from pmbandits.confidence._kernels import NEITHER
 from pmbandits.estimates._rewards import FINITE
 from pmbandits.metrics.packed import h_max, h_value, has_table, peak_place, single_peak
@@ -42,7 +31,6 @@ from pmbandits.mixtures._index import BONUS, BOUND, SURE, TIE, UTILITY, bonus, h
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.shared import shared, step
 
-DEEPEST = 40.0  # the depth of belts up to which their ends are smooth
 NEARBY = 0.0625  # the chords are valid while no survival has moved further
 
 
@@ -59,7 +47,7 @@ def may_be_lazy(s, kind):
     """Whether changes are bounded: radii that fall, none infinite, and one of the two bounds.
 
     A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too. Belts
-    of a depth above 40 (a failure below 1e-12 or so) have ends that jump.
+    of a depth above 40 (n/δ above 1e15 or so) have ends that jump.
     """
     lazy = s.n_watched > 0 and s.radii_fall == 1
     belts = kind == BOUND and s.set_kind == BELT
@@ -70,7 +58,7 @@ def may_be_lazy(s, kind):
         if kind == BOUND and s.set_kind == BALL and s.bounded == 1 and s.metric_shape == NEITHER:
             lazy = False
     for i in range(s.n_arms):
-        if not s.radius[i] < np.inf or (belts and s.radius[i] * s.told[i] > DEEPEST):
+        if not s.radius[i] < np.inf or (belts and 1.6 * s.radius[i] * s.told[i] > s.belt_side):
             lazy = False
     return lazy
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.confidence._bounds import COARSE_TABLE, coarse_counts
+from pmbandits.confidence._ends import COARSE_TABLE, coarse_counts
 from pmbandits.estimates._kernels import SQUARES, SUM
 from pmbandits.estimates._rewards import FINITE, SAMPLES
 from pmbandits.policies.build import Plan

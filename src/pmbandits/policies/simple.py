@@ -18,7 +18,7 @@ from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state, unpack
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Heavy, Support
 
 unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterior's standard deviation
 unpack_arm = state(arm=int)
@@ -112,7 +112,12 @@ def name_best_mean(memory: int) -> None:
 
 def scale_of(support: Support) -> float:
     """The sub-Gaussian scale of rewards on a support."""
-    return support.sigma if isinstance(support, Real) else 0.5 * support.width
+    if isinstance(support, Heavy):
+        raise ValueError(
+            f"this policy needs bounded or sub-Gaussian rewards, not {support!r}; take Vet, Track or PMUCB, "
+            "or declare Interval(lo, hi)."
+        )
+    return support.scale
 
 
 class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):

@@ -155,6 +155,8 @@ def load(path: str | Path, *, metric: Distortion | None = None, confidence: Any 
     if description["version"] < 3:
         arrays, numbers = _from_version_2(policy, arrays, file.name)
     _restore(policy, arrays, numbers, file.name)
+    if description["version"] < 4:
+        policy._memory.seen[:] = 0  # the sets are worked out anew: they may be other ones
     return policy
 
 
@@ -206,7 +208,6 @@ def _restore(policy: Policy, arrays: Arrays, numbers: Numbers, label: str) -> No
         into[...] = array.reshape(into.shape)
     if memory.sketch_size > 0:
         memory.ordered = STALE
-    memory.seen[:] = 0  # the sets are worked out anew: the file may be older than they are
     recall(memory)
     policy._memory = memory
 

@@ -15,7 +15,7 @@ from pmbandits.policies.build import Setup, certifying_share, reading_set
 from pmbandits.policies.options import known_estimates, known_set, option, part, probability, share
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
-from pmbandits.supports import Binary, Finite, Real, Support
+from pmbandits.supports import Binary, Finite, Support
 
 FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely as the rewards say
 
@@ -103,7 +103,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        pad = support.sigma if isinstance(support, Real) else 0.0
+        pad = 0.0 if np.isfinite(support.width) else support.scale
         chosen = reading_set(self, metric, n_arms, support)
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
         numbers = {
