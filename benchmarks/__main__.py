@@ -6,7 +6,20 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import advice, arms, foundation, memory, oracle, policies, regret, simulation, vet, walls
+from benchmarks import (
+    advice,
+    arms,
+    certainty,
+    exact_bounds,
+    foundation,
+    memory,
+    oracle,
+    policies,
+    regret,
+    simulation,
+    vet,
+    walls,
+)
 
 ROOMS = {
     "foundation": foundation.tables,
@@ -14,9 +27,11 @@ ROOMS = {
     "policies": policies.tables,
     "simulation": simulation.tables,
     "regret": regret.tables,
+    "exact": exact_bounds.tables,
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "certainty": certainty.tables,
     "memory": memory.tables,
     "advice": advice.tables,
 }

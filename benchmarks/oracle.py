@@ -22,6 +22,7 @@ def tables() -> Iterator[Table]:
     yield by_arms()
     yield many_mixtures()
     yield atoms()
+    yield limited()
 
 
 def beta_arms(count: int) -> pmb.Bandit:
@@ -39,10 +40,10 @@ def logged_arms(count: int) -> pmb.Bandit:
     return pmb.Bandit([rng.normal(*rng.uniform(0.4, 4.0, 2), 1_000) for _ in range(count)])
 
 
-def solved(metric: pmb.Distortion, bandit: pmb.Bandit) -> tuple[float, float]:
+def solved(metric: pmb.Distortion, bandit: pmb.Bandit, shares: object = None) -> tuple[float, float]:
     """Seconds of computing time, and the certified gap relative to the value."""
     start = time.process_time()
-    best = pmb.oracle(metric, bandit)
+    best = pmb.oracle(metric, bandit, shares=shares)
     took = time.process_time() - start
     assert best.certified
     return took, best.gap / abs(best.value)
@@ -96,4 +97,26 @@ def atoms() -> Table:
         for metric in (*METRICS, pmb.MeanMedianDeviation()):
             took, gap = solved(metric, bandit)
             table.add_row(f"{count} × {size:,}", repr(metric), f"{took:.3f}", f"{gap:.0e}")
+    return table
+
+
+def limited() -> Table:
+    count = 10 if QUICK else 100
+    table = Table(
+        title=f"Oracle within limits, {count} arms: CPU seconds (largest relative gap in the last column)",
+        caption="Floors: 0.2 % each; caps: 5 % each (K = 10: 15 %); groups: three limits on 25, 50 and 1 arms.",
+    )
+    kinds = {
+        "none": None,
+        "floors": dict.fromkeys(range(count), (0.002, None)),
+        "caps": dict.fromkeys(range(count), (None, max(0.05, 1.5 / count))),
+        "groups": {tuple(range(count // 4)): (None, 0.3), tuple(range(count // 2)): (0.2, 0.5), 3: (0.1, None)},
+    }
+    for head in ("arms", "metric", *kinds, "gap"):
+        table.add_column(head, justify="right")
+    for name, make in {"Beta": beta_arms, "logged": logged_arms}.items():
+        for metric in METRICS:
+            runs = [solved(metric, make(count), shares) for shares in kinds.values()]
+            gap = max(gap for _, gap in runs)
+            table.add_row(name, repr(metric), *(f"{took:.2f}" for took, _ in runs), f"{gap:.0e}")
     return table

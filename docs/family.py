@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pmbandits.paper.afterwards import SEED
-from pmbandits.paper.family_plan import HORIZONS
+from pmbandits.paper.family_plan import HORIZONS, SEED
 
 DOCS = Path(__file__).resolve().parent
 PAGE, KEPT = DOCS / "family.md", DOCS / "family.json"

@@ -18,6 +18,7 @@ from pmbandits.metrics import (
     LowerCVaR,
     Mean,
     MeanMedianDeviation,
+    PowerDeviation,
     Quadratic,
     TsallisPastEntropy,
     TverskyKahneman,
@@ -45,6 +46,7 @@ METRICS: list[Distortion] = [
     *(TsallisPastEntropy(a) for a in (0.4, 1, 1.5, 2, 4)),
     *(WangTransform(s) for s in (-1.0, 0, 0.5, 2)),
     *(TverskyKahneman(g) for g in (0.28, 0.61, 1)),
+    *(PowerDeviation(m, r) for m, r in ((0.75, 1), (1, 1), (1, 0.3), (0.5, 0.5), (0.35, 0.8), (0.2, 1))),
 ]
 METRICS += [cls.example() for cls in FAMILIES if cls not in {type(m) for m in METRICS}]  # new ones come by themselves
 ONE_EACH: list[Distortion] = list({m.name: m for m in METRICS[::-1]}.values())[::-1]

@@ -101,11 +101,30 @@ def test_gallery_scripts_become_pages_with_text_and_code() -> None:
         assert len(BUILD.examples(path)) >= 3
 
 
-def test_the_comparison_of_the_family_is_what_its_run_left() -> None:
-    spec = importlib.util.spec_from_file_location("docs_family", DOCS / "family.py")
+def script(name: str) -> Any:
+    """A script of the documentation."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_what_the_pages_say_about_claims_is_what_the_run_left() -> None:
+    module = script("claims")
+    kept = json.loads(module.KEPT.read_text(encoding="utf-8"))
+    for path in module.PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert text == module.page(text, kept)  # else: python docs/claims.py
+    limits = (DOCS / "limits.md").read_text(encoding="utf-8")
+    for claim in (*kept["paper"], *kept["ours"]):
+        assert (claim["says"].replace("|", "\\|") in limits) == (claim["verdict"] != "holds")
+    counts = kept["counts"]["paper"]
+    assert f"Of {len(kept['paper'])} claims of the paper {counts['holds']} held" in limits
+
+
+def test_the_comparison_of_the_family_is_what_its_run_left() -> None:
+    module = script("family")
     kept = json.loads(module.KEPT.read_text(encoding="utf-8"))
     text = module.PAGE.read_text(encoding="utf-8")
     assert text == module.page(text, kept)  # else: python docs/family.py

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pmbandits import theory as theory
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
-    from pmbandits.best import Best, Gaps, gaps, oracle
+    from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
         CVaR,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         LowerCVaR,
         Mean,
         MeanMedianDeviation,
+        PowerDeviation,
         Quadratic,
         TsallisPastEntropy,
         TverskyKahneman,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
         preferences,
     )
     from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
-    from pmbandits.plots import plot_arms, plot_distortion, plot_life, plot_mixture, plot_regret
+    from pmbandits.plots import plot_arms, plot_decomposition, plot_distortion, plot_life, plot_mixture, plot_regret
     from pmbandits.policies import (
         BCVTS,
         CEUCB,
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
         Vet,
         load,
     )
-    from pmbandits.simulation import Run, simulate
+    from pmbandits.simulation import Run, Stop, run_until, simulate
     from pmbandits.supports import Binary, Finite, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
@@ -92,6 +94,7 @@ _ROOMS = {
         "Mean",
         "MeanMedianDeviation",
         "PHT",
+        "PowerDeviation",
         "Quadratic",
         "TsallisPastEntropy",
         "TverskyKahneman",
@@ -101,8 +104,16 @@ _ROOMS = {
         "metric",
         "preferences",
     ),
-    "pmbandits.best": ("Best", "Gaps", "gaps", "oracle"),
-    "pmbandits.plots": ("plot_arms", "plot_distortion", "plot_life", "plot_mixture", "plot_regret"),
+    "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.limits": ("Limits",),
+    "pmbandits.plots": (
+        "plot_arms",
+        "plot_decomposition",
+        "plot_distortion",
+        "plot_life",
+        "plot_mixture",
+        "plot_regret",
+    ),
     "pmbandits.policies": (
         "BCVTS",
         "BrownUCB",
@@ -130,7 +141,7 @@ _ROOMS = {
         "load",
     ),
     "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
-    "pmbandits.simulation": ("Run", "simulate"),
+    "pmbandits.simulation": ("Run", "Stop", "run_until", "simulate"),
     "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
     "pmbandits.warming": ("Warmed", "warm"),
 }
@@ -171,17 +182,21 @@ __all__ = [
     "InterQuantileRange",
     "Interval",
     "InvertedS",
+    "Limits",
     "LowerCVaR",
     "Mean",
     "MeanMedianDeviation",
     "MixtureUCB",
     "Policy",
+    "PowerDeviation",
+    "Price",
     "Quadratic",
     "Real",
     "RhoNPTS",
     "Run",
     "SolitaryArm",
     "SolitaryUCB",
+    "Stop",
     "Support",
     "Thompson",
     "Track",
@@ -201,11 +216,13 @@ __all__ = [
     "metric",
     "oracle",
     "plot_arms",
+    "plot_decomposition",
     "plot_distortion",
     "plot_life",
     "plot_mixture",
     "plot_regret",
     "preferences",
+    "run_until",
     "simulate",
     "ucb_grid",
     "utility",

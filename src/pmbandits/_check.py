@@ -82,22 +82,21 @@ def spread(name: str, lo: float, hi: float) -> None:
 
 def is_list(value: Any) -> bool:
     """Whether it is several values: a list or an array of them, also one of lists of different lengths."""
-    try:
-        return bool(np.ndim(value))
-    except ValueError:
-        return True
+    return isinstance(value, (list, tuple, range)) or bool(np.ndim(value))
 
 
 def floats(name: str, values: Any, *, what: str = "an array of numbers") -> FloatArray:
     """Numbers of any shape as numbers of 64 bits; text, dates, complex and masked ones are refused, not converted."""
     if isinstance(values, np.ma.MaskedArray):
-        hidden = int(np.ma.count_masked(values))
+        hidden = int(np.count_nonzero(np.ma.getmaskarray(values)))
         if hidden:
             raise ValueError(
                 f"{name} has {hidden} masked value{'s' if hidden > 1 else ''}; take out what is masked, for example "
                 "with .compressed(), or fill it."
             )
         values = values.data
+    if isinstance(values, (list, tuple)) and any(value is np.ma.masked for value in values):
+        raise ValueError(f"{name} has a masked value; take out what is masked.")
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and all(is_number(x) or isinstance(x, (bool, np.bool_)) for x in array.flat):
@@ -146,16 +145,16 @@ def weights(values: ArrayLike, size: int, *, name: str = "weights", of: str = "a
 def choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> str:
     """One of a few words; an unknown one gets the nearest as a suggestion."""
     known: Sequence[str] = list(options)
-    if value in known:
+    if isinstance(value, str) and value in known:
         return str(value)
     raise ValueError(unknown(f"unknown {kind or name}", value, known))
 
 
 def unknown(what: str, value: Any, known: Sequence[str]) -> str:
     """The sentence for a word that does not exist, with the nearest one as a suggestion."""
-    near = difflib.get_close_matches(str(value).lower(), known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.4) if isinstance(value, str) else []
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{what} {value!r}.{suggestion} Known: {', '.join(known)}."
+    return f"{what} {short(value)}.{suggestion} Known: {', '.join(known)}."
 
 
 def short(value: Any, limit: int = 60) -> str:

@@ -16,8 +16,9 @@ from numba.extending import intrinsic
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
 
-# purpose: the last word of the counter. Posterior samples and the coins of sketches are what a policy draws of its own.
-PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE, POSTERIOR, POSTERIOR_B, COIN = range(9)
+# purpose: the last word of the counter. Posterior samples, the coins of sketches and one of several tied mixtures are
+# what a policy draws of its own.
+PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE, POSTERIOR, POSTERIOR_B, COIN, TIED = range(10)
 
 TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from pmbandits.simulation.decomposition import Decomposition
     from pmbandits.simulation.run import Run
 
 
@@ -192,7 +193,7 @@ def plot_arms(
             for estimate, (colour, dash) in zip(seen, looks, strict=False):
                 label = f"{estimate.name} ({estimate.n:,})"
                 ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=label)
-                if estimate.kind in ("band", "interval") and np.isfinite(estimate.radius):
+                if estimate.kind in ("band", "belt", "interval") and np.isfinite(estimate.radius):
                     low, high = estimate.band(x)
                     ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
                     banded = True
@@ -358,6 +359,51 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
         ax.legend(handles, run.policies, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         trials = len(run.trials)
         ax.set_title(title if title is not None else f"{run.spec['metric_text']}, {trials} trials")
+    return _done(ax, path)
+
+
+def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: str | Path | None = None) -> Axes:
+    """The regret of a run against rounds, with what the policy's grid gives away and what its choices do.
+
+    Parameters
+    ----------
+    parts : what :meth:`Run.decomposition` returned.
+    ax : where to draw; default a new figure.
+    path : a file to write the picture to.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pmbandits as pmb
+    >>> arms, etc = pmb.Bandit.bernoulli([0.4, 0.85]), pmb.PMETC(horizon=500, epsilon=0.25)
+    >>> run = pmb.simulate(arms, pmb.GiniDeviation(), etc, 500, trials=5)
+    >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
+    'log'
+    """
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(STYLE):
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.6, 3.8))
+        mean, error = _mean_and_error(parts.regret)
+        chosen = mean - parts.estimation
+        ax.plot(parts.t, _positive(mean), color=COLOURS[0], lw=1.8, label="regret")
+        low = np.maximum(mean - error, mean * 1e-1)
+        ax.fill_between(parts.t, _positive(low), _positive(mean + error), color=COLOURS[0], alpha=0.2, lw=0.0)
+        if parts.estimation > 0.0:
+            ax.axhline(parts.estimation, color=COLOURS[1], ls="--", lw=1.4, label="estimation (the grid)")
+        negative = bool((chosen <= 0.0).any())
+        label = "arm selection" + (", where positive" if negative else "")
+        ax.plot(parts.t, np.where(chosen > 0.0, chosen, np.nan), color=COLOURS[2], ls=":", lw=1.8, label=label)
+        ax.set_xscale("log")
+        if np.isfinite(_positive(mean)).any():
+            ax.set_yscale("log")
+        ax.set_xlabel("rounds")
+        ax.set_ylabel("regret per round")
+        ax.grid(which="major", color="0.9", lw=0.6)
+        ax.set_axisbelow(True)
+        ax.legend(fontsize=8.5)
+        ax.set_title(f"{parts.policy}: regret in two parts")
     return _done(ax, path)
 
 

@@ -28,6 +28,15 @@ class Support:
         """hi − lo."""
         return self.hi - self.lo
 
+    @property
+    def scale(self) -> float:
+        """σ, if every law on this support is σ-sub-Gaussian around its mean: half the width, by Hoeffding's lemma.
+
+        >>> Interval(0, 1000).scale, Real(sigma=2).scale
+        (500.0, 2.0)
+        """
+        return 0.5 * self.width
+
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each reward may occur."""
         x = _check.floats("rewards", rewards)
@@ -195,6 +204,11 @@ class Real(Support):
     @property
     def hi(self) -> float:  # type: ignore[override]
         return np.inf
+
+    @property
+    def scale(self) -> float:
+        """σ, as declared."""
+        return self.sigma
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "real", "sigma": self.sigma}

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 from pmbandits._random import philox
 from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
 from pmbandits.estimates import _kernels as sketching
-from pmbandits.mixtures._rivals import most_of_any
+from pmbandits.mixtures._certifying import gains_now
+from pmbandits.mixtures._continuous import best_now
+from pmbandits.mixtures._rivals import most_of_any, most_of_others, rival_mixture
+from pmbandits.mixtures._together import climb_together, lay_cells, lay_mixture, rounding_of_slopes
 from pmbandits.policies import _steps as steps
 from pmbandits.policies import cirt, simple
 from pmbandits.policies.policy import REGISTRY
@@ -122,7 +125,17 @@ def _entries() -> Iterator[Item]:
     }.values():
         yield entry(bounds, "state, floats", own)
         yield entry(arm_radius, "state, int", own)
-    yield entry(most_of_any, "memory")
+    yield entry(most_of_any, "memory, floats")
+    yield entry(rival_mixture, "memory")
+    yield entry(most_of_others, "memory, floats")
+    yield entry(best_now, "memory")
+    yield entry(gains_now, "memory, floats")
+    yield entry(lay_cells, "memory, floats, table, table")
+    yield entry(lay_mixture, "floats, floats, floats, table, table, int, floats, floats, floats")
+    yield entry(
+        climb_together, "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int"
+    )
+    yield entry(rounding_of_slopes, "floats, float")
     yield entry(lower_end, "int, float, float")
     yield entry(upper_end, "int, float, float")
     yield entry(simulation.rewards_of, f"int, int, {_STREAM}, floats, int")

@@ -228,6 +228,14 @@ def test_random_mixtures_do_not_beat_the_search(seed: int) -> None:
         assert math.isfinite(best.gap)
 
 
+def test_a_metric_that_is_vertical_where_it_is_convex_is_certified() -> None:
+    # Its slope at 1 is infinite; the bound was, too.
+    bandit = pmb.Bandit([st.norm(-1.09, 0.03), st.norm(1.81, 0.69), st.norm(0.02, 1.85)])
+    best = pmb.oracle("wang_transform(-0.9377) + 0.865*mean_median_deviation", bandit)
+    assert best.certified and best.gap <= 1e-8
+    assert beaten_by(pmb.metric("wang_transform(-0.9377) + 0.865*mean_median_deviation"), bandit, best) <= best.gap
+
+
 @pytest.mark.parametrize("c", [0.1, 0.5, 0.9])
 def test_a_quantile_is_largest_on_one_arm(c: float) -> None:
     rng = np.random.default_rng(3)

@@ -353,3 +353,14 @@ def test_wrong_use_of_options_exits_with_2_and_explains(arguments: list[str]) ->
     assert refused.exit_code == 2
     assert refused.stdout == ""
     assert "Error" in refused.stderr
+
+
+def test_oracle_keeps_limits_and_says_what_they_cost() -> None:
+    arms = ["oracle", "-m", "gini", "-a", "norm(1,1);norm(3,1);norm(5,1)"]
+    answer = json.loads(invoke(*arms, "--shares", "norm(3,1) >= 20%; norm(5,1) <= 0.3", "--json").stdout)
+    assert answer["weights"] == pytest.approx([0.5, 0.2, 0.3], abs=1e-9)
+    assert answer["limits"]["norm(5,1) <= 0.3"]["without"] > answer["value"]
+    text = invoke(*arms, "--shares", "norm(5,1) <= 30%").stdout
+    assert "Without the limit on norm(5,1) (norm(5,1) <= 30%) the utility would be" in " ".join(text.split())
+    done = run(*arms, "--shares", "norm(5,1) >= 120%")
+    assert done.code == 2 and "no mixture keeps the limit" in done.err

@@ -59,11 +59,13 @@ def test_fixed_horizon_formulas_by_hand():
     horizon, delta, n = 1000, 0.1, 40
     each = delta / horizon  # the union over n ≤ T
     make: dict[str, Any] = {"n_arms": 3, "horizon": horizon, "delta": delta}
-    assert confidence_set("kl", pmb.Binary(), **make).radius(n) == pytest.approx(math.log(2 / each) / n, rel=1e-14)
+    kl = math.log(2 * math.sqrt(n) / delta) / n  # no union
+    assert confidence_set("kl", pmb.Binary(), **make).radius(n) == pytest.approx(kl, rel=1e-14)
+    kl = math.log(2 * math.sqrt(n) * 2 / delta) / n  # three atoms, two thresholds
+    assert confidence_set("kl", pmb.Finite([0, 1, 3]), **make).radius(n) == pytest.approx(kl, rel=1e-14)
     band = math.sqrt(math.log(2 / each) / (2 * n))
     assert confidence_set("dkw", pmb.Interval(-2, 5), **make).radius(n) == pytest.approx(band, rel=1e-14)
-    ball = 7 * (0.5 + math.sqrt(math.log(1 / each) / 2)) / math.sqrt(n)
-    assert confidence_set("wasserstein", pmb.Interval(-2, 5), **make).radius(n) == pytest.approx(ball, rel=1e-14)
+    assert confidence_set("wasserstein", pmb.Interval(-2, 5), **make).radius(n) == pytest.approx(7 * band, rel=1e-14)
     gauss = 1.5 * (2.5125 + 2 * math.sqrt(math.log(1 / each))) / math.sqrt(n)
     assert confidence_set("wasserstein", pmb.Real(1.5), **make).radius(n) == pytest.approx(gauss, rel=1e-14)
 
@@ -72,15 +74,15 @@ def test_anytime_formulas_by_hand():
     delta, arms, n = 0.12, 3, 40
     each = delta / arms
     make: dict[str, Any] = {"n_arms": arms, "delta": delta}
-    kl = math.log((n + 1) / each) / n
+    kl = math.log(2 * math.sqrt(n) / each) / n
     assert confidence_set("kl", pmb.Binary(), **make).radius(n) == pytest.approx(kl, rel=1e-14)
     depth = math.log(n * (n + 1) / each)  # Σ 1/(n(n+1)) = 1
-    ball = 7 * (0.5 + math.sqrt(depth / 2)) / math.sqrt(n)
-    assert confidence_set("wasserstein", pmb.Interval(-2, 5), **make).radius(n) == pytest.approx(ball, rel=1e-14)
     gauss = 1.5 * (2.5125 + 2 * math.sqrt(depth)) / math.sqrt(n)
     assert confidence_set("wasserstein", pmb.Real(1.5), **make).radius(n) == pytest.approx(gauss, rel=1e-14)
     band = 0.85 * math.sqrt((math.log(1 + math.log(n)) + howard_ramdas(each)) / n)
     assert confidence_set("dkw", UNIT, **make).radius(n) == pytest.approx(band, rel=1e-10)
+    ball = confidence_set("wasserstein", pmb.Interval(-2, 5), **make).radius(n)
+    assert ball == pytest.approx(7 * band, rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +106,56 @@ def test_paper_radius_to_the_letter_with_a_horizon():
     horizon = 60_000
     ours = confidence_set("paper", UNIT, 3, horizon=horizon)
     assert ours.radius(250) == 16 * (math.sqrt(2 * math.e * math.log(horizon)) + 32) / math.sqrt(250)
-    other = confidence_set("paper", UNIT, 3, horizon=horizon, delta=0.4)
-    assert other.radius(250) == ours.radius(250), "the paper's radius has no δ of its own"
-    assert "paper" in ours.meaning
+    assert "paper" in ours.meaning and ours.failure == 2 / horizon  # 2/T² for each n, and T of them
+
+
+def test_the_papers_radius_honours_a_delta():
+    """δ/T for each n in place of 2/T²: the concentration lemma, solved for the radius."""
+    horizon, n, delta = 60_000, 250, 0.4
+    ours = confidence_set("paper", UNIT, 3, horizon=horizon, delta=delta)
+    assert ours.radius(n) == pytest.approx(16 * (math.sqrt(math.e * math.log(2 * horizon / delta)) + 32) / math.sqrt(n))
+    assert ours.failure == delta
+    assert pmb.theory.concentration(n, ours.radius(n)) == pytest.approx(delta / horizon)
+    to_the_letter = confidence_set("paper", UNIT, 3, horizon=horizon)
+    assert confidence_set("paper", UNIT, 3, horizon=horizon, delta=2 / horizon).radius(n) == pytest.approx(
+        to_the_letter.radius(n), rel=1e-14
+    )
+    assert ours.radius(n) < to_the_letter.radius(n)
+
+
+@pytest.mark.parametrize("support", [pmb.Binary(), UNIT, pmb.Interval(-1, 1), pmb.Real(0.5), pmb.Real(1)], ids=repr)
+def test_the_papers_radius_is_to_the_letter_wherever_its_assumption_holds(support):
+    for horizon in (500, None):
+        chosen = confidence_set("paper", support, 2, horizon=horizon)
+        assert chosen.radius(9) == confidence_set("paper", UNIT, 2, horizon=horizon).radius(9)
+        assert "times" not in chosen.meaning
+
+
+@pytest.mark.parametrize(
+    ("support", "times"), [(pmb.Interval(0, 1000), 500), (pmb.Finite([-4, 0, 6]), 5), (pmb.Real(2.5), 2.5)], ids=repr
+)
+def test_the_papers_radius_grows_with_arms_wider_than_it_assumes(support, times):
+    for horizon in (500, None):
+        chosen = confidence_set("paper", support, 2, horizon=horizon)
+        expected = times * confidence_set("paper", UNIT, 2, horizon=horizon).radius(9)
+        assert chosen.radius(9) == pytest.approx(expected, rel=1e-14)
+        assert f"times {times:g}" in chosen.meaning
+
+
+def test_the_papers_radius_covers_a_coin_of_0_and_1000():
+    """As printed it fails in a fifth of all samples; its own guarantee is 2/T² for one n."""
+    horizon, n, width, trials = 10_000, 5000, 1000.0, 4000
+    rng = np.random.default_rng(5)
+    off = width * np.abs(rng.binomial(n, 0.5, trials) / n - 0.5)  # W1 between two coins
+    printed = 16 * (math.sqrt(2 * math.e * math.log(horizon)) + 32) / math.sqrt(n)
+    assert printed == pytest.approx(8.84, abs=0.005)
+    assert st.binomtest(int((off > printed).sum()), trials, 0.2).pvalue > 1e-3
+    chosen = confidence_set("paper", pmb.Interval(0, width), 1, horizon=horizon)
+    assert not (off > chosen.radius(n)).any()
+    policy = pmb.PMUCB(
+        pmb.GiniDeviation(), n_arms=1, support=pmb.Interval(0, width), horizon=horizon, confidence="paper", epsilon=1.0
+    )
+    assert policy.confidence.radius(n) == chosen.radius(n)
 
 
 def test_paper_radius_to_the_letter_in_cirt():
@@ -125,8 +174,8 @@ def test_paper_radius_to_the_letter_in_cirt():
     ("support", "name", "kind"),
     [
         (pmb.Binary(), "kl", "interval"),
-        (pmb.Finite([0, 1, 3]), "dkw", "band"),
-        (UNIT, "dkw", "band"),
+        (pmb.Finite([0, 1, 3]), "kl", "belt"),
+        (UNIT, "kl", "belt"),
         (pmb.Real(2.0), "wasserstein", "ball"),
     ],
     ids=repr,
@@ -153,11 +202,10 @@ def test_auto_is_tighter_than_what_it_passes_over():
     for horizon in (5000, None):
         dkw = confidence_set("dkw", UNIT, 2, horizon=horizon)
         wasserstein = confidence_set("wasserstein", UNIT, 2, horizon=horizon)
-        late = n if horizon is not None else n[n >= 25]  # Howard and Ramdas's band starts wide
-        assert (dkw.radius(late) < wasserstein.radius(late)).all()  # a band of r lies in a ball of width·r
+        assert (wasserstein.radius(n) == np.minimum(dkw.radius(n), 1.0)).all()  # a band of r lies in a ball of width·r
         kl = confidence_set("kl", pmb.Binary(), 2, horizon=horizon)
-        if horizon is not None:
-            assert (np.sqrt(kl.radius(n) / 2) <= dkw.radius(n) + 1e-15).all()  # Pinsker
+        late = n if horizon is not None else n[n <= 1000]
+        assert (np.sqrt(kl.radius(late) / 2) <= dkw.radius(late) + 1e-15).all()  # Pinsker
 
 
 def test_radii_fall_with_n_and_rise_with_safety():
@@ -166,7 +214,7 @@ def test_radii_fall_with_n_and_rise_with_safety():
             for horizon in (1000, None):
                 small, large = (confidence_set(name, support, 2, horizon=horizon, delta=d) for d in (0.001, 0.2))
                 radii = small.radius(np.arange(1, 1000))
-                assert (np.diff(radii) < 0).all()
+                assert (np.diff(radii[radii < getattr(support, "width", math.inf)]) < 0).all()
                 assert (small.radius(COUNTS) >= large.radius(COUNTS)).all()
                 assert small.radius(0) == math.inf
 
@@ -187,8 +235,8 @@ def test_delta_defaults():
 
 
 def test_sets_that_are_not_valid_are_refused_with_a_way_out():
-    with pytest.raises(ValueError, match=r"kl.*Binary.*auto"):
-        confidence_set("kl", UNIT, 2, horizon=10)
+    with pytest.raises(ValueError, match=r"kl.*bounded.*auto"):
+        confidence_set("kl", pmb.Real(1), 2, horizon=10)
     with pytest.raises(ValueError, match=r"bounded.*wasserstein"):
         confidence_set("dkw", pmb.Real(1), 2)
     with pytest.raises(ValueError, match="dkw"):

@@ -15,9 +15,9 @@ class Failed(Exception):
 def sentence(error: BaseException) -> str:
     """The message of a refusal, which must be one that a user can read."""
     text = str(error)
-    if not isinstance(error, (ValueError, TypeError, IndexError, OSError)):
+    if not isinstance(error, (ValueError, TypeError, IndexError, OSError, RuntimeError)):
         raise Failed(f"{type(error).__name__}: {text[:300]}") from error
-    if not text.rstrip().endswith((".", "!", "?")) or len(text) < 12:
+    if isinstance(error, RecursionError) or not text.rstrip().endswith((".", "!", "?", ".)")) or len(text) < 12:
         raise Failed(f"no sentence: {text[:300]!r}") from error
     if any(ord(letter) < 32 and letter not in "\n\t" for letter in text):
         raise Failed(f"control characters in {text[:300]!r}") from error

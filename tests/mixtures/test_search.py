@@ -182,7 +182,7 @@ def test_continuous_policies_learn(metric: Any) -> None:
 
 def test_cirt_without_a_grid_ends_its_phases_and_tracks() -> None:
     rng = np.random.default_rng(0)
-    policy = pmb.CIRT(GINI, n_arms=2, support=pmb.Binary(), epsilon=0.25, search="continuous", tolerance=0.01)
+    policy = pmb.CIRT(GINI, n_arms=2, support=pmb.Binary(), epsilon=0.25, search="continuous", tolerance=0.004)
     for _ in range(20_000):
         arm = policy.ask()
         policy.tell(arm, float(rng.random() < (0.4, 0.9)[arm]))

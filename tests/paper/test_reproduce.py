@@ -11,15 +11,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from pmbandits.cli.app import app
-from pmbandits.paper import fig2, instances
+from pmbandits.paper import fig2, fig8, instances
 from pmbandits.paper.afterwards import SEED
-from pmbandits.paper.outcome import Context
+from pmbandits.paper.outcome import TWO_ERRORS, Context
 from pmbandits.paper.page import render
 from pmbandits.paper.registry import entries
 from pmbandits.paper.store import open_folder, records
@@ -71,6 +72,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def judged(claims: dict[str, Any]) -> list[dict[str, Any]]:
+    """The paper's claims and our questions."""
+    return [*claims["paper"], *claims["ours"]]
+
+
 @pytest.fixture(scope="module")
 def claims(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "claims.json").read_text(encoding="utf-8")))
@@ -83,21 +89,51 @@ def test_every_figure_and_table_of_the_paper_is_there() -> None:
 
 def test_every_claim_is_judged_with_its_evidence(claims: dict[str, Any]) -> None:
     assert claims["format"] == "pmbandits-claims"
-    assert (claims["schema"], claims["seed"], claims["quick"]) == (1, 0, True)
-    assert {claim["experiment"] for claim in claims["claims"]} == {e.name for e in entries().values() if not e.ours}
-    names = [(claim["experiment"], claim["name"]) for claim in claims["claims"]]
+    assert (claims["schema"], claims["seed"], claims["quick"]) == (2, 0, True)
+    assert {claim["experiment"] for claim in judged(claims)} == {e.name for e in entries().values() if not e.ours}
+    names = [(claim["experiment"], claim["name"]) for claim in judged(claims)]
     assert len(names) == len(set(names))
-    for claim in claims["claims"]:
+    for claim in judged(claims):
         assert claim["verdict"] in VERDICTS
         assert claim["says"]
         assert claim["evidence"]
         assert claim["indicative"] is True
         assert all(value is None or isinstance(value, float) for value in claim["numbers"].values())
-    assert sum(claims["counts"].values()) == len(names)
+        assert claim["rule"]
+
+
+def test_the_claims_of_the_paper_and_our_questions_are_counted_apart(claims: dict[str, Any]) -> None:
+    assert all(claim["source"] for claim in claims["paper"])
+    assert not any(claim["source"] for claim in claims["ours"])
+    assert {claim["experiment"] for claim in claims["paper"]} == {
+        e for e in entries() if e not in ("solitary", "family")
+    }
+    for kind in ("paper", "ours"):
+        for verdict in VERDICTS:
+            found = sum(claim["verdict"] == verdict for claim in claims[kind])
+            assert claims["counts"][kind][verdict] == found
+
+
+def test_what_the_paper_names_is_judged_before_our_reading_of_it(claims: dict[str, Any]) -> None:
+    """Its own range, rule and constants in its claims; ours in questions of the same experiment."""
+    paper = {(c["experiment"], c["name"]) for c in claims["paper"]}
+    ours = {(c["experiment"], c["name"]) for c in claims["ours"]}
+    for figure, name, end in [("fig3", "gini-falls", "-wide"), ("fig4", "gini-falls", "-around"),
+                              ("fig4", "mean-order", "-around"), ("fig6", "etc-grows", "-tight"),
+                              ("fig7", "tracking-earlier", "-box"), ("fig7", "regret-larger", "-box"),
+                              ("fig8", "faster", "-box"), ("fig8", "saves-more", "-box")]:  # fmt: skip
+        assert (figure, name) in paper
+        assert (figure, name + end) in ours
+
+
+def test_what_is_judged_by_another_rule_says_so(claims: dict[str, Any]) -> None:
+    other = {(c["experiment"]) for c in judged(claims) if c["rule"] != TWO_ERRORS}
+    assert other == {"fig1", "fig5", "fig6", "fig8", "table1", "table2", "table3", "table4", "risk"}
+    assert {c["experiment"] for c in judged(claims) if c["timed"]} == {"fig8"}
 
 
 def test_what_is_exact_holds_at_any_size(claims: dict[str, Any]) -> None:
-    verdicts = {(c["experiment"], c["name"]): c["verdict"] for c in claims["claims"]}
+    verdicts = {(c["experiment"], c["name"]): c["verdict"] for c in judged(claims)}
     for name in [("fig1", "lifts"), ("fig1", "lowers"), ("fig5", "two-arms"), ("table3", "exponents"),
                  ("table4", "holder"), ("table1", "ucb-column")]:  # fmt: skip
         assert verdicts[name] == "holds"
@@ -106,10 +142,10 @@ def test_what_is_exact_holds_at_any_size(claims: dict[str, Any]) -> None:
 
 
 def test_large_effects_show_at_small_sizes(claims: dict[str, Any]) -> None:
-    verdicts = {(c["experiment"], c["name"]): c["verdict"] for c in claims["claims"]}
+    verdicts = {(c["experiment"], c["name"]): c["verdict"] for c in judged(claims)}
     for name in [("fig2", "gini"), ("fig2", "wang"), ("fig2", "mean"), ("fig3", "gini-below-uniform"),
-                 ("fig3", "wang-below-uniform"), ("fig7", "tracking-earlier"), ("fig8", "less-work"),
-                 ("solitary", "gini-linear")]:  # fmt: skip
+                 ("fig3", "wang-below-uniform"), ("fig7", "tracking-earlier-box"), ("solitary", "gini-linear"),
+                 ("risk", "drm-etc-better-than-w-ucb")]:  # fmt: skip
         assert verdicts[name] == "holds"
 
 
@@ -147,20 +183,46 @@ def test_the_page_needs_nothing_from_elsewhere(folder: Path) -> None:
 def test_the_page_shows_every_claim_and_says_that_quick_is_indicative(folder: Path, claims: dict[str, Any]) -> None:
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "indicative only" in page
-    assert page.count('class="claim is-') == len(claims["claims"])
+    assert page.count('class="claim is-') == len(judged(claims))
+    for kind, name in (("paper", "claims of the paper"), ("ours", "questions of our own")):
+        assert f"<strong>{len(claims[kind])} {name}:</strong>" in page
     assert "indicative only" not in render(folder, {**claims, "quick": False})
 
 
 def test_a_second_run_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
     names = ["fig1", "fig2", "fig8", "table4"]
+    of_seconds = {"figures/fig8.png", "figures/fig8.svg", "outcomes/fig8.json", "data/fig8-seconds.csv",
+                  "data/fig8-seconds.parquet"}  # fmt: skip
     assert invoke(*names, "--quick", "--seed", "0", "--jobs", "1", "--out", str(tmp_path / "again")).exit_code == 0
     compared = 0
     for path in (tmp_path / "again").rglob("*"):
         place = path.relative_to(tmp_path / "again")
-        if path.is_file() and place.parts[0] in ("figures", "data", "outcomes"):
+        if path.is_file() and place.parts[0] in ("figures", "data", "outcomes") and place.as_posix() not in of_seconds:
             assert path.read_bytes() == (folder / place).read_bytes(), place
             compared += 1
-    assert compared == 4 + 3 * 2 + 4 * 2
+    assert compared == 3 + 2 * 2 + 4 * 2
+
+
+def test_seconds_are_those_of_the_trial_up_to_where_it_reached_the_regret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that tells policy, length and trial."""
+    names = list(fig8.POLICIES)
+
+    class Timed:
+        def __init__(self, policy: str, length: int, trials: list[int]) -> None:
+            self.told = np.array([1e6 * names.index(policy) + length + 1e-3 * k for k in sorted(trials)])
+
+        def seconds(self, policy: str) -> Any:
+            return self.told
+
+    monkeypatch.setattr(
+        fig8, "simulate", lambda bandit, metric, policies, length, trials, *a, **k: Timed(*policies, length, trials)
+    )
+    levels, rng = (1e-2, 1e-3), np.random.default_rng(0)
+    rounds = {(p, level): rng.integers(2, 6, 30).astype(float) for p in names for level in levels}
+    found = fig8._time(Context(Path(), quick=True), rounds, levels)
+    for (p, level), lengths in rounds.items():
+        want = 1e6 * names.index(p) + lengths + 1e-3 * (1 + np.arange(30))  # trial 0 only warms up
+        assert found[p, level] == pytest.approx(want, abs=1e-6)
 
 
 def test_another_seed_gives_other_data(folder: Path, tmp_path: Path) -> None:
@@ -190,7 +252,7 @@ def test_experiments_gather_on_one_page(tmp_path: Path) -> None:
     out = tmp_path / "some"
     assert invoke("table3", "--quick", "--out", str(out)).exit_code == 0
     assert invoke("table2", "--quick", "--out", str(out)).exit_code == 0
-    found = json.loads((out / "claims.json").read_text(encoding="utf-8"))["claims"]
+    found = json.loads((out / "claims.json").read_text(encoding="utf-8"))["paper"]
     assert [claim["experiment"] for claim in found] == ["table2", "table3"]
 
 

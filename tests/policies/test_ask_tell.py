@@ -349,15 +349,19 @@ def test_the_interval_of_a_bernoulli_mean_contains_it(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_SETS)
 @pytest.mark.parametrize("support", [UNIT, pmb.Finite(np.arange(11) / 10)], ids=repr)
 def test_the_band_of_a_cdf_contains_the_true_one(name: str, support: Any) -> None:
-    policy = make(name, support)
+    kinds = {"auto": "belt", "dkw": "band"}
+    policies = [make(name, support, confidence=confidence) for confidence in kinds]
     rng = np.random.default_rng(5)
-    policy.tell(0, rng.integers(0, 6, 200) / 10)
-    policy.tell(1, rng.integers(0, 11, 300) / 10)
+    few, many = rng.integers(0, 6, 200) / 10, rng.integers(0, 11, 300) / 10
+    for policy in policies:
+        policy.tell(0, few)
+        policy.tell(1, many)
     x = np.linspace(-0.05, 1.05, 23)
-    for estimate, top in zip(policy.estimates, (6, 11), strict=True):
+    shown = [(estimate, top) for policy in policies for estimate, top in zip(policy.estimates, (6, 11), strict=True)]
+    assert [estimate.kind for estimate, _ in shown] == ["belt", "belt", "band", "band"]
+    for estimate, top in shown:
         truth = np.clip((np.floor(x * 10 + 1e-9) + 1) / top, 0, 1)
         low, high = estimate.band(x)
-        assert estimate.kind == "band"
         assert (low <= truth + 1e-12).all()
         assert (truth <= high + 1e-12).all()
         assert (low <= estimate.cdf(x)).all()

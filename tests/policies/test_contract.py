@@ -61,8 +61,8 @@ class Row:
     any_order: bool = True
 
     def __str__(self) -> str:
-        given = (self.recipe.options.get(key) for key in ("bonus", "form", "estimates"))
-        return " ".join([type(self.recipe).__name__, *filter(None, given)])
+        given = (self.recipe.options.get(key) for key in ("bonus", "form", "estimates", "certify"))
+        return " ".join([type(self.recipe).__name__, *map(str, filter(None, given))])
 
 
 TABLE = [
@@ -75,6 +75,10 @@ TABLE = [
     Row(pmb.FixedGrid(epsilon=0.5), EVERY, tracks=0.07),
     Row(pmb.Track(), ("binary", "interval"), tracks=0.07),
     Row(pmb.Vet(), EVERY, tracks=0.1),
+    Row(pmb.Vet(estimates="binned:64"), ("interval",), tracks=0.1),
+    Row(pmb.Vet(estimates="sketch:64"), ("real",), tracks=0.1),
+    Row(pmb.Track(certify=0.2), ("interval", "real"), tracks=0.25),
+    Row(pmb.Vet(certify=0.2), ("binary", "finite"), tracks=0.25),
     # Through all phases: means of 0.02 and 0.98 are told apart within these rounds.
     Row(pmb.CIRT(epsilon=0.5), ("binary, far apart",), rounds=900),
     Row(pmb.Uniform(), ("binary",), n_arms=3),

@@ -1,7 +1,7 @@
 """Files that earlier versions wrote are loaded, and the policy goes on as it would have gone on there.
 
-The files were written by the versions that had formats 1 and 2, each after 300 rewards and 2 more asks. ``next.json``
-holds what the last version with format 2 asked after that, and the rewards that it was told.
+The files were written by the versions that had formats 1 to 3, each after 300 rewards and 2 more asks. ``next.json``
+holds what the last version with format 2 (of format 3: with 3) asked after that, and the rewards that it was told.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies.store import VERSION
+from pmbandits.policies.store import VERSION, digest
 
 FILES = Path(__file__).parent / "files"
 NEXT: dict[str, dict[str, Any]] = json.loads((FILES / "next.json").read_text())
@@ -49,3 +49,21 @@ def test_a_policy_of_an_earlier_version_goes_on_as_it_would_have(name: str, agai
     assert asked == [arm for arm, _ in expected["next"]]
     assert policy.pulls.tolist() == expected["pulls"]
     np.testing.assert_array_equal(policy.mixture, expected["mixture"])
+
+
+@pytest.mark.parametrize("cls", [pmb.PMETC, pmb.PMUCB, pmb.CEUCB])
+def test_a_file_from_before_the_option_beta_keeps_its_grid(cls: Any, tmp_path: Path) -> None:
+    """The schedule of ε always had β = 2 then; for the mean it has β = 1 now."""
+    policy = cls(pmb.Mean(), n_arms=2, support=pmb.Binary(), horizon=20_000, beta=2.0)
+    assert cls(pmb.Mean(), n_arms=2, support=pmb.Binary(), horizon=20_000).epsilon < policy.epsilon
+    policy.save(tmp_path / "new.pmb")
+    with zipfile.ZipFile(tmp_path / "new.pmb") as new, zipfile.ZipFile(tmp_path / "old.pmb", "w") as old:
+        for name in new.namelist():
+            data = new.read(name)
+            if name == "policy.json":
+                description = json.loads(data)
+                del description["options"]["beta"]
+                description["sha256"] = digest(description)
+                data = json.dumps(description).encode()
+            old.writestr(name, data)
+    assert pmb.load(tmp_path / "old.pmb").epsilon == policy.epsilon

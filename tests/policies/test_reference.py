@@ -284,3 +284,43 @@ def test_cirt_makes_the_same_pulls_through_its_phases_on_finite_arms(
 def test_etc_makes_the_same_pulls_past_its_horizon(options: dict[str, Any]) -> None:
     fast, reference = pair("gini", "PMETC", 3, pmb.Binary(), {"horizon": 1000, "epsilon": 1 / 8, **options})
     play(fast, reference, bernoulli((0.1, 0.6, 0.9), 1500), 1500)
+
+
+@pytest.mark.parametrize(
+    ("policy", "support", "metric", "rounds", "options"),
+    [
+        ("PMUCB", "binary", "gini", 900, {"horizon": 900, "epsilon": 1 / 8}),
+        ("PMUCB", "finite", "gini", 250, {"horizon": 250, "epsilon": 1 / 4}),
+        ("CEUCB", "binary", "gini", 600, {"horizon": 600, "epsilon": 1 / 8}),
+        ("PMETC", "binary", "cvar", 300, {"horizon": 300, "epsilon": 1 / 8}),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 11])
+def test_ties_broken_at_random_are_those_of_the_reference(
+    policy: str, support: str, metric: str, rounds: int, options: dict[str, Any], seed: int
+) -> None:
+    """Many mixtures tie at first, when every interval covers the peak of h: any may be taken, by the policy's seed."""
+    kind, rewards = instance(support, 3, rounds, seed=2)
+    if policy == "CEUCB":  # its index ties for arms that look alike
+        rewards[:] = rewards[0]
+    fast = getattr(pmb, policy)(METRICS[metric], n_arms=3, support=kind, ties="random", seed=seed, **options)
+    more = {} if policy == "PMETC" else {"rho": 0.1}
+    reference = getattr(slow, policy)(METRICS[metric], 3, kind, **more, **options)
+    reference.ties, reference.seed = "random", seed
+    play(fast, reference, rewards, rounds)
+    assert reference.drawn > 0, "nothing was tied"
+    other = getattr(pmb, policy)(METRICS[metric], n_arms=3, support=kind, ties="random", seed=seed + 1, **options)
+    again = getattr(pmb, policy)(METRICS[metric], n_arms=3, support=kind, ties="random", seed=seed, **options)
+    for _ in range(rounds):
+        for each in (other, again):
+            arm = each.ask()
+            each.tell(arm, float(rewards[arm][each.pulls[arm] - 1]))
+    assert again.pulls.tolist() == fast.pulls.tolist()
+    assert other._memory.stream > 0
+
+
+def test_ties_at_random_need_a_grid() -> None:
+    with pytest.raises(ValueError, match=r"ties='random'.*search='grid'"):
+        pmb.PMUCB(METRICS["gini"], n_arms=3, support=pmb.Binary(), horizon=100, ties="random", search="continuous")
+    with pytest.raises(ValueError, match="ties"):
+        pmb.PMUCB(horizon=100, ties="any")

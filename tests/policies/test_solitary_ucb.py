@@ -66,9 +66,15 @@ def test_the_explanation_names_the_same_bounds(support: str) -> None:
 
 def test_the_additive_index_is_the_utility_plus_the_bonus() -> None:
     metric = pmb.PHT(0.5)
-    policy = told("interval", metric, index="additive")
-    policy.ask()
     pair = metric.holder(SUPPORTS["interval"])
-    for i, arm in enumerate(policy.estimates):
-        expected = metric.value(arm.x, weights=arm.p) + pair.constant * arm.radius**pair.q
-        assert policy._memory.index[i] == pytest.approx(expected, abs=1e-12)
+    for confidence in ("dkw", "kl"):
+        policy = told("interval", metric, index="additive", confidence=confidence)
+        policy.ask()
+        for i, arm in enumerate(policy.estimates):
+            far = arm.radius
+            if confidence == "kl":  # the belt's distance in W1, between the rewards and beyond them
+                low, high = arm.band(np.concatenate(([0.0], arm.x)))
+                middle = arm.cdf(np.concatenate(([0.0], arm.x)))
+                far = float(np.maximum(high - middle, middle - low) @ np.diff([0.0, *arm.x, 1.0]))
+            expected = metric.value(arm.x, weights=arm.p) + pair.constant * far**pair.q
+            assert policy._memory.index[i] == pytest.approx(expected, abs=1e-12)

@@ -384,6 +384,40 @@ def test_it_says_when_an_arm_that_is_left_out_is_tried_again() -> None:
     assert said > 10
 
 
+def test_it_names_the_arm_that_is_tried_next_also_if_all_that_are_left_out_have_many_rewards() -> None:
+    """Their indices are then not worked out: n rewards alone put an index above the threshold."""
+    policy = made("binary", 3, "mean", names=["x", "y", "z"])
+    policy.tell(["x"] * 51 + ["y"] * 100 + ["z"] * 95, [1.0, 1.0, 0.0] * 17 + [0.0] * 195)
+    text = policy.explain()
+    assert "x is next" in text and "inf" not in text
+    assert f"Of the arms that are left out, z comes first: its index is at least {np.log(95):.3g}" in text
+
+
+def test_it_says_when_no_arm_is_left_out() -> None:
+    policy = made("binary", 2, "gini")
+    policy.tell([0, 1] * 100, [0.0, 1.0] * 100)
+    text = policy.explain()
+    assert "No arm is left out" in text and "pulls behind the share" in text
+
+
+@pytest.mark.parametrize("make", [pmb.Vet, pmb.Track])
+def test_bins_can_be_played_where_no_bound_is_known_for_them(make: Any) -> None:
+    """An inverted S has no Hölder pair, so nobody knows what rounding is worth; only certainty() needs that."""
+    policy, rng = (
+        make("inverted_s(0.5)", n_arms=3, support=pmb.Interval(0, 1), estimates="binned:32"),
+        np.random.default_rng(0),
+    )
+    for _ in range(200):
+        arm = policy.ask()
+        policy.tell(arm, float(rng.beta(1 + 2 * arm, 2)))
+    assert policy.mixture.sum() == pytest.approx(1.0)
+    assert "is next" in policy.explain()
+    with pytest.raises(ValueError, match=r"no bound is known for .* rounded to bins; take estimates='sketch'"):
+        policy.certainty()
+    with pytest.raises(ValueError, match="Hölder pair"):  # who asks for sets by name is told that there are none
+        make("inverted_s(0.5)", n_arms=3, support=pmb.Interval(0, 1), estimates="binned:32", confidence="dkw")
+
+
 def test_threads_can_share_it() -> None:
     policy, rng = made("interval"), np.random.default_rng(0)
     rewards = [draw("interval", rng, [i] * 500) for i in range(3)]

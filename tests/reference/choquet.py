@@ -114,6 +114,7 @@ def plain(name: str, p: dict[str, float]) -> Callable[[float, float], float]:
         "tsallis_past_entropy": tsallis,
         "wang_transform": wang,
         "tversky_kahneman": lambda u, v: u ** p["gamma"] / (u ** p["gamma"] + v ** p["gamma"]) ** (1.0 / p["gamma"]),
+        "power_deviation": lambda u, v: u ** p["m"] - p["r"] * u ** (2 * p["m"]),
     }
     return table[name]
 
@@ -166,6 +167,7 @@ def exact(name: str, p: dict[str, Any], u: Decimal) -> Decimal:
         "quadratic": lambda: (1 + q["s"]) * u - q["s"] * u * u,
         "cvar": lambda: min(u / (1 - q["c"]), one),
         "pht": lambda: u ** q["s"],
+        "power_deviation": lambda: u ** q["m"] - q["r"] * u ** (2 * q["m"]),
         "mean_median_deviation": lambda: min(u, v),
         "inter_es_range": lambda: min(u / (1 - q["c"]), one) - max(zero, (u - q["c"]) / (1 - q["c"])),
         "wang_right_tail": lambda: u.sqrt() - u,

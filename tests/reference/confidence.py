@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import cvxpy as cp
@@ -20,12 +20,13 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from pmbandits.supports import Binary, Finite, Real
+from tests.reference import bands
 
-SHAPES = {"kl": "interval", "dkw": "band", "wasserstein": "ball", "paper": "ball"}
+SHAPES = {"kl": "belt", "dkw": "band", "wasserstein": "ball", "paper": "ball"}
 
 
 def default_kind(support: Any) -> str:
-    return "kl" if isinstance(support, Binary) else "wasserstein" if isinstance(support, Real) else "dkw"
+    return "wasserstein" if isinstance(support, Real) else "kl"
 
 
 # ---- radii ------------------------------------------------------------------------------------------------
@@ -43,48 +44,57 @@ class Confidence:
         horizon: int | None = None,
     ) -> None:
         self.kind = default_kind(support) if kind is None else kind
-        self.shape = SHAPES[self.kind]
-        if self.kind == "kl" and not isinstance(support, Binary):
-            raise ValueError("kl needs the Binary support")
-        if self.kind == "dkw" and isinstance(support, Real):
-            raise ValueError("dkw needs a bounded support")
+        self.shape = "interval" if self.kind == "kl" and isinstance(support, Binary) else SHAPES[self.kind]
+        if self.kind in ("dkw", "kl") and isinstance(support, Real):
+            raise ValueError(f"{self.kind} needs a bounded support")
         self.support, self.n_arms, self.horizon = support, n_arms, horizon
+        self.given = delta
+        self.thresholds = len(support.atoms) - 1 if isinstance(support, Binary | Finite) else None
         self.delta = delta if delta is not None else (1.0 / horizon if horizon is not None else 0.05)
 
     def radius(self, n: int) -> float:
         """kl: the level of kl(p̂, p); dkw: the band's half-width; else: the radius of the Wasserstein ball."""
         if n == 0:
             return 1.0 if self.kind == "dkw" else math.inf
+        if self.kind == "kl":  # with a horizon, too: only δ is another
+            each = self.delta if self.horizon is not None else self.delta / self.n_arms
+            if self.thresholds is None:
+                return bands.depth_everywhere(n, each) / n
+            return math.log(2 * math.sqrt(n) * self.thresholds / each) / n
         if self.horizon is not None:
             return self._fixed(n, self.horizon)
         return self._anytime(n)
 
     def _fixed(self, n: int, horizon: int) -> float:
         each = self.delta / horizon
-        if self.kind == "kl":
-            return math.log(2 / each) / n
         if self.kind == "dkw":
             return math.sqrt(math.log(2 / each) / (2 * n))
         if self.kind == "wasserstein":
-            return wasserstein_radius(self.support, n, each)
-        return 16 * (math.sqrt(2 * math.e * math.log(horizon)) + 32) / math.sqrt(n)
+            return wasserstein_radius(self.support, n, each, math.sqrt(math.log(2 / each) / (2 * n)))
+        # for each n the share δ/T, with δ = 2/T unless given; times σ for arms that are wider than 1-sub-Gaussian
+        share = 2 / horizon**2 if self.given is None else self.given / horizon
+        return self.sigma() * 16 * (math.sqrt(math.e * math.log(2 / share)) + 32) / math.sqrt(n)
+
+    def sigma(self) -> float:
+        """How many times wider than 1-sub-Gaussian the arms can be."""
+        wide = self.support.sigma if isinstance(self.support, Real) else (self.support.hi - self.support.lo) / 2
+        return max(wide, 1.0)
 
     def _anytime(self, n: int) -> float:
         arm = self.delta / self.n_arms
-        if self.kind == "kl":
-            return math.log((n + 1) / arm) / n
         if self.kind == "dkw":
             return 0.85 * math.sqrt((math.log(1 + math.log(n)) + howard_ramdas(arm)) / n)
         if self.kind == "wasserstein":
-            return wasserstein_radius(self.support, n, arm / (n * (n + 1)))
+            band = 0.85 * math.sqrt((math.log(1 + math.log(n)) + howard_ramdas(arm)) / n)
+            return wasserstein_radius(self.support, n, arm / (n * (n + 1)), band)
         delta_k = (1 + self.delta) ** (1 / self.n_arms) - 1
-        return 16 * (math.sqrt(math.e * math.log(2 / delta_k)) + 32) / math.sqrt(n)
+        return self.sigma() * 16 * (math.sqrt(math.e * math.log(2 / delta_k)) + 32) / math.sqrt(n)
 
 
-def wasserstein_radius(support: Any, n: int, delta: float) -> float:
+def wasserstein_radius(support: Any, n: int, delta: float, band: float) -> float:
     if isinstance(support, Real):
         return (2.5125 * support.sigma + 2 * support.sigma * math.sqrt(math.log(1 / delta))) / math.sqrt(n)
-    return (support.hi - support.lo) * (0.5 + math.sqrt(math.log(1 / delta) / 2)) / math.sqrt(n)
+    return (support.hi - support.lo) * min(band, 1.0)
 
 
 @cache
@@ -215,6 +225,10 @@ def bounds(
         low, high = (mix(grid, edges[:, [side]])[:, 0] for side in (0, 1))
         return extreme_over(metric, low, high, sign)
     points, survival = laws(support, rewards)
+    if confidence.shape == "belt":
+        ends = belts(confidence, rewards, survival)
+        low, high = (mix(grid, ends[side]) for side in (0, 1))
+        return points[0] * metric(1.0) + extreme_over(metric, low, high, sign) @ np.diff(points)
     if confidence.shape == "band":
         low = mix(grid, np.maximum(survival - radii[:, None], 0))
         high = mix(grid, np.minimum(survival + radii[:, None], 1))
@@ -226,6 +240,24 @@ def bounds(
         return utilities(metric, points, survival, grid) + sign * pair.constant * pooled
     mixed = mix(grid, survival)
     return np.array([dual_w1(metric, points, s, r, sign) for s, r in zip(mixed, pooled, strict=True)])
+
+
+def belts(confidence: Confidence, rewards: Sequence[Sequence[float]], survival: np.ndarray) -> np.ndarray:
+    """The least and the largest survival of each arm on each cell."""
+    out = np.stack((np.zeros_like(survival), np.ones_like(survival)))
+    for i, r in enumerate(rewards):
+        if len(r):
+            last = confidence.horizon or 2**20
+            side = min(64, max(24, int(1.6 * last * confidence.radius(last)) + 1))
+            lower, upper = arm_belt(len(r), confidence.radius(len(r)) * len(r), confidence.thresholds is None, side)
+            k = np.round(survival[i] * len(r)).astype(int)
+            out[0, i], out[1, i] = lower[k], upper[k]
+    return out
+
+
+@lru_cache(maxsize=4096)
+def arm_belt(n: int, depth: float, stretched: bool, side: int) -> tuple[np.ndarray, np.ndarray]:
+    return bands.belt(n, depth, stretched, side)
 
 
 def mean_intervals(confidence: Confidence, rewards: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
@@ -243,6 +275,10 @@ def w1_radii(confidence: Confidence, rewards: Sequence[Sequence[float]]) -> np.n
         elif confidence.shape == "interval":
             mean = sum(r) / len(r)
             out.append(max(edges[i][1] - mean, mean - edges[i][0]))
+        elif confidence.shape == "belt":
+            points, survival = laws(confidence.support, [r])
+            low, high = belts(confidence, [r], survival)[:, 0]
+            out.append(float(np.maximum(high - survival[0], survival[0] - low) @ np.diff(points)))
         elif confidence.shape == "band":
             out.append(width * min(confidence.radius(len(r)), 1.0))
         else:

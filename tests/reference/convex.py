@@ -118,10 +118,18 @@ def utility(h: Concave, points: np.ndarray, above: np.ndarray, weights: np.ndarr
     return float(points[0] * h.number(np.ones(1))[0] + np.diff(points) @ h.number(mixed))
 
 
-def best_mixture(h: Concave, points: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights (cleaned to lie on the simplex) and the optimal value that the solver reports."""
+Rule = tuple[np.ndarray, str, float]  # Σ coefficient · share, compared with a number
+
+
+def best_mixture(
+    h: Concave, points: np.ndarray, above: np.ndarray, rules: Sequence[Rule] = ()
+) -> tuple[np.ndarray, float]:
+    """Weights (cleaned to lie on the simplex) and the optimal value that the solver reports, under linear rules."""
     weights = cp.Variable(above.shape[0], nonneg=True)
     cells, constraints = h.program(above.T @ weights)
+    for coefficients, sign, number in rules:
+        left = coefficients @ weights
+        constraints.append(left <= number if sign == "<=" else left >= number if sign == ">=" else left == number)
     problem = cp.Problem(cp.Maximize(np.diff(points) @ cells), [cp.sum(weights) == 1, *constraints])
     problem.solve(solver=cp.CLARABEL)
     assert problem.status == cp.OPTIMAL, problem.status

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.supports import Binary, Real
 from tests.reference import confidence as sets
 from tests.reference.confidence import Confidence, laws, utilities
+from tests.reference.simulation import philox
 
 
 def tied(values: np.ndarray) -> np.ndarray:
@@ -102,11 +104,24 @@ class Reference:
     def take(self, k: int) -> None:
         self.choice, self.mixture = k, self.grid[k]
 
+    ties, seed, drawn = "best", 0, 0
+
+    def any_of(self, candidates: np.ndarray) -> int:
+        """Any of them: the n-th draw of a policy is the first word of Philox with key (seed, n), for ties."""
+        if candidates.size == 1:
+            return int(candidates[0])
+        self.drawn += 1
+        word = philox((self.seed, self.drawn), (0, 0, 0, 9))[0]
+        return int(candidates[int((word >> 11) / 2**53 * candidates.size)])
+
     def choose(self, index: np.ndarray) -> None:
-        """The previous mixture if it is among the best, else the best of them by empirical utility."""
+        """The previous mixture if it is among the best, else the best of them by empirical utility, or any."""
         best = tied(index)
         if self.choice is None or not best[self.choice]:
             candidates = np.flatnonzero(best)
+            if self.ties == "random":
+                self.take(self.any_of(candidates))
+                return
             self.take(int(candidates[np.flatnonzero(tied(self.empirical(self.grid[candidates])))[0]]))
 
 
@@ -131,7 +146,8 @@ class PMETC(Reference):
         if min(self.pulls) < self.each:
             return self.fewest()
         if self.mixture is None:
-            self.take(int(np.flatnonzero(tied(self.empirical(self.grid)))[0]))
+            best = np.flatnonzero(tied(self.empirical(self.grid)))
+            self.take(self.any_of(best) if self.ties == "random" else int(best[0]))
         if self.t >= self.horizon:
             return self.tracking()
         for i in range(self.n_arms - 1):
@@ -205,6 +221,34 @@ class FixedGrid(Reference):
         return self.fewest() if self.under_explored(self.xi) else self.tracking()
 
 
+def tracking_grid(kept: list[int], branching: int, phases: int) -> np.ndarray:
+    """``eq:any_discrete_set_tracking``, in fractions: b(i) = kept(i)·2^(L−1)/A^L, every combination tried.
+
+    With an odd number of arms no such weights add up to 1; the last arm then takes the difference, inside its box.
+    Where the set is empty: the kept mixture, with every zero raised to half a step at the cost of the largest weight.
+    """
+    reach = Fraction(2 ** (phases - 1), branching**phases)  # half the side of the box
+    spacing = Fraction(2**phases, branching ** (phases + 1))
+    middle = [n * reach for n in kept]  # b of phase L lies on that phase's grid, whose spacing is the same number
+    sides: list[list[Fraction]] = []
+    for b in middle:
+        candidates = [(n + Fraction(1, 2)) * spacing for n in range(int(1 / spacing) + 1)]
+        sides.append([a for a in candidates if b - reach <= a <= b + reach])
+    rows = []
+    if len(kept) % 2 == 0:
+        rows = [list(a) for a in itertools.product(*sides) if sum(a) == 1]
+    else:
+        for head in itertools.product(*sides[:-1]):
+            last = 1 - sum(head)
+            if last > 0 and middle[-1] - reach <= last <= middle[-1] + reach:
+                rows.append([*head, last])
+    if not rows:
+        row = [max(b, spacing / 2) for b in middle]
+        row[kept.index(max(kept))] += 1 - sum(row)
+        rows = [row]
+    return np.array(rows, dtype=float)
+
+
 class CIRT(Reference):
     def __init__(
         self,
@@ -249,18 +293,7 @@ class CIRT(Reference):
         self.choice = self.mixture = None
 
     def start_tracking(self, kept: np.ndarray) -> None:
-        """Weights (n + ½)/N within the box; the last is what remains. Integers below count halves of 1/N."""
-        total = self.size(self.phases + 1)
-        rows = []
-        for head in itertools.product(
-            *(range(max(0, m * self.half - self.half), m * self.half + self.half) for m in kept[:-1].tolist())
-        ):
-            last = 2 * total - sum(2 * n + 1 for n in head)
-            if last > 0 and abs(last - 2 * int(kept[-1]) * self.half) <= 2 * self.half + 1:
-                weights = [(n + 0.5) / total for n in head]
-                rows.append([*weights, 1 - sum(weights)])
-        assert rows, "the tracking grid is empty"
-        self.grid = np.array(rows)
+        self.grid = tracking_grid([int(n) for n in kept], self.branching, self.phases)
         self.take(int(np.flatnonzero(tied(self.empirical(self.grid)))[0]))
 
     def lead(self) -> None:

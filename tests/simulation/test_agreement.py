@@ -51,6 +51,7 @@ def recipes(rounds: int, n_arms: int) -> dict[str, Any]:
     return {
         "PMETC": pmb.PMETC(horizon=rounds, epsilon=0.2),
         "PMUCB": pmb.PMUCB(horizon=rounds, epsilon=epsilon),
+        "PMUCB, any of tied": pmb.PMUCB(horizon=rounds, epsilon=epsilon, ties="random", seed=2),
         "CEUCB": pmb.CEUCB(horizon=rounds, epsilon=epsilon, delta=0.3),
         "CIRT": pmb.CIRT(epsilon=0.2, delta=0.5, tolerance=0.02),
         "FixedGrid": pmb.FixedGrid(epsilon=0.5, branching=2, delta=0.3),

@@ -128,6 +128,30 @@ def test_etc_explores_at_most_half_of_the_horizon_by_its_own_rule() -> None:
     assert explored(etc(4, epsilon=0.5)) == 500
 
 
+@pytest.mark.parametrize(("cap", "rounds"), [(None, 800), (1.0, 800), (0.75, 752), (0.25, 252)])
+def test_the_cap_of_the_exploration_is_an_option(cap: float | None, rounds: int) -> None:
+    """K = 4, ε = .4: the paper's rule ½KεT is 800 of 1000 rounds."""
+    assert explored(etc(4, epsilon=0.4, explore_cap=cap)) == rounds
+    assert explored(etc(4, epsilon=0.4)) == 500
+
+
+def test_without_a_cap_an_exploration_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"does not fit in a horizon of 1000.*explore_cap"):
+        etc(4, epsilon=0.9, explore_cap=None)
+    with pytest.raises(ValueError, match="explore_cap"):
+        etc(explore_cap=0.0)
+
+
+def test_n_of_epsilon_counts_wide_rewards_in_units_of_their_scale() -> None:
+    """N(ε) is for 1-sub-Gaussian arms: with rewards in [0, 10] (scale 5) it takes 25 times as many."""
+    from pmbandits.policies.etc import PMETC
+
+    metric, given = 1e-4 * pmb.GiniDeviation(), {"horizon": 10**9, "epsilon": 0.1, "delta_12": 0.0025}
+    rounds = [PMETC(metric, n_arms=2, support=pmb.Interval(0, width), **given).explore_rounds for width in (1, 2, 10)]
+    assert rounds[0] == rounds[1]  # width 2 is still 1-sub-Gaussian
+    assert rounds[2] == pytest.approx(25 * rounds[0], rel=1e-3)
+
+
 @pytest.mark.parametrize("name", ["delta_12", "delta_13"])
 def test_etc_falls_back_to_its_own_rule_where_n_of_epsilon_exceeds_half_of_the_horizon(name: str) -> None:
     assert explored(etc(**{name: 0.0025})) == explored(etc()) == 100

@@ -151,7 +151,9 @@ def advise(
     if not chosen:
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):
-        raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
+        raise TypeError(
+            f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {_check.short(support)}."
+        )
     how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency)
     log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
     assumed, given = support is None, support

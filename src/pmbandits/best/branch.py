@@ -113,19 +113,32 @@ class _Parts:
             out[beyond] += (h1 - h0 - s0 * (last - first)) + (s1 - s0) * (u[beyond] - last)
         return out
 
-    def _convex_slope(self, u: FloatArray) -> FloatArray:
-        out = np.zeros_like(u)
-        for first, last, _, s0, _, s1 in self.rises:
-            inside = (u > first) & (u <= last)
-            out[inside] += self.smooth.slope_h(u[inside]) - s0
-            out[u > last] += s1 - s0
+    def _convex_below_top(self, v: FloatArray) -> FloatArray:
+        """The convex part at 1 − v less that at 1, for small v: no digits are lost, however steep h is at 1."""
+        out = np.zeros_like(v)
+        for _, last, _, s0, _, s1 in self.rises:
+            out += self.smooth.co(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
         return out
+
+    def _near_top(self) -> float:
+        """How far from 1 the formula above holds: down to the beginning of the last stretch."""
+        return min([1e-3, *(1.0 - (first if last == 1.0 else last) for first, last, *_ in self.rises)])
+
+    def _concave_slopes(self, u: FloatArray, slope: FloatArray) -> FloatArray:
+        """The slope of the concave part: that of s, and a constant where s' rises."""
+        base, less = slope.copy(), np.zeros_like(u)
+        for first, last, _, s0, _, s1 in self.rises:
+            base[(u > first) & (u <= last)] = s0
+            less[u > last] += s1 - s0
+        return base - less
 
     def at(self, grid: FloatArray) -> _Known:
         omega, left = self.laid.omega, self.laid.left
-        above = np.minimum(grid @ self.above, 1.0)
-        top = float(self._convex(np.ones(1))[0])
-        convex = (self._convex(above) - top * left) @ omega
+        above, below = np.minimum(grid @ self.above, 1.0), np.minimum(grid @ self.below, 1.0)
+        cells = self._convex(above) - float(self._convex(np.ones(1))[0]) * left
+        tiny = left & (below < self._near_top())
+        cells[tiny] = self._convex_below_top(below[tiny])
+        convex = cells @ omega
         for place, bend in self.smooth.kinks:
             if bend > 0.0:
                 convex += self.values.corner_part(grid, place, bend, 0.0)
@@ -155,7 +168,7 @@ class _Parts:
         curve = laid.curve(middle)
         above = np.where(curve.lower, 1.0 - curve.p, curve.p)
         slope = laid.slope_cells(self.smooth, curve, [np.zeros(above.size)] * len(self.smooth.kinks))
-        slope = np.where(curve.lower, -slope, slope) - self._convex_slope(above)
+        slope = self._concave_slopes(above, np.where(curve.lower, -slope, slope))
         for place, bend in self.smooth.kinks:
             if bend < 0.0:
                 slope = slope + bend * laid.shares(curve, place, laid.crossing(curve, place))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -141,6 +142,10 @@ def oracle(
         typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', '0.7*mean+0.3*cvar(0.9)'."),
     ],
     arms: Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")],
+    shares: Annotated[
+        str | None,
+        typer.Option("--shares", "-s", help="Limits on the shares: 'A >= 10%; B + C <= 0.3; A == 2 * B'."),
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also save a picture of the utility of mixtures.")] = None,
 ) -> None:
@@ -153,7 +158,7 @@ def oracle(
 
     preference = metric(metric_text)
     bandit = parse_arms(arms)
-    best = solve(preference, bandit)
+    best = solve(preference, bandit, shares=shares)
     singles = utilities(preference, bandit, np.eye(bandit.n_arms))
     if plot is not None:
         plot = plot if plot.suffix else plot.with_suffix(".png")
@@ -174,6 +179,15 @@ def oracle(
             "alternative": None if best.alternative is None else best.alternative.tolist(),
             "arm_values": singles.tolist(),
         }
+        if best.limits is not None:
+            answer["limits"] = {
+                text: {
+                    "multiplier": price.multiplier if math.isfinite(price.multiplier) else None,
+                    "without": price.without,
+                    "words": str(price),
+                }
+                for text, price in best.prices.items()
+            }
         print(json.dumps(answer, ensure_ascii=False, indent=1))
         return
     shown = [escape(name) for name in bandit.names]
@@ -186,7 +200,12 @@ def oracle(
     table.add_row("[bold]best mixture[/]", f"[bold]{best.value:.6g}[/]", "")
     out.print(table)
     proof = f"no mixture is better by more than {best.gap:.1g}" if best.certified else "not certified: a search"
-    if best.is_mixture:
+    if best.limits is not None and len(best.limits):
+        out.print(f"Within the limits {proof}. {shown[best.best_arm]} alone is worth {best.best_arm_value:.6g}.")
+        for price in best.prices.values():
+            sentence = str(price)
+            out.print(f"- {escape(sentence[0].upper() + sentence[1:])}.", highlight=False, soft_wrap=True)
+    elif best.is_mixture:
         out.print(f"The mixture gains {best.gain:.4g} over {shown[best.best_arm]} alone ({proof}).")
     else:
         out.print(f"One arm is best: {shown[best.best_arm]} ({proof}).")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits.confidence._belts import belt_ends, blurred_ends, lay_belt
 from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
 from pmbandits.estimates._kernels import span_of
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, rank_error, stands_for, tidy
@@ -12,7 +13,7 @@ from pmbandits.metrics.packed import h_max, h_min, h_value
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 
-INTERVAL, BAND, BALL = range(3)  # kinds of confidence sets
+INTERVAL, BAND, BALL, BELT = range(4)  # kinds of confidence sets
 EMPIRICAL, OPTIMISTIC, PESSIMISTIC = range(3)  # which utility is asked for
 
 # Bounded memory: the table of radii has OCTAVE entries for each doubling of n. An entry is the radius at its smallest
@@ -52,6 +53,8 @@ def arm_radius(s, i):
         return r
     if s.set_kind == BAND:  # rounding to bins is added to the values instead (``offset``)
         return r + rank_error(s, i)
+    if s.set_kind == BELT:  # as are the errors of sketches, to the shares (``blurs``)
+        return r
     r += s.rounding
     if s.sketch_size > 0:  # both laws live between the least and the largest reward
         r += rank_error(s, i) * span_of(s.sketch_marks[i])
@@ -91,6 +94,39 @@ def refresh(s):
                 continue
             p = share_of_ones(s, i)
             s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
+
+
+@step("state -> bool")
+def by_cells(s):
+    """Whether the sets limit the survival at each x, so that their values are sums over cells."""
+    return s.set_kind == BAND or s.set_kind == BELT
+
+
+@shared("state -> floats")
+def lay_belts(s):
+    """Bring what is kept of belts up to date; returns how far each arm's shares may be off (by its sketch)."""
+    blurs = np.zeros(s.n_arms)
+    if s.set_kind == BELT:
+        for i in range(s.n_arms):
+            blurs[i] = rank_error(s, i)
+            n = s.told[i]
+            if n > 0 and s.belt_at[i] != n:
+                s.belt_at[i] = n
+                lay_belt(n, table_radius(s, n), s.stretched == 1, s.belt_side, s.belt[i])
+    return blurs
+
+
+@step("int, int, int, float, float, table, int -> two floats")
+def cell_ends(kind, above, n, radius, blur, belt, i):
+    """The ends of arm i's survival where so many of its n rewards lie above; its band's radius, or its row of belts."""
+    if n == 0:
+        return 0.0, 1.0
+    if kind == BAND:
+        share = above / n
+        return max(share - radius, 0.0), min(share + radius, 1.0)
+    if blur > 0.0:
+        return blurred_ends(above / n, blur, belt[i])
+    return belt_ends(above, n, belt[i])
 
 
 # Kernels that run once for every mixture or cell take the few arrays that they use.
@@ -150,6 +186,8 @@ def sweep(s, a, what):
     An arm without rewards counts as sure to pay the least; its band is everything.
     """
     tidy(s)
+    if what != EMPIRICAL:
+        return sweep_ends(s, a, what)
     k, bounded = s.n_arms, s.bounded == 1
     finite = s.mode == FINITE
     cells = s.n_atoms if finite else pool_size(s)
@@ -158,10 +196,10 @@ def sweep(s, a, what):
         return 0.0
     # Local names and numbers: the loop below runs once for every reward so far.
     h, points, owner, counts = s.h, s.points if finite else s.x, s.owner, s.counts
-    left, each, weight, radius = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    left, each, weight = np.empty(k), np.empty(k), np.empty(k)
     idle = 0.0
     for i in range(k):
-        left[i], weight[i], radius[i] = s.told[i], a[i], s.radius[i]
+        left[i], weight[i] = s.told[i], a[i]
         each[i] = 1.0 / s.told[i] if s.told[i] > 0 else 0.0
         if s.told[i] == 0:
             idle += a[i]
@@ -178,21 +216,11 @@ def sweep(s, a, what):
             break
         width = here - before
         if width > 0.0:
-            if what == EMPIRICAL:
-                high, low = 0.0, idle
-                for i in range(k):
-                    high += weight[i] * (left[i] * each[i])
-                    low += weight[i] * ((total_told[i] - left[i]) * each[i])
-                total += width * h_value(h, high if high < low else 1.0 - low)
-            else:
-                low, high, room = 0.0, idle, 0.0
-                for i in range(k):
-                    share = left[i] * each[i]
-                    low += weight[i] * max(share - radius[i], 0.0)
-                    high += weight[i] * min(share + radius[i], 1.0)
-                    room += weight[i] * max((total_told[i] - left[i]) * each[i] - radius[i], 0.0)
-                high = high if high < 0.5 else 1.0 - room
-                total += width * (h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high))
+            high, low = 0.0, idle
+            for i in range(k):
+                high += weight[i] * (left[i] * each[i])
+                low += weight[i] * ((total_told[i] - left[i]) * each[i])
+            total += width * h_value(h, high if high < low else 1.0 - low)
             before = here
         if cell < cells:
             if finite:
@@ -200,6 +228,44 @@ def sweep(s, a, what):
                     left[i] -= counts[i, cell]
             else:
                 left[owner[cell]] -= mass[cell] if sketched else 1
+    return total
+
+
+@shared("state, floats, int -> float")
+def sweep_ends(s, a, what):
+    """The largest or smallest U_h while each arm's survival stays between its ends, cell by cell."""
+    k, finite, sketched, kind = s.n_arms, s.mode == FINITE, s.sketch_size > 0, s.set_kind
+    cells = s.n_atoms if finite else pool_size(s)
+    blurs, belt, told, radius = lay_belts(s), s.belt, s.told, s.radius
+    h, points, owner, counts, mass = s.h, s.points if finite else s.x, s.owner, s.counts, s.mass
+    left, floor, top = told.copy(), np.empty(k), np.empty(k)
+    for i in range(k):
+        floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
+    before = s.low
+    total = before * h_value(h, 1.0)
+    for cell in range(cells + 1):
+        here = points[cell] if cell < cells else s.high
+        width = here - before
+        if width > 0.0:
+            low, high, room = 0.0, 0.0, 0.0
+            for i in range(k):
+                low += a[i] * floor[i]
+                high += a[i] * top[i]
+                room += a[i] * (1.0 - top[i])
+            high = high if high < 0.5 else 1.0 - room
+            total += width * (h_max(h, low, high) if what == OPTIMISTIC else h_min(h, low, high))
+            before = here
+        if cell == cells:
+            break
+        if finite:
+            for i in range(k):
+                if counts[i, cell] > 0:
+                    left[i] -= counts[i, cell]
+                    floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
+        else:
+            i = owner[cell]
+            left[i] -= mass[cell] if sketched else 1
+            floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
     return total
 
 
@@ -249,14 +315,14 @@ def lay_curve(s, a):
 def bound(s, a, what):
     """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
 
-    Intervals: exact. Bands: exact for one arm; for several a bound (each arm's own curve must fall too, which the
-    mixture's cells do not see). Balls: of the pooled radius, a bound within some per cent of the arms' own.
+    Intervals: exact. Bands and belts: exact for one arm; for several a bound (each arm's own curve must fall too,
+    which the mixture's cells do not see). Balls: of the pooled radius, a bound within some per cent of the arms' own.
     """
     k = s.n_arms
     if s.mode == BINARY:
         return binary_bound(s.h, a, s.lower, s.upper, what)
     sign = 1.0 if what == OPTIMISTIC else -1.0
-    if s.set_kind == BAND:  # of the rounded rewards' laws, and what rounding is worth at most
+    if by_cells(s):  # of the rounded rewards' laws, and what rounding is worth at most
         return sweep(s, a, what) + sign * s.offset
     far = 0.0
     for i in range(k):
@@ -293,4 +359,37 @@ def wasserstein_radius(s, i):
     width = s.high - s.low
     if s.told[i] == 0:
         return width
+    if s.set_kind == BELT:
+        return belt_distance(s, i) + s.rounding
     return width * min(s.radius[i], 1.0) + s.rounding if s.set_kind == BAND else s.radius[i]
+
+
+@shared("state, int -> float")
+def belt_distance(s, i):
+    """How far, in W1, a law in arm i's belt may be from the arm's rewards: one pass over them."""
+    tidy(s)
+    finite, n = s.mode == FINITE, s.told[i]
+    blur, belt, points, owner = lay_belts(s)[i], s.belt, s.points if s.mode == FINITE else s.x, s.owner
+    cells = s.n_atoms if finite else pool_size(s)
+    left, before, total = n, s.low, 0.0
+    for cell in range(cells + 1):
+        gone = 0
+        if cell < cells:
+            gone = s.counts[i, cell] if finite else stands_for(s, cell) if owner[cell] == i else 0
+            if gone == 0:
+                continue
+        here = points[cell] if cell < cells else s.high
+        if here > before:
+            lower, upper = cell_ends(BELT, left, n, 0.0, blur, belt, i)
+            total += (here - before) * max(upper - left / n, left / n - lower)
+            before = here
+        left -= gone
+    return total
+
+
+@kernel
+def arm_ends(s, i, above, lower, upper):
+    """The ends of arm i's belt where so many of its rewards lie above, for readers."""
+    blur = lay_belts(s)[i]
+    for j in range(above.size):
+        lower[j], upper[j] = cell_ends(BELT, above[j], s.told[i], 0.0, blur, s.belt, i)

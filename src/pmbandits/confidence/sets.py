@@ -1,17 +1,19 @@
 """Confidence sets as a plug-in: how far an arm's law may be from its n rewards.
 
-Every set is a radius for each number n of rewards, of one of three kinds:
+Every set is a radius for each number n of rewards, of one of four kinds:
 
 =============  ==========================================================  ==========================
 kind           the arm's law is within                                     for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
 ``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
+``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
-A policy looks at its set at random times, so a radius must hold for all n at once. *Fixed horizon*: a union over
-n ≤ T with T⁻² each, as the paper does. *Anytime*: for all n without end.
+A policy looks at its set at random times, so a radius must hold for all n at once. *Anytime*: for all n without end.
+*Fixed horizon*: for all n ≤ T. Relative entropy has no use for that: its sets hold without end, and only δ is smaller.
+The others take a union over n ≤ T, as the paper does.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from numpy.typing import ArrayLike
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.confidence import radii
+from pmbandits.confidence import bands, radii
 from pmbandits.schedules import arm_failure
-from pmbandits.supports import Binary, Real, Support
+from pmbandits.supports import Binary, Finite, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
-KINDS = ("interval", "band", "ball")
+KINDS = ("interval", "band", "ball", "belt")
+MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
 
 
 @runtime_checkable
@@ -53,7 +56,9 @@ class ConfidenceSet:
     name, kind : see the table of :mod:`pmbandits.confidence.sets`.
     meaning : what is guaranteed, in one sentence.
     failure : the probability that the arm's law is ever outside, while the set is valid; nan where nobody says it (the
-        paper's constants, and sets of your own).
+        paper's constants without a horizon, and sets of your own).
+    source : who showed it, and when.
+    stretched : of a belt that holds for all x at once, ends that are far from the share are moved further out.
     """
 
     name: str
@@ -61,6 +66,8 @@ class ConfidenceSet:
     meaning: str
     rule: Callable[[FloatArray], FloatArray] = field(repr=False)
     failure: float = nan
+    source: str = ""
+    stretched: bool = False
 
     def radius(self, n: ArrayLike) -> Any:
         """The radius after n rewards; infinite for n = 0.
@@ -85,25 +92,27 @@ def confidence_set(
     *,
     horizon: int | None = None,
     delta: float | None = None,
+    cells: int | None = None,
 ) -> ConfidenceSet:
     """The confidence set of each arm.
 
     Parameters
     ----------
-    name : ``"auto"`` takes the tightest that is valid: ``kl`` for Binary, ``dkw`` for other bounded supports,
-        ``wasserstein`` for Real. ``"paper"`` takes the paper's constants to the letter. Or an object with ``kind``
-        and ``radius(n)``.
+    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports, ``wasserstein`` for Real.
+        ``"paper"`` takes the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes (σ ≤ 1,
+        width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
     support : where rewards lie; it decides what is valid.
     n_arms : over how many arms ``delta`` is shared.
     horizon : valid for all n up to it; ``None`` for all n without end.
-    delta : probability of failure: with a horizon of each arm (default 1/horizon), else of all arms together
-        (default 0.05). Smaller is safer and explores longer.
+    delta : probability of failure: with a horizon of each arm (default 1/horizon; 2/horizon in the paper's constants),
+        else of all arms together (default 0.05). Smaller is safer and explores longer.
+    cells : into how many cells rewards are rounded, if they are.
 
     Examples
     --------
     >>> import pmbandits as pmb
-    >>> confidence_set("auto", pmb.Binary(), 2, horizon=1000).name
-    'kl'
+    >>> confidence_set("auto", pmb.Interval(0, 1), 2, horizon=1000)
+    ConfidenceSet(name='kl', kind='belt', ...
     """
     if not isinstance(name, str):
         return _own(name)
@@ -115,9 +124,9 @@ def confidence_set(
         total = _check.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
         each = total / n_arms
     if name == "auto":
-        name = "kl" if isinstance(support, Binary) else "wasserstein" if isinstance(support, Real) else "dkw"
+        name = "kl" if isfinite(support.width) else "wasserstein"
     if name == "paper":
-        return _paper(n_arms, horizon, 0.05 if delta is None else delta)
+        return _paper(support, n_arms, horizon, delta)
     when = f"up to {horizon:,} rewards" if horizon is not None else "rewards without end"
     meaning = f"each arm's law stays inside, {when}, with probability {1 - each:.6g} at least"
     # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
@@ -132,20 +141,35 @@ def confidence_set(
             return np.log(n * (n + 1.0) / each)
 
     if name == "kl":
-        chosen = _kl(support, meaning, horizon, each, depth)
+        chosen = _kl(support, meaning, each, cells)
     elif name == "dkw":
         chosen = _dkw(support, meaning, horizon, each, depth)
     else:
-        chosen = _wasserstein(support, meaning, depth)
+        chosen = _wasserstein(support, meaning, horizon, each, depth)
     return replace(chosen, failure=each)
 
 
-def _kl(support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]) -> ConfidenceSet:
-    if not isinstance(support, Binary):
-        raise ValueError(f"confidence 'kl' is for Binary rewards, but the support is {support!r}; take 'auto'.")
-    if horizon is not None:
-        return ConfidenceSet("kl", "interval", meaning, lambda n: (depth(n) + log(2.0)) / n)
-    return ConfidenceSet("kl", "interval", meaning, lambda n: np.log((n + 1.0) / each) / n)
+def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
+    if not isfinite(support.width):
+        raise ValueError(f"confidence 'kl' needs a bounded support, but the support is {support!r}; take 'auto'.")
+    thresholds = cells
+    if isinstance(support, (Binary, Finite)):
+        thresholds = support.atoms.size - 1
+    if thresholds is None or thresholds > MOST_THRESHOLDS:
+
+        def everywhere(n: FloatArray) -> FloatArray:
+            return bands.anytime_depth(n, each) / n
+
+        source = "a mixture of the Krichevsky–Trofimov martingales of all levels (2026; see the page on bands)"
+        return ConfidenceSet("kl", "belt", meaning, everywhere, source=source, stretched=True)
+    share = each / thresholds
+
+    def at_thresholds(n: FloatArray) -> FloatArray:
+        return np.log(2.0 * np.sqrt(n) / share) / n
+
+    kind = "interval" if isinstance(support, Binary) else "belt"
+    source = "Krichevsky and Trofimov's estimator (1981) and Ville's inequality (1939), at each threshold"
+    return ConfidenceSet("kl", kind, meaning, at_thresholds, source=source)
 
 
 def _dkw(
@@ -154,13 +178,23 @@ def _dkw(
     if not isfinite(support.width):
         raise ValueError("confidence 'dkw' needs a bounded support, because beyond a band lies no bound on values; "
                          "take 'wasserstein' or declare Interval(lo, hi).")  # fmt: skip
+    rule, source = _band_rule(horizon, each, depth)
+    return ConfidenceSet("dkw", "band", meaning, rule, source=source)
+
+
+def _band_rule(
+    horizon: int | None, each: float, depth: Callable[[Any], Any]
+) -> tuple[Callable[[FloatArray], FloatArray], str]:
     if horizon is not None:
-        return ConfidenceSet("dkw", "band", meaning, lambda n: radii.band(n, depth(n) + log(2.0)))
+        source = "Dvoretzky, Kiefer and Wolfowitz (1956), with Massart's constant (1990)"
+        return lambda n: radii.band(n, depth(n) + log(2.0)), source
     constant = anytime_constant(each)
-    return ConfidenceSet("dkw", "band", meaning, lambda n: radii.anytime_band(n, constant))
+    return lambda n: radii.anytime_band(n, constant), "Howard and Ramdas (2022)"
 
 
-def _wasserstein(support: Support, meaning: str, depth: Callable[[Any], Any]) -> ConfidenceSet:
+def _wasserstein(
+    support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
+) -> ConfidenceSet:
     if isinstance(support, Real):
         sigma = support.sigma
         return ConfidenceSet(
@@ -169,19 +203,32 @@ def _wasserstein(support: Support, meaning: str, depth: Callable[[Any], Any]) ->
             f"{meaning}, if each arm is {sigma:g}-sub-Gaussian",
             lambda n: radii.subgaussian_ball(n, sigma, depth(n)),
         )
-    width = support.width
-    return ConfidenceSet("wasserstein", "ball", meaning, lambda n: radii.bounded_ball(n, width, depth(n)))
+    # The ball around the band: that of the mean distance and bounded differences would be wider.
+    width, (rule, source) = support.width, _band_rule(horizon, each, depth)
+    return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * np.minimum(rule(n), 1.0), source=source)
 
 
-def _paper(n_arms: int, horizon: int | None, delta: float) -> ConfidenceSet:
-    """The constants to the letter: ``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``."""
-    if horizon is not None:
-        depth = 2.0 * log(horizon)  # ln(2/δ) with δ = 2/T²
-        meaning = "the paper's horizon-dependent radius, for 1-sub-Gaussian arms"
+def _paper(support: Support, n_arms: int, horizon: int | None, delta: float | None) -> ConfidenceSet:
+    """``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``: to the letter where the paper's assumption holds.
+
+    The paper assumes 1-sub-Gaussian arms. Where the support only promises σ > 1 the radius is σ times as large: W1 is
+    measured in the unit of the rewards, and rewards divided by σ are 1-sub-Gaussian.
+    """
+    scale = max(1.0, support.scale)
+    if horizon is not None:  # δ = 2/T² for each n, so 2/T for all n ≤ T: ln(2/δ) is 2·ln T
+        failure = min(1.0, 2.0 / horizon if delta is None else delta)
+        depth = 2.0 * log(horizon) if delta is None else log(2.0 * horizon / delta)
+        meaning = (
+            f"the paper's horizon-dependent radius: each arm's law stays inside, up to {horizon:,} rewards, "
+            f"with probability {1 - failure:.6g} at least"
+        )
     else:
-        depth = log(2.0 / arm_failure(delta, n_arms))
-        meaning = "the paper's CIRT radius, for 1-sub-Gaussian arms; valid for a fixed n only"
-    return ConfidenceSet("paper", "ball", meaning, lambda n: radii.paper_ball(n, depth))
+        failure = nan  # there is no union over time
+        depth = log(2.0 / arm_failure(0.05 if delta is None else delta, n_arms))
+        meaning = "the paper's CIRT radius, valid for a fixed n only"
+    if scale > 1.0:
+        meaning += f", times {scale:g} because the arms are {scale:g}-sub-Gaussian, not 1-sub-Gaussian"
+    return ConfidenceSet("paper", "ball", meaning, lambda n: scale * radii.paper_ball(n, depth), failure)
 
 
 def _own(given: CustomSet) -> ConfidenceSet:

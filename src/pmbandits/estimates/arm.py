@@ -22,7 +22,9 @@ class ArmEstimate:
     radius : the radius of the arm's confidence set.
     low, high : for a Bernoulli arm, the interval of its mean.
     rounding : how far the rewards were moved at most to be kept in bins; 0 if they are kept as they came.
-    kind : what the radius means: ``"interval"``, ``"band"`` or ``"ball"`` (see :mod:`pmbandits.confidence.sets`).
+    kind : what the radius means: ``"interval"``, ``"band"``, ``"belt"`` or ``"ball"`` (see
+        :mod:`pmbandits.confidence.sets`).
+    ends : of a belt, the least and the largest share above, before the first reward and from each reward on.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ArmEstimate:
     low: float = float("nan")
     high: float = float("nan")
     rounding: float = 0.0
+    ends: FloatArray | None = field(default=None, repr=False, compare=False)
 
     @property
     def mean(self) -> float:
@@ -58,5 +61,8 @@ class ArmEstimate:
         if self.kind == "interval":
             inside = (np.asarray(x) >= 0.0) & (np.asarray(x) < 1.0)
             return np.where(inside, 1.0 - self.high, middle), np.where(inside, 1.0 - self.low, middle)
-        below, above = np.asarray(x) - self.rounding, np.asarray(x) + self.rounding
+        below, above = np.asarray(x, dtype=float) - self.rounding, np.asarray(x, dtype=float) + self.rounding
+        if self.ends is not None:
+            low, high = (np.searchsorted(self.x, place, side="right") for place in (below, above))
+            return 1.0 - self.ends[1][low], 1.0 - self.ends[0][high]
         return np.maximum(self.cdf(below) - self.radius, 0.0), np.minimum(self.cdf(above) + self.radius, 1.0)

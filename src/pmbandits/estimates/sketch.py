@@ -138,7 +138,7 @@ class Sketch:
 
     def extend(self, values: ArrayLike) -> None:
         """Take numbers in, one after the other; nothing if one of them is not finite."""
-        if np.size(values):
+        if not _check.is_list(values) or len(values):  # type: ignore[arg-type]
             x = _check.numbers("values", values)
             put_all(self._book, self._items, self._marks, self.k, self.seed, 0, x)
 
@@ -148,7 +148,7 @@ class Sketch:
         The rank error of the whole is at most that of the worse part, and what further compactions add.
         """
         if not isinstance(other, Sketch):
-            raise TypeError(f"a Sketch can take in another Sketch, got {other!r}.")
+            raise TypeError(f"a Sketch can take in another Sketch, got {_check.short(other)}.")
         if other.k != self.k:
             raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
         theirs = (other._book.copy(), other._items.copy(), other._marks.copy())
@@ -188,7 +188,7 @@ class Sketch:
         """The smallest kept number with ``cdf`` ≥ u."""
         level = _check.numbers("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
-            raise ValueError(f"u must lie in [0, 1], got {u!r}.")
+            raise ValueError(f"u must lie in [0, 1], got {_check.short(u)}.")
         points, weights = self._something()
         at = np.searchsorted(np.cumsum(weights), np.ceil(level * self.n - 1e-9), side="left")
         out = points[np.minimum(at, points.size - 1)]
@@ -220,7 +220,10 @@ class Sketch:
         missing = {"setup", "book", "items", "marks"} - set(arrays)
         if missing:
             raise ValueError(f"these arrays are not a sketch: {', '.join(sorted(missing))} missing.")
-        setup, book, items, marks = (np.asarray(arrays[name]) for name in ("setup", "book", "items", "marks"))
+        parts = [arrays[name] for name in ("setup", "book", "items", "marks")]
+        if not all(type(part) is np.ndarray for part in parts):
+            raise ValueError("a sketch is made of arrays of numpy, as to_arrays() gives them.")
+        setup, book, items, marks = parts
         wanted = ((setup, np.int64, (2,)), (book, np.int64, (BOOK,)), (items, np.float64, (items.size,)),
                   (marks, np.float64, (MARKS,)))  # fmt: skip
         if all(part.dtype == kind and part.shape == shape for part, kind, shape in wanted):

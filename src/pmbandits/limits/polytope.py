@@ -131,40 +131,50 @@ class Polytope:
         points = np.eye(count)
         tight = ~np.eye(count, dtype=bool)  # which a_i ≥ 0, and then which limits, hold with equality
         for row, bound, equal in zip(self.matrix, self.bound, self.equal, strict=True):
+            if not 0 < points.shape[0] <= most:
+                break
             size = max(float(np.abs(row).max()), abs(float(bound)), 1e-300)
             over = (points @ row - bound) / size
             over[np.abs(over) <= 1e-13] = 0.0
-            out, on, inside = over > 0.0, over == 0.0, over < 0.0
-            made, held = [], []
-            for i in np.flatnonzero(out):
-                for j in np.flatnonzero(inside):
-                    common = tight[i] & tight[j]
-                    # Neighbours: no third corner lies on everything that both lie on.
-                    if np.count_nonzero((tight[:, common]).all(axis=1)) == 2:
-                        share = over[i] / (over[i] - over[j])
-                        made.append((1.0 - share) * points[i] + share * points[j])
-                        held.append(common)
-                        if len(made) > most:
-                            return None
+            out, on = over > 0.0, over == 0.0
+            i, j = _neighbours(tight, np.flatnonzero(out), np.flatnonzero(over < 0.0))
+            if i.size > most:
+                return None
+            share = (over[i] / (over[i] - over[j]))[:, None]
+            fresh = (1.0 - share) * points[i] + share * points[j]
             kept = on if equal else ~out
-            fresh = np.array(made).reshape(-1, count)
+            held = np.vstack((tight[kept], tight[i] & tight[j]))
             points = np.vstack((points[kept], fresh))
-            tight = np.vstack((tight[kept], np.array(held, dtype=bool).reshape(-1, tight.shape[1])))
-            tight = np.column_stack((tight, np.append(on[kept], np.ones(fresh.shape[0], dtype=bool))))
-            if not 0 < points.shape[0] <= most:
-                return None if points.shape[0] else points
+            tight = np.column_stack((held, np.append(on[kept], np.ones(i.size, dtype=bool))))
+        if points.shape[0] > most:
+            return None
         points = np.where(points < 1e-15, 0.0, points)
         return np.asarray(points / points.sum(axis=1, keepdims=True))
 
     # ---- why there is none -------------------------------------------------------------------------------
     def quarrel(self) -> Sequence[int]:
-        """Rows that cannot be kept together, none of which could be left out of the quarrel."""
+        """Rows that cannot be kept together, none of which could be left out of the quarrel; rather simple ones."""
         kept = list(range(self.bound.size))
-        for row in range(self.bound.size):
+        for row in sorted(kept, key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
             trial = [k for k in kept if k != row]
             if Polytope(self.matrix[trial], self.bound[trial], self.equal[trial]).feasible() is None:
                 kept = trial
         return kept
+
+
+def _neighbours(
+    tight: NDArray[np.bool_], out: NDArray[np.intp], inside: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs of corners, one of each kind, that an edge joins: no third corner lies on everything that both lie on."""
+    table = tight.astype(np.float32)
+    first, second = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    for i in out:
+        common = table[i] * table[inside]
+        others = (common @ table.T >= common.sum(axis=1)[:, None] - 0.5).sum(axis=1)
+        found = inside[others == 2]
+        first.append(np.full(found.size, i))
+        second.append(found)
+    return np.concatenate(first), np.concatenate(second)
 
 
 def no_limits(n_arms: int) -> Polytope:

@@ -64,10 +64,12 @@ class _Sum:
     constant: float
 
     def times(self, factor: float) -> _Sum:
-        return _Sum(self.coefficients * factor, self.constant * factor)
+        with np.errstate(all="ignore"):  # what is too large is refused at the end
+            return _Sum(self.coefficients * factor, self.constant * factor)
 
     def plus(self, other: _Sum, sign: float) -> _Sum:
-        return _Sum(self.coefficients + sign * other.coefficients, self.constant + sign * other.constant)
+        with np.errstate(all="ignore"):
+            return _Sum(self.coefficients + sign * other.coefficients, self.constant + sign * other.constant)
 
     @property
     def is_number(self) -> bool:

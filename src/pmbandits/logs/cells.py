@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray, is_number, readable
+from pmbandits._check import FloatArray, is_list, is_number, readable
 from pmbandits.logs.account import Collector
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
@@ -122,6 +122,9 @@ def is_missing(value: Any) -> bool:
 
 def as_numbers(values: Any, tidy: Callable[[str], str] | None = None) -> tuple[FloatArray, dict[int, str]]:
     """As numbers, with NaN where that fails; and why it failed, by position."""
+    if isinstance(values, (list, tuple)) and any(value is np.ma.masked or is_list(value) for value in values):
+        cells, values = values, np.empty(len(values), dtype=object)
+        values[:] = [None if value is np.ma.masked else value for value in cells]
     raw = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):  # a masked cell is an empty one
         raw = np.ma.filled(values.astype(object), None)

@@ -77,9 +77,10 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
         csv.Error,
         OSError,
         LookupError,
-        OverflowError,
+        ArithmeticError,
         RecursionError,
         MemoryError,
+        UnicodeError,
         EOFError,
         zlib.error,
     ) as error:

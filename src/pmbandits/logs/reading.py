@@ -121,7 +121,7 @@ def _mapping(into: Collector, data: Mapping[Any, Any]) -> None:
         raise ValueError("the data hold no arms; give a dict such as {'a': [0, 1, 1], 'b': [2, 0, 5]}.")
     row = 0
     for name, rewards in data.items():
-        if isinstance(rewards, (str, bytes)) or np.ndim(rewards) != 1:
+        if isinstance(rewards, (str, bytes)) or not _check.is_list(rewards) or getattr(rewards, "ndim", 1) != 1:
             raise TypeError(f"the rewards of arm {str(name)!r} must be a list of numbers, got {_check.short(rewards)}.")
         values, reasons = as_numbers(rewards)
         for at, reason in reasons.items():

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmbandits._check import FloatArray
+from pmbandits.metrics.categories import category
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, Monotonicity, Shape, warped_grid
 from pmbandits.metrics.numeric import numeric_critical, numeric_shape
 
@@ -89,7 +90,25 @@ class Combination(Distortion):
     def _critical(self) -> Sequence[float]:
         return self._critical_points
 
+    def _powers(self) -> dict[float, float] | None:
+        out: dict[float, float] = {}
+        for c, d in self.parts:
+            powers = d._powers()
+            if powers is None:
+                return None
+            for exponent, coefficient in powers.items():
+                out[exponent] = out.get(exponent, 0.0) + c * coefficient
+        size = sum(abs(c) for c, _ in self.parts)
+        return {exponent: x for exponent, x in out.items() if abs(x) > 1e-12 * size}  # the rest cancelled
+
+    @property
+    def _straight(self) -> bool:
+        return all(d._straight for _, d in self.parts)
+
     def _modulus(self) -> tuple[float, float] | str:
+        whole = category(self)  # of the sum as a whole: its terms may cancel
+        if whole is not None:
+            return whole.modulus
         exponents, constants = [], []
         for c, d in self.parts:
             modulus = d._modulus()

@@ -28,7 +28,7 @@ class Custom(Numeric):
         holder: tuple[float, float] | None,
     ) -> None:
         if not callable(function):
-            raise TypeError(f"from_function needs a function of one number in [0, 1], got {function!r}.")
+            raise TypeError(f"from_function needs a function of one number in [0, 1], got {_check.short(function)}.")
         self.function = function
         self.label = str(name)
         self._slope = derivative

@@ -123,6 +123,15 @@ class Distortion(ABC):
         """(q, C) with |h(u) − h(v)| ≤ C|u − v|^q, or the reason why there is none."""
         return "no bound on its steepness is known"
 
+    def _powers(self) -> Mapping[float, float] | None:
+        """Exponents and coefficients, if h is a sum of powers of u; else ``None``."""
+        return None
+
+    @property
+    def _straight(self) -> bool:
+        """Whether h is known to be made of straight pieces."""
+        return False
+
     @property
     def kinks(self) -> Sequence[tuple[float, float]]:
         """(u, change of slope) where h has a corner."""
@@ -309,7 +318,9 @@ class Distortion(ABC):
         if not isinstance(other, Distortion):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
-            raise TypeError(f"a distortion adds to a distortion, got {other!r}; a constant c would break h(0) = 0.")
+            raise TypeError(
+                f"a distortion adds to a distortion, got {_check.short(other)}; a constant c would break h(0) = 0."
+            )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
     def __mul__(self, factor: object) -> Distortion:

@@ -59,7 +59,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     Mean() - 0.5*GiniDeviation()
     """
     if not isinstance(name, str):
-        raise TypeError(f"a metric's name must be text, got {name!r}.")
+        raise TypeError(f"a metric's name must be text, got {_check.short(name)}.")
     name = _COLON.sub(r"\1(\2)", name)
     known = _key(name) in REGISTRY
     if not parameters and not known and re.search(r"[^\w\s]", name):
@@ -78,7 +78,9 @@ def as_metric(given: object) -> Distortion:
         return given
     if isinstance(given, str):
         return metric(given)
-    raise TypeError(f"metric must be a preference metric such as GiniDeviation(), or its name, got {given!r}.")
+    raise TypeError(
+        f"metric must be a preference metric such as GiniDeviation(), or its name, got {_check.short(given)}."
+    )
 
 
 def _key(name: str) -> str:
@@ -99,7 +101,9 @@ def from_dict(data: Mapping[str, Any]) -> Distortion:
     parts = []
     for k, term in enumerate(terms):
         if not isinstance(term, Mapping) or set(term) != {"weight", "metric"}:
-            raise ValueError(f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got {term!r}.")
+            raise ValueError(
+                f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got {_check.short(term)}."
+            )
         weight = _check.number(f"weight of term {k}", term["weight"])
         parts += [(weight * c, d) for c, d in from_dict(term["metric"]).terms]
     return simplify(parts)

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from pmbandits.confidence._bounds import inverses, share_of_ones
+from pmbandits.confidence._bounds import cell_ends, inverses, lay_belts, share_of_ones
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, dot
@@ -121,12 +121,12 @@ def band_slopes(s, a, e, out):
     tidy(s)
     finite = s.mode == FINITE
     cells = s.n_atoms if finite else pool_size(s)
-    inverse = inverses(s.told)
-    left = np.empty(k)
+    set_kind, told, radius, blurs, belt = s.set_kind, s.told, s.radius, lay_belts(s), s.belt
+    left = told.copy()
     floor, top = np.empty(k), np.empty(k)  # each arm's own lowest and highest survival here
     since_up, since_down = np.zeros(k), np.zeros(k)  # Φ when they last changed
     for i in range(k):
-        left[i], floor[i], top[i] = s.told[i], max(1.0 - s.radius[i], 0.0), 1.0
+        floor[i], top[i] = cell_ends(set_kind, left[i], told[i], radius[i], blurs[i], belt, i)
     low, high, up, down = dot(a, floor), dot(a, top), 0.0, 0.0
     before = s.low
     for c in range(cells + 1):
@@ -149,8 +149,7 @@ def band_slopes(s, a, e, out):
                 out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
                 since_up[i], since_down[i] = up, down
                 left[i] -= gone
-                share = left[i] * inverse[i]
-                lower, upper = max(share - s.radius[i], 0.0), min(share + s.radius[i], 1.0)
+                lower, upper = cell_ends(set_kind, left[i], told[i], radius[i], blurs[i], belt, i)
                 low += a[i] * (lower - floor[i])
                 high += a[i] * (upper - top[i])
                 floor[i], top[i] = lower, upper

@@ -20,7 +20,9 @@ from pmbandits.metrics.packed import extremum_place, extremum_value, h_max, h_va
 from pmbandits.mixtures._climb import accuracy, climb, grain, maximise
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, TIE, UTILITY, bonus, ready
 from pmbandits.state.arrays import copy_into, fill_with, largest_of, next_largest
+from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
+from pmbandits.state.views import unpack
 
 
 @shared("state, floats -> none")
@@ -175,6 +177,12 @@ def best_mixture(s):
         best_of_many(s)
     s.look_at = n + (1 if s.mode == BINARY else 1 + int(s.fineness * n))
     s.dirty = 0
+
+
+@kernel
+def best_now(memory):
+    """The same for Python."""
+    best_mixture(unpack(memory))
 
 
 @shared("state, floats, int, floats -> float")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._random import TIED, philox, unit
 from pmbandits.confidence._bounds import (
     EMPIRICAL,
     OPTIMISTIC,
@@ -51,9 +52,33 @@ def still_best(index, used, before):
     return before >= 0 and index[before] >= top - TIE * max(1.0, abs(top))
 
 
+@shared("state, floats, float -> int")
+def any_of(s, values, least):
+    """One of the grid points whose value is at least ``least``, each equally likely."""
+    tied = 0
+    for g in range(s.used):
+        if values[g] >= least:
+            tied += 1
+    place = 0
+    if tied > 1:
+        s.stream += 1
+        zero = np.uint64(0)
+        word, _, _, _ = philox(np.uint64(s.seed), np.uint64(s.stream), zero, zero, zero, np.uint64(TIED))
+        place = int(unit(word) * tied)
+    for g in range(s.used):
+        if values[g] >= least:
+            if place == 0:
+                return g
+            place -= 1
+    return 0
+
+
 @shared("state, int -> int")
 def settle(s, used):
-    """Which grid point to take: the largest index; tied, the previous one; else the highest utility; else the first."""
+    """Which grid point to take: the largest index; tied, the previous one; else the highest utility; else the first.
+
+    Or, as the paper allows, any of those that are tied.
+    """
     before = s.current
     if still_best(s.index, used, before):
         return before
@@ -61,6 +86,8 @@ def settle(s, used):
     for g in range(1, used):
         top = max(top, s.index[g])
     slack = TIE * max(1.0, abs(top))
+    if s.random_ties == 1:
+        return any_of(s, s.index, top - slack)
     chosen, best = -1, -np.inf
     for g in range(used):
         if s.index[g] >= top - slack:
@@ -79,7 +106,7 @@ def optimistic_mixture(s):
     used = s.used
     if s.mode == BINARY:
         binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
-    elif may_be_lazy(s, POOLED if s.bounded == 0 else BOUND):
+    elif s.random_ties == 0 and may_be_lazy(s, POOLED if s.bounded == 0 else BOUND):
         take(s, lazy_choice(s, POOLED if s.bounded == 0 else BOUND))
         return
     else:
@@ -95,8 +122,14 @@ def optimistic_mixture(s):
 
 @shared("state -> none")
 def empirical_mixture(s):
-    """``eq:ETC_alpha``: the mixture with the largest empirical utility (the first of equals)."""
+    """``eq:ETC_alpha``: the mixture with the largest empirical utility (the first of equals, or any of them)."""
     utilities(s)
+    if s.random_ties == 1:
+        top = s.value[0]
+        for g in range(1, s.used):
+            top = max(top, s.value[g])
+        take(s, any_of(s, s.value, top - TIE * max(1.0, abs(top))))
+        return
     chosen = 0
     for g in range(1, s.used):
         if s.value[g] > s.value[chosen] + TIE * max(1.0, abs(s.value[chosen])):

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.shared import shared, step
 
+NOTHING = 1e-14  # a share of rewards below this is rounding
 KNOTS = 512  # for rewards that are kept one by one, at most
 _BULK = 1.0 / 320.0  # the share of all rewards in a cell
 _TAIL = 0.2  # but no more than this share of all that lie further out
@@ -38,14 +40,23 @@ def lay_knots(s, pad):
     low, high = s.low, s.high
     if s.bounded == 0:
         low, high = x[0] - pad, x[n - 1] + pad
-    different = 1
-    for c in range(1, n):
+    different, c = 1, 1
+    while c < n and different <= KNOTS - 2:
         different += x[c] > x[c - 1]
+        c += 1
     all_of_them = different <= KNOTS - 2
+    thin, bulk = s.sketch_size == 0 and not all_of_them, _BULK * s.rewards
     s.knots[0] = low
     used, gone, since, total = 1, 0.0, 0.0, float(s.rewards)
     c = 0
     while c < n and used < KNOTS - 1:
+        begin, jump = c, int(bulk - since) - 1
+        if thin and jump > 0 and _TAIL * min(gone, total - gone - jump) >= bulk:  # far from both ends: none before that
+            c += jump
+            while c > begin and x[c - 1] == x[c]:
+                c -= 1
+            gone += c - begin
+            since += c - begin
         here, mass = x[c], 0.0
         while c < n and x[c] == here:
             mass += stands_for(s, c)
@@ -85,6 +96,74 @@ def variance_of(above, knots, n_knots):
     return max(square - mean * mean, 0.0)
 
 
+@step("floats, floats, floats, int -> float")
+def utility_of(h, knots, above, n_knots):
+    """U_h of a law, given the share that lies above in each cell."""
+    total = knots[0] * h_value(h, 1.0)
+    last, value = -1.0, 0.0
+    for c in range(n_knots - 1):
+        if above[c] != last:  # a law of few rewards has few levels
+            last, value = above[c], h_value(h, above[c])
+        total += (knots[c + 1] - knots[c]) * value
+    return total
+
+
+@step("floats, int, floats, ints -> int")
+def shares_at(above, n_knots, share, place):
+    """The share of the rewards at each knot that has any, and the knot; returns how many have."""
+    used, before = 0, 1.0
+    for c in range(n_knots):
+        after = above[c] if c < n_knots - 1 else 0.0
+        share[used], place[used] = before - after, c  # written over if there are none
+        used += before - after > NOTHING
+        before = after
+    return used
+
+
+@step("state, int, int -> none")
+def read_row(s, i, n_knots):
+    """What follows from the row of an arm: where it has rewards, its variance and, unless h is concave, its worth."""
+    s.row_told[i] = s.told[i]
+    s.row_used[i] = shares_at(s.laws[i], n_knots, s.row_share[i], s.row_place[i])
+    s.row_variance[i] = variance_of(s.laws[i], s.knots, n_knots)
+    if s.metric_shape != CONCAVE:
+        s.row_worth[i] = utility_of(s.h, s.knots, s.laws[i], n_knots)
+
+
+@shared("state, int, int -> bool")
+def add_to_row(s, i, n_knots):
+    """Rewards kept one by one: add an arm's new ones to its row. False if it cannot be told which they are.
+
+    They are the last ones in the part of the pool that is not in order yet, because they come there one after another.
+    """
+    new, at, above = s.told[i] - s.row_told[i], s.rewards, s.laws[i]
+    if s.sketch_size > 0 or s.ordered <= 0 or s.row_told[i] == 0:
+        return False
+    if new == 0:
+        return True
+    for j in range(s.rewards - 1, s.ordered - 1, -1):
+        if new == 0:
+            break
+        if s.owner[j] == i:
+            new -= 1
+        at = j
+    if new > 0:
+        return False
+    for c in range(n_knots - 1):
+        above[c] *= s.row_told[i]
+    for j in range(at, s.rewards):
+        if s.owner[j] == i:
+            here = cell_of(s.knots, n_knots, s.x[j])
+            for c in range(here):
+                above[c] += 1.0
+            above[here] += min(max((s.x[j] - s.knots[here]) / (s.knots[here + 1] - s.knots[here]), 0.0), 1.0)
+    inverse = 1.0 / s.told[i]
+    for c in range(n_knots - 1):
+        above[c] *= inverse
+    read_row(s, i, n_knots)
+    return True
+
+
 @shared("state, int, int -> none")
 def fill_rows(s, n_knots, only):
     """Write the rows of all arms, or of one arm only (otherwise −1)."""
@@ -93,12 +172,13 @@ def fill_rows(s, n_knots, only):
     if s.mode != SAMPLES:  # the knots are always the same, so only arms with new rewards cost anything
         for i in range(first, last):
             if s.row_told[i] != s.told[i]:
-                s.row_told[i] = s.told[i]
                 left, inverse = s.told[i], 1.0 / s.told[i]
                 for c in range(cells):
                     left -= s.counts[i, c]
                     laws[i, c] = left * inverse
-                s.row_variance[i] = variance_of(laws[i], knots, n_knots)
+                read_row(s, i, n_knots)
+        return
+    if only >= 0 and add_to_row(s, only, n_knots):
         return
     for i in range(first, last):
         for c in range(n_knots):
@@ -126,16 +206,7 @@ def fill_rows(s, n_knots, only):
         for c in range(cells):
             left -= laws[i, c]
             laws[i, c] = left * inverse if left > 1e-9 else 0.0  # what is left of parts of one reward is rounding
-        s.row_variance[i] = variance_of(laws[i], knots, n_knots)
-
-
-@step("floats, floats, floats, int -> float")
-def utility_of(h, knots, above, n_knots):
-    """U_h of a law, given the share that lies above in each cell."""
-    total = knots[0] * h_value(h, 1.0)
-    for c in range(n_knots - 1):
-        total += (knots[c + 1] - knots[c]) * h_value(h, above[c])
-    return total
+        read_row(s, i, n_knots)
 
 
 @shared("state, floats, int, floats -> none")
@@ -151,10 +222,20 @@ def mix_rows(s, a, n_knots, above):
 
 
 @step("state, int, floats, float, floats -> none")
-def weigh_cells(s, n_knots, above, e, steep):
-    """width·h' of each cell, where the mixture's law is ``above``, into ``steep``."""
+def slopes_of_h(s, n_knots, above, e, rise):
+    """h' in each cell, where the mixture's law is ``above``, into ``rise``."""
+    last, slope = -1.0, 0.0
     for c in range(n_knots - 1):
-        steep[c] = (s.knots[c + 1] - s.knots[c]) * h_slope(s.h, above[c], e)
+        if above[c] != last:
+            last, slope = above[c], h_slope(s.h, above[c], e)
+        rise[c] = slope
+
+
+@step("state, int, floats, floats -> none")
+def weigh_cells(s, n_knots, rise, steep):
+    """width·h' of each cell into ``steep``."""
+    for c in range(n_knots - 1):
+        steep[c] = (s.knots[c + 1] - s.knots[c]) * rise[c]
 
 
 @step("state, int, floats, int -> float")
@@ -175,31 +256,40 @@ def slope_of(s, n_knots, steep, i):
     return (one + two) + (three + four)
 
 
-@step("state, int, floats, floats, float, float -> float")
-def slope_along(s, n_knots, above, direction, far, e):
-    """The slope of U_h in a direction, ``far`` along it."""
+@step("state, int, floats, floats, float, float, floats -> float")
+def slope_along(s, n_knots, above, direction, far, e, rise):
+    """The slope of U_h in a direction, ``far`` along it; and h' there, in each cell that changes, into ``rise``."""
     total = 0.0
     for c in range(n_knots - 1):
         if direction[c] != 0.0:
-            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slope(s.h, above[c] + far * direction[c], e)
+            rise[c] = h_slope(s.h, above[c] + far * direction[c], e)
+            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * rise[c]
     return total
 
 
-@shared("state, int, floats, floats, float, float -> float")
-def top_along(s, n_knots, above, direction, room, e):
-    """Where, up to ``room``, concave U_h is largest along a direction in which it rises; a little short of it."""
-    behind = slope_along(s, n_knots, above, direction, room, e)
+@shared("state, int, floats, floats, float, float, floats, floats -> float")
+def top_along(s, n_knots, above, direction, room, e, rise, spare):
+    """Where, up to ``room``, concave U_h is largest along a direction in which it rises; a little short of it.
+
+    ``rise`` has h' of all cells where we start; at the end, where we arrive.
+    """
+    cells, lead = n_knots - 1, 0.0
+    for c in range(cells):
+        spare[c] = rise[c]
+        lead += (s.knots[c + 1] - s.knots[c]) * direction[c] * rise[c]
+    behind = slope_along(s, n_knots, above, direction, room, e, spare)
     if behind >= 0.0:
+        copy_into(rise, spare)
         return room
-    left, right, lead = 0.0, room, slope_along(s, n_knots, above, direction, 0.0, e)
-    ahead = lead
+    left, right, ahead = 0.0, room, lead
     for turn in range(60):
         middle = 0.5 * (left + right)
         if turn % 2 == 0 and ahead > behind:  # the secant; in between halves, so that neither end stays for long
             middle = left + (right - left) * min(max(ahead / (ahead - behind), 0.02), 0.98)
-        slope = slope_along(s, n_knots, above, direction, middle, e)
+        slope = slope_along(s, n_knots, above, direction, middle, e, spare)
         if slope >= 0.0:
             left, ahead = middle, slope
+            copy_into(rise, spare)
             if slope <= 1e-3 * lead:
                 break
         else:
@@ -218,11 +308,13 @@ def climb_table(s, n_knots, a, low, e, goal, most):
     """
     k, cells = s.n_arms, n_knots - 1
     above, direction, steep = np.empty(cells), np.empty(cells), np.empty(cells)
+    rise, spare = np.empty(cells), np.empty(cells)
     slope, active = np.empty(k), np.zeros(k)
     gap = np.inf
     for _ in range(most):
         mix_rows(s, a, n_knots, above)
-        weigh_cells(s, n_knots, above, e, steep)
+        slopes_of_h(s, n_knots, above, e, rise)
+        weigh_cells(s, n_knots, rise, steep)
         to = 0
         for i in range(k):
             slope[i] = slope_of(s, n_knots, steep, i)
@@ -236,7 +328,7 @@ def climb_table(s, n_knots, a, low, e, goal, most):
         moved = False
         for inner in range(200):
             if inner > 0:
-                weigh_cells(s, n_knots, above, e, steep)
+                weigh_cells(s, n_knots, rise, steep)
                 for i in range(k):
                     if active[i] > 0.0:
                         slope[i] = slope_of(s, n_knots, steep, i)
@@ -256,7 +348,7 @@ def climb_table(s, n_knots, a, low, e, goal, most):
             for c in range(cells):
                 direction[c] = s.laws[best, c] - s.laws[worst, c]
             room = a[worst] - low[worst]
-            far = top_along(s, n_knots, above, direction, room, e)
+            far = top_along(s, n_knots, above, direction, room, e, rise, spare)
             if far <= 0.0:
                 break
             moved = True

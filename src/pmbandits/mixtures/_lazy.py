@@ -11,18 +11,26 @@ How far can a value have changed? Radii fall, which only lowers optimistic value
 2. By chords, for metrics where q < 1 and the first bound is weak. With m new rewards among n the arm's survival S
    becomes (1 − θ)S + θ·(that of the new ones), θ = m/n. For concave h each cell then rises and falls at most along
    chords of h that are known beforehand. :func:`chord_bounds` adds them up.
+
+In belts the ends move further than the curve: the upper end rises at most by its slope times θ·(1 − S), because it is
+concave in S, and falls at most by θ times itself; and by its distance from S times the share by which the radius
+shrinks. So their changes are always added up cell by cell, along chords of h or, if it is not concave, its steepest.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.confidence._belts import belt_slopes
 from pmbandits.confidence._bounds import (
     BALL,
     BAND,
+    BELT,
     EMPIRICAL,
     OPTIMISTIC,
     bound,
+    cell_ends,
+    lay_belts,
     sweep,
     utility,
     wasserstein_radius,
@@ -39,23 +47,29 @@ NEARBY = 0.0625  # the chords are valid while no survival has moved further
 
 @step("state, int -> bool")
 def by_chords(s, kind):
-    """Whether the second bound is taken: there is room for it, and the value is concave."""
-    return s.n_chords > 0 and (kind != BOUND or s.set_kind == BAND)
+    """Whether the second bound is taken: there is room for it, and the value is concave; or it is that of belts."""
+    if kind == BOUND and s.set_kind == BELT:
+        return s.n_chords > 0
+    return s.chordal == 1 and s.holder_q != 1.0 and (kind != BOUND or s.set_kind == BAND)
 
 
 @step("state, int -> bool")
 def may_be_lazy(s, kind):
     """Whether changes are bounded: radii that fall, none infinite, and one of the two bounds.
 
-    A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too.
+    A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too. Belts
+    of a depth above 40 (n/δ above 1e15 or so) have ends that jump.
     """
     lazy = s.n_watched > 0 and s.radii_fall == 1
-    if not by_chords(s, kind):
+    belts = kind == BOUND and s.set_kind == BELT
+    if belts:
+        lazy = lazy and s.n_chords > 0 and (s.chordal == 1 or (s.holder_c > 0.0 and s.holder_q == 1.0))
+    elif not by_chords(s, kind):
         lazy = lazy and s.holder_c > 0.0 and (s.holder_q == 1.0 or not has_table(s.h))
         if kind == BOUND and s.set_kind == BALL and s.bounded == 1 and s.metric_shape == NEITHER:
             lazy = False
     for i in range(s.n_arms):
-        if not s.radius[i] < np.inf:
+        if not s.radius[i] < np.inf or (belts and 1.6 * s.radius[i] * s.told[i] > s.belt_side):
             lazy = False
     return lazy
 
@@ -101,33 +115,24 @@ def radius_unit(s):
     return s.high - s.low if s.set_kind == BAND else 1.0
 
 
-@step("floats, floats, floats, float, floats, floats, floats, floats, floats, floats -> none")
-def add_chords(h, a, radius, width, start, end, rise, fall, narrow, ends):
-    """Add neighbouring cells, in which the arms' survivals fall from ``start`` to ``end``, to the bounds.
+@step("floats, bool, float, float, float, float, floats -> none")
+def chords(h, concave, l0, u0, l1, u1, out):
+    """The steepest chords of h in a run of cells whose intervals go from [l0, u0] down to [l1, u1], into ``out``.
 
-    Let [l, u] be the interval of a cell and p where h is largest in it (without radii all three are the survival).
-    The value rises only where u grows or l falls: at most by the slope of a chord that ends in u, or begins in l. It
-    falls only where u or l passes p: at most by the slope of the chord from p to what is nearby. For concave h all four
-    are steepest at one end of the run.
+    Let p be where h is largest in a cell's interval [l, u] (without radii all three are the survival). The value rises
+    only where u grows or l falls: at most by the slope of a chord that ends in u (out[0]), or begins in l (out[1]). It
+    falls only where u or l passes p: at most by the slope of the chord from p to what is nearby (out[2], out[3]). For
+    concave h all four are steepest at one end of the run. Else ``out`` has the steepest slope of h already.
     """
-    k = a.size
-    l0, u0, l1, u1 = 0.0, 0.0, 0.0, 0.0
-    for i in range(k):
-        l0 += a[i] * max(start[i] - radius[i], 0.0)
-        u0 += a[i] * min(start[i] + radius[i], 1.0)
-        l1 += a[i] * max(end[i] - radius[i], 0.0)
-        u1 += a[i] * min(end[i] + radius[i], 1.0)
-    rising, falling, to_zero, to_one = 0.0, 0.0, 0.0, 0.0
-    if u1 <= 1e-14:
-        ends[0] += width
-    elif u1 < 1.0 - 1e-14:
+    if not concave:
+        return
+    fill_with(out, 0.0)
+    if 1e-14 < u1 < 1.0 - 1e-14:
         beyond = (1.0 - NEARBY) * u1
-        rising = max((h_value(h, u1) - h_value(h, beyond)) / (u1 - beyond), 0.0)
-    if l0 >= 1.0 - 1e-14:
-        ends[1] += width
-    elif l0 > 1e-14:
+        out[0] = max((h_value(h, u1) - h_value(h, beyond)) / (u1 - beyond), 0.0)
+    if 1e-14 < l0 < 1.0 - 1e-14:
         beyond = l0 + NEARBY * (1.0 - l0)
-        falling = max((h_value(h, l0) - h_value(h, beyond)) / (beyond - l0), 0.0)
+        out[1] = max((h_value(h, l0) - h_value(h, beyond)) / (beyond - l0), 0.0)
     peak = 1.0
     if single_peak(h):
         peak = peak_place(h)
@@ -136,30 +141,79 @@ def add_chords(h, a, radius, width, start, end, rise, fall, narrow, ends):
     p0, p1 = min(max(peak, l0), u0), min(max(peak, l1), u1)
     if p1 > 1e-14 and u1 - NEARBY < peak:
         beyond = max(p1 - NEARBY, 0.0)
-        to_zero = max((h_value(h, p1) - h_value(h, beyond)) / (p1 - beyond), 0.0)
+        out[2] = max((h_value(h, p1) - h_value(h, beyond)) / (p1 - beyond), 0.0)
     if p0 < 1.0 - 1e-14 and l0 + NEARBY > peak:
         beyond = min(p0 + NEARBY, 1.0)
-        to_one = max((h_value(h, p0) - h_value(h, beyond)) / (beyond - p0), 0.0)
+        out[3] = max((h_value(h, p0) - h_value(h, beyond)) / (beyond - p0), 0.0)
+
+
+@step("floats, floats, floats, float, floats, floats, floats, floats, floats, floats, floats -> none")
+def add_chords(h, a, radius, width, start, end, rise, fall, narrow, ends, steep):
+    """Add neighbouring cells, in which the arms' survivals fall from ``start`` to ``end``, to the bounds."""
+    k = a.size
+    l0, u0, l1, u1 = 0.0, 0.0, 0.0, 0.0
     for i in range(k):
-        up = rising * (1.0 - end[i]) if end[i] + radius[i] < 1.0 else 0.0
-        down = falling * start[i] if start[i] > radius[i] else 0.0
+        l0 += a[i] * max(start[i] - radius[i], 0.0)
+        u0 += a[i] * min(start[i] + radius[i], 1.0)
+        l1 += a[i] * max(end[i] - radius[i], 0.0)
+        u1 += a[i] * min(end[i] + radius[i], 1.0)
+    if u1 <= 1e-14:
+        ends[0] += width
+    if l0 >= 1.0 - 1e-14:
+        ends[1] += width
+    chords(h, True, l0, u0, l1, u1, steep)
+    for i in range(k):
+        up = steep[0] * (1.0 - end[i]) if end[i] + radius[i] < 1.0 else 0.0
+        down = steep[1] * start[i] if start[i] > radius[i] else 0.0
         rise[i] += width * a[i] * max(up, down)
-        fall[i] += width * a[i] * max(to_zero * start[i], to_one * (1.0 - end[i]))
-        narrow[i] += width * a[i] * max(to_zero, to_one)
+        fall[i] += width * a[i] * max(steep[2] * start[i], steep[3] * (1.0 - end[i]))
+        narrow[i] += width * a[i] * max(steep[2], steep[3])
+
+
+@step("floats, floats, bool, ints, table, float, floats, floats, floats, floats, floats, floats -> none")
+def add_belt_chords(h, a, concave, told, belt, width, start, end, rise, fall, narrow, steep):
+    """The same for belts. The ends' own slopes are steepest, and their changes largest, at one end of the run."""
+    k = a.size
+    none = 0.0
+    l0, u0, l1, u1 = 0.0, 0.0, 0.0, 0.0
+    for i in range(k):
+        n = told[i]
+        above, below = int(start[i] * n + 0.5), int(end[i] * n + 0.5)
+        lower, upper = cell_ends(BELT, above, n, none, none, belt, i)
+        l0 += a[i] * lower
+        u0 += a[i] * upper
+        lower, upper = cell_ends(BELT, below, n, none, none, belt, i)
+        l1 += a[i] * lower
+        u1 += a[i] * upper
+    chords(h, concave, l0, u0, l1, u1, steep)
+    for i in range(k):
+        n = told[i]
+        above, below = int(start[i] * n + 0.5), int(end[i] * n + 0.5)
+        up, down = belt_slopes(below, n, belt[i])[0], belt_slopes(above, n, belt[i])[1]
+        floor, top = (
+            cell_ends(BELT, below, n, none, none, belt, i)[0],
+            cell_ends(BELT, above, n, none, none, belt, i)[1],
+        )
+        rise[i] += width * a[i] * max(steep[0] * up * (1.0 - end[i]), steep[1] * down * start[i])
+        fall[i] += width * a[i] * max(steep[2] * top, steep[3] * (1.0 - floor))
+        narrow[i] += width * a[i] * max(steep[2] * (top - end[i]), steep[3] * (start[i] - floor))
 
 
 @shared("state, floats, int, floats, floats, floats, floats -> none")
 def chord_bounds(s, a, kind, rise, fall, narrow, ends):
     """By how much a value rises and falls at most for each unit of each arm's θ, and falls for each unit that its
-    radius shrinks (``narrow``); ``ends`` are the widths of what lies above all rewards (survival 0) and below (1),
-    where h can be vertical.
+    radius shrinks (``narrow``; of belts: for each unit of the share that it loses); ``ends`` are the widths of what
+    lies above all rewards (survival 0) and below (1), where h can be vertical.
 
     Cells whose survivals S and 1 − S differ by less than a fifth are taken together.
     """
-    k, finite = s.n_arms, s.mode == FINITE
+    k, finite, belts, concave = s.n_arms, s.mode == FINITE, kind == BOUND and s.set_kind == BELT, s.chordal == 1
     cells = s.n_atoms if finite else s.rewards
-    points, owner = s.points if finite else s.x, s.owner
+    points, owner, belt, told = s.points if finite else s.x, s.owner, s.belt, s.told
     left, each, radius, start, end = np.empty(k), np.empty(k), np.zeros(k), np.ones(k), np.ones(k)
+    steep = np.full(4, s.holder_c)
+    if belts:
+        lay_belts(s)
     for i in range(k):
         left[i], each[i] = s.told[i], a[i] / s.told[i]
         if kind == BOUND:
@@ -173,8 +227,11 @@ def chord_bounds(s, a, kind, rise, fall, narrow, ends):
         mine = points[cell] if cell < cells else s.high
         if mine > here:  # a cell from here to mine; does it belong to the run that began at ``before``?
             if mixed < 0.8 * first or 1.0 - mixed > 1.2 * (1.0 - first):
-                if here > before:
-                    add_chords(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends)
+                if here > before and belts:
+                    width = here - before
+                    add_belt_chords(s.h, a, concave, told, belt, width, start, end, rise, fall, narrow, steep)
+                elif here > before:
+                    add_chords(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends, steep)
                 before, first = here, mixed
                 for i in range(k):
                     start[i] = left[i] / s.told[i]
@@ -191,8 +248,10 @@ def chord_bounds(s, a, kind, rise, fall, narrow, ends):
                 mixed -= each[owner[cell]]
             if cell == cells - 1:
                 mixed = 0.0
-    if here > before:
-        add_chords(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends)
+    if here > before and belts:
+        add_belt_chords(s.h, a, concave, told, belt, here - before, start, end, rise, fall, narrow, steep)
+    elif here > before:
+        add_chords(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends, steep)
 
 
 @shared("state, int, int -> none")
@@ -246,6 +305,8 @@ def change_since(s, g, kind):
         fall += theta * falls[g, i]
         if kind == BOUND:
             less = radius[i] - s.radius[i]
+            if s.set_kind == BELT:
+                less /= radius[i]
             moved += less * a[i]
             fall += less * narrow[g, i]
     if ends[0] > 0.0:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.confidence._bounds import BALL, BAND, OPTIMISTIC, bound, inverses, refresh
+from pmbandits.confidence._bounds import BALL, OPTIMISTIC, PESSIMISTIC, bound, by_cells, cell_ends, lay_belts, refresh
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_value
-from pmbandits.mixtures._climb import climb, maximise
+from pmbandits.mixtures._climb import accuracy, climb, maximise
 from pmbandits.mixtures._index import BOUND, POOLED, holder_change, ready
-from pmbandits.state.arrays import largest_of, smallest_of
+from pmbandits.state.arrays import fill_with, largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
 from pmbandits.state.views import unpack
@@ -22,10 +22,10 @@ EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 def all_cells(s):
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
     k, bounded, finite = s.n_arms, s.bounded == 1, s.mode == FINITE
-    banded = s.set_kind == BAND
+    banded, set_kind = by_cells(s), s.set_kind
     tidy(s)
     cells = s.n_atoms if finite else pool_size(s)
-    inverse, left = inverses(s.told), s.told.copy()
+    told, radius, blurs, belt, left = s.told, s.radius, lay_belts(s), s.belt, s.told.copy()
     before = s.low if bounded else s.x[0]
     total = before * h_value(s.h, 1.0)
     for c in range(cells + 1):
@@ -37,9 +37,11 @@ def all_cells(s):
         if here > before:
             low, high = 1.0, 0.0
             for i in range(k):
-                wide = s.radius[i] if banded else 0.0
-                low = min(low, max(left[i] * inverse[i] - wide, 0.0))
-                high = max(high, min(left[i] * inverse[i] + wide, 1.0))
+                if banded:
+                    lower, upper = cell_ends(set_kind, left[i], told[i], radius[i], blurs[i], belt, i)
+                else:
+                    lower = upper = left[i] / told[i] if told[i] > 0 else 0.0
+                low, high = min(low, lower), max(high, upper)
             total += (here - before) * h_max(s.h, low, high)
             before = here
         if c < cells:
@@ -58,8 +60,65 @@ def span_bound(h, lo, hi):
 
 
 @kernel
-def most_of_any(memory):
-    """What no mixture's utility exceeds while every arm's law is in its confidence set.
+def rival_mixture(memory):
+    """The mixture that can be worth the most, into ``mix``; for concave h, bands or the line."""
+    s = unpack(memory)
+    refresh(s)
+    k = s.n_arms
+    fill_with(s.mix, 1.0 / k)
+    if s.mode != BINARY and s.metric_shape == CONCAVE and ready(s) and not (s.set_kind == BALL and s.bounded == 1):
+        kind = POOLED if s.set_kind == BALL else BOUND
+        maximise(s, s.mix, np.zeros(k), np.ones(k), kind, s.radius.copy())
+
+
+@shared("state, floats -> none")
+def most_alone(s, out):
+    """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
+    k = s.n_arms
+    if s.mode == BINARY or not by_cells(s):
+        alone = np.zeros(k)
+        for i in range(k):
+            alone[i] = 1.0
+            out[i] = bound(s, alone, OPTIMISTIC)
+            alone[i] = 0.0
+        return
+    tidy(s)
+    finite, set_kind, told, radius, blurs, belt = s.mode == FINITE, s.set_kind, s.told, s.radius, lay_belts(s), s.belt
+    cells = s.n_atoms if finite else pool_size(s)
+    left, before = told.copy(), np.full(k, s.low)
+    fill_with(out, s.low * h_value(s.h, 1.0) + s.offset)
+    for c in range(cells + 1):
+        here = s.high
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        first, last = (0, k) if finite or c == cells else (s.owner[c], s.owner[c] + 1)
+        for i in range(first, last):
+            gone = 0 if c == cells else s.counts[i, c] if finite else stands_for(s, c)
+            if here > before[i] and (gone > 0 or c == cells):
+                low, high = cell_ends(set_kind, left[i], told[i], radius[i], blurs[i], belt, i)
+                out[i] += (here - before[i]) * h_max(s.h, low, high)
+                before[i] = here
+            left[i] -= gone
+
+
+@kernel
+def most_of_others(memory, a):
+    """By how much any other arm alone can be ahead of a mixture that is one arm; convex h."""
+    s = unpack(memory)
+    refresh(s)
+    best, worth = -np.inf, np.empty(s.n_arms)
+    most_alone(s, worth)
+    for i in range(s.n_arms):
+        if a[i] == 0.0:
+            best = max(best, worth[i])
+    return best - bound(s, a, PESSIMISTIC)
+
+
+@kernel
+def most_of_any(memory, start):
+    """What no mixture's utility exceeds while every arm's law is in its confidence set; ``start`` is a guess at it.
+
+    The guess decides how long the search takes, not whether the answer is right.
 
     Intervals, and convex h: the largest optimistic value. Concave h, bands or the line: the same, to a hundredth of
     what chance does to the estimates; where h has corners and rewards are continuous, some per cent above. Else
@@ -72,27 +131,25 @@ def most_of_any(memory):
         return h_max(s.h, smallest_of(s.lower), largest_of(s.upper))
     if not ready(s):
         return np.inf if s.bounded == 0 else all_cells(s)
-    best = -np.inf
     if s.metric_shape == CONVEX:
-        for i in range(k):
-            alone = np.zeros(k)
-            alone[i] = 1.0
-            best = max(best, bound(s, alone, OPTIMISTIC))
-        return best
+        worth = np.empty(k)
+        most_alone(s, worth)
+        return largest_of(worth)
     ball = s.set_kind == BALL
     if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
         worst = holder_change(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
         return min(all_cells(s) + worst, span_bound(s.h, s.low, s.high))
-    plain = all_cells(s) + (s.lipschitz * largest_of(s.radius) if ball else 0.0)
+    steep = s.lipschitz * largest_of(s.radius) if ball else 0.0
     if s.metric_shape != CONCAVE:
-        return plain
+        return all_cells(s) + steep
     far = s.radius.copy()
     kind = POOLED if ball else BOUND
-    a = np.full(k, 1.0 / k)  # not from the current mixture: the answer is to depend on the rewards alone
+    a = start.copy()  # not the current mixture: the answer is to depend on the rewards alone
     maximise(s, a, np.zeros(k), np.ones(k), kind, far)
     gap = climb(s, a, np.zeros(k), np.ones(k), kind, far, EXACT, np.inf, 1)
     # Between u − e and u + e the slope is not h's own; the gap misses what h does there, at most.
     span = s.high - s.low if s.bounded == 1 else s.x[pool_size(s) - 1] - s.x[0]
     rough = h_max(s.h, 0.0, 2.0 * EXACT) - h_min(s.h, 0.0, 2.0 * EXACT)
     rough += h_max(s.h, 1.0 - 2.0 * EXACT, 1.0) - h_min(s.h, 1.0 - 2.0 * EXACT, 1.0)
-    return min(bound(s, a, OPTIMISTIC) + gap + span * (rough + 4.0 * EXACT), plain)
+    most = bound(s, a, OPTIMISTIC) + gap + span * (rough + 4.0 * EXACT)
+    return most if gap <= accuracy(s) else min(most, all_cells(s) + steep)

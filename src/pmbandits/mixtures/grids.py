@@ -51,7 +51,7 @@ def ucb_grid(n_arms: int, epsilon: float) -> FloatArray:
 
 def _steps(n_arms: int, epsilon: float, kind: str) -> int:
     n_arms = _check.whole("n_arms", n_arms, 1)
-    epsilon = _check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True)
+    epsilon = _check.within("epsilon", epsilon, 1e-12, 1.0)
     _check.choice("grid kind", kind, ["etc", "ucb"])
     if kind == "etc":
         return floor(1.0 / epsilon + _ROUNDING)

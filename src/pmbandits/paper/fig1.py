@@ -8,7 +8,7 @@ import scipy.stats as st
 from pmbandits.metrics import InvertedS
 from pmbandits.paper import draw
 from pmbandits.paper.measure import rows, yes
-from pmbandits.paper.outcome import Claim, Context, Outcome
+from pmbandits.paper.outcome import EXACT, Claim, Context, Outcome
 
 TITLE = "The inverted-S distortion of three survival functions"
 LAWS = {
@@ -54,16 +54,19 @@ def run(context: Context) -> Outcome:
             "lifts",
             "With β < 1 the distortion gives more weight to rare large outcomes.",
             yes(lifted > 1.0),
-            f"β = .5: wherever P(X > x) < 1/e, h exceeds it, by a factor of {lifted:.3f} at least (exact, no "
-            "randomness).",
+            f"β = .5: wherever P(X > x) < 1/e, h exceeds it, by a factor of {lifted:.3f} at least.",
             {"least_factor": lifted},
+            source="the example before fig:inverted_S",
+            rule=EXACT,
         ),
         Claim(
             "lowers",
             "With β > 1 it gives them less.",
             yes(lowered < 1.0),
-            f"β = 2: wherever P(X > x) < 1/e, h is at most {lowered:.3f} times it (exact, no randomness).",
+            f"β = 2: wherever P(X > x) < 1/e, h is at most {lowered:.3f} times it.",
             {"largest_factor": lowered},
+            source="the example before fig:inverted_S",
+            rule=EXACT,
         ),
     ]
     text = [

@@ -35,6 +35,7 @@ PEAKED = 4  # the first four peak inside (0, 1)
 STEPS = {2: tuple(round(8 * 1.6**k) for k in range(16)), 3: tuple(round(8 * 1.3**k) for k in range(13))}
 FINEST = {2: 6, 3: 13}  # the exponent is the slope over so many of the finest grids; with three arms points scatter
 SLACK = 0.1  # of an exponent: the curvature that is left at the finest grids
+RULE = f"a fitted slope may lie {SLACK:g} and two standard errors of the fit outside; nothing is random"
 
 
 def run(context: Context) -> Outcome:
@@ -119,4 +120,6 @@ def _claim(
         "Measured: " + ", ".join(parts) + ".",
         {f"slope_{name}": slopes[arms, name][0] for name in names}
         | {f"error_{name}": slopes[arms, name][1] for name in names},
+        source="fig:beta_all_pms_ucb, table:beta_values",
+        rule=RULE,
     )

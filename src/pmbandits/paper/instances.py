@@ -69,8 +69,8 @@ WANG_PAIRS = Family(
 )
 
 REGRET_HORIZONS_WHY = (
-    "The paper's horizons are 20,000 to 60,000; over these ε shrinks by a fifth only, so one shorter and one longer "
-    "are played as well, and whether regret falls is judged on the whole range."
+    "The paper's horizons are 20,000 to 60,000, and its claim is judged on these. Over them ε shrinks by a fifth only, "
+    "so one shorter and one longer are played as well, and whether regret falls over that range is a question of ours."
 )
 
 # ---- figure 4 ------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def play(
     metric: Distortion,
     policies: Mapping[str, Policy],
     horizon: int | Sequence[int],
-    trials: int,
+    trials: int | Sequence[int],
     **options: Any,
 ) -> Run:
     """:func:`simulate` as the context says, journalled under the name of this part."""

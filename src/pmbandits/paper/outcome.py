@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Verdict = Literal["holds", "does not hold", "not decidable"]
 
+TWO_ERRORS = "a difference counts when it is two standard errors away from 0"
+EXACT = "exact, nothing here is random"
+
 
 @dataclass(frozen=True)
 class Context:
@@ -43,13 +46,25 @@ class Context:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, and what our runs say about it."""
+    """A claim, and what our runs say about it.
+
+    Attributes
+    ----------
+    name, says : a short name, and the claim in words.
+    verdict, evidence, numbers : what was found.
+    source : where the paper says so, by the labels of its source; empty for a question of our own.
+    rule : by what it was judged.
+    timed : whether it is about seconds, which differ from run to run.
+    """
 
     name: str
     says: str
     verdict: Verdict
     evidence: str
     numbers: dict[str, float] = field(default_factory=dict)
+    source: str = ""
+    rule: str = TWO_ERRORS
+    timed: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pmbandits import __version__
 from pmbandits.paper import store
+from pmbandits.paper.outcome import TWO_ERRORS
 from pmbandits.paper.registry import ours
 
 _MARKS = {"holds": ("yes", "✓"), "does not hold": ("no", "✗"), "not decidable": ("open", "?")}
@@ -38,7 +39,7 @@ td.num { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .yes { color: #0b5a44; border-color: #0b5a44; background: #e6f4ef; }
 .no { color: #9a3400; border-color: #9a3400; background: #fdeee5; }
 .open { color: #4d4d4d; border-color: #777; background: #f2f2f2; }
-.counts { display: flex; flex-wrap: wrap; gap: .6rem; margin: 1rem 0; }
+.counts { display: flex; flex-wrap: wrap; align-items: center; gap: .6rem; margin: .6rem 0; }
 .counts .badge { font-size: .95rem; padding: .25rem .9rem; }
 .claim { margin: .7rem 0; padding: .7rem .9rem; background: var(--panel); border-left: 4px solid var(--line); }
 .claim p { margin: .3rem 0; }
@@ -67,9 +68,16 @@ def render(folder: Path, claims: dict[str, Any]) -> str:
     quick = claims["quick"]
     theirs = [record for record in records if not ours(record["name"])]
     own = [record for record in records if ours(record["name"])]
-    parts = [_head(claims), _summary(theirs, "All claims", "claims", quick=quick)] if theirs else [_own(quick)]
+    parts = [_own(quick)]
+    if theirs:
+        parts = [
+            _head(claims),
+            _summary(theirs, "What the paper claims", "claims", quick=quick, ours=False),
+            _summary(theirs, "What we asked besides", "questions", quick=quick, ours=True),
+        ]
     if own:
-        parts.append(_summary(own, "Goals of this library, which are no claims of the paper", "goals", quick=quick))
+        title = "Goals of this library, which are no claims of the paper"
+        parts.append(_summary(own, title, "goals", quick=quick, ours=True))
     parts += [_section(folder, record, times.get(record["name"], {})) for record in records]
     parts.append(_provenance(claims, times))
     return (
@@ -98,12 +106,19 @@ def badge(verdict: str) -> str:
     return f'<span class="badge {kind}">{mark} {escape(verdict)}</span>'
 
 
-def _head(claims: dict[str, Any]) -> str:
-    counts = "".join(
+def _counts(name: str, counts: dict[str, int]) -> str:
+    """Whose claims, how many, and a badge for each verdict with how often it was reached."""
+    badges = "".join(
         f'<span class="badge {_MARKS[verdict][0]}">{_MARKS[verdict][1]} {count} {escape(verdict)}</span>'
-        for verdict, count in claims["counts"].items()
+        for verdict, count in counts.items()
         if count or verdict != "not decidable"
     )
+    return f'<div class="counts"><strong>{sum(counts.values())} {name}:</strong>{badges}</div>\n'
+
+
+def _head(claims: dict[str, Any]) -> str:
+    counts = _counts("claims of the paper", claims["counts"]["paper"])
+    counts += _counts("questions of our own", claims["counts"]["ours"])
     quick = (
         '<p class="note">Quick sizes: few trials and short horizons. Every verdict on this page is indicative only; '
         "run without <code>--quick</code> to decide.</p>"
@@ -115,11 +130,13 @@ def _head(claims: dict[str, Any]) -> str:
         '<p class="lead">Every figure and table of the paper’s empirical section: what it claims, what we measured, '
         "and "
         "whether the claim holds. A claim that fails is shown as such; the point is to know, not to agree.</p>\n"
-        f'{quick}<div class="counts">{counts}</div>\n'
+        f"{quick}{counts}"
+        "<p>A claim of the paper is judged as the paper states it: by its own rules and on its own range, where it "
+        "gives them. Other readings, other ranges and stricter questions are ours, and are counted apart.</p>\n"
         "<p>Regret is always V(α*) − V(τ<sub>T</sub>/T): the utility of the shares that were played, not a sum of "
         "gaps. "
-        "A difference counts when it is two standard errors away from 0; bars and bands show one. Where trials "
-        "repeat the "
+        "A difference counts when it is two standard errors away from 0; where a claim is judged by another rule, the "
+        "rule stands at the claim. Bars and bands show one standard error. Where trials repeat the "
         "same arms, trials are the independent units; where several pairs of arms are played, pairs are.</p>\n"
         "<p><strong>Two readings.</strong> The constants of the paper’s confidence sets are kept exactly, and shown "
         "where they matter: at the horizons of these experiments they leave every mixture tied, so that what "
@@ -138,10 +155,15 @@ def _own(quick: bool) -> str:
     return "<h1>pmbandits: policies compared</h1>\n" + (note if quick else "")
 
 
-def _summary(records: list[dict[str, Any]], title: str, anchor: str, *, quick: bool) -> str:
+def _whose(record: dict[str, Any], *, ours: bool) -> list[dict[str, Any]]:
+    """The claims of an experiment that are the paper's, or those that are ours."""
+    return [claim for claim in record["claims"] if bool(claim["source"]) != ours]
+
+
+def _summary(records: list[dict[str, Any]], title: str, anchor: str, *, quick: bool, ours: bool) -> str:
     rows = []
     for record in records:
-        for k, claim in enumerate(record["claims"]):
+        for k, claim in enumerate(_whose(record, ours=ours)):
             first = f'<a href="#{escape(record["name"])}">{escape(label(record["name"]))}</a>' if k == 0 else ""
             rows.append(
                 "<tr><td "
@@ -157,12 +179,11 @@ def _summary(records: list[dict[str, Any]], title: str, anchor: str, *, quick: b
 def _section(folder: Path, record: dict[str, Any], times: dict[str, Any]) -> str:
     name = record["name"]
     out = [f'<h2 id="{escape(name)}">{escape(label(name))}. {escape(record["title"])}</h2>']
-    for claim in record["claims"]:
-        kind = _MARKS[claim["verdict"]][0]
-        out.append(
-            f'<div class="claim is-{kind}"><p>{badge(claim["verdict"])} <strong>{escape(claim["says"])}</strong></p>'
-            f"<p>{escape(claim['evidence'])}</p></div>"
-        )
+    for mine, head in ((False, "The paper claims"), (True, "We asked besides")):
+        found = _whose(record, ours=mine)
+        if found and not ours(name):
+            out.append(f"<h3>{head}</h3>")
+        out += [_claim(claim) for claim in found]
     for figure in record["figures"]:
         picture = base64.b64encode((folder / "figures" / f"{figure}.svg").read_bytes()).decode()
         told = " ".join(f"{claim['says']} {claim['verdict']}." for claim in record["claims"])
@@ -183,6 +204,22 @@ def _section(folder: Path, record: dict[str, Any], times: dict[str, Any]) -> str
     if links:
         out.append(f'<p class="files sans">Data: {", ".join(links)}</p>')
     return "\n".join(out)
+
+
+def _claim(claim: dict[str, Any]) -> str:
+    kind = _MARKS[claim["verdict"]][0]
+    below = []
+    if claim["source"]:
+        below.append(f"In the paper: {claim['source']}.")
+    if claim["rule"] != TWO_ERRORS:
+        below.append(f"Rule: {claim['rule']}.")
+    if claim["timed"]:
+        below.append("Seconds of the machine that made this page: another run may decide otherwise.")
+    note = f'<p class="files">{escape(" ".join(below))}</p>' if below else ""
+    return (
+        f'<div class="claim is-{kind}"><p>{badge(claim["verdict"])} <strong>{escape(claim["says"])}</strong></p>'
+        f"<p>{escape(claim['evidence'])}</p>{note}</div>"
+    )
 
 
 def _table(shown: dict[str, Any]) -> str:
@@ -208,7 +245,8 @@ def _provenance(claims: dict[str, Any], times: dict[str, Any]) -> str:
         '<h2 id="again">How this page was made</h2>\n'
         f"<p>pmbandits {escape(__version__)}, seed {claims['seed']}. The same seed gives the same data files, "
         "figures and "
-        "verdicts, byte for byte, whatever the number of workers; only seconds differ. Interrupted, the same command "
+        "verdicts, byte for byte, whatever the number of workers; only seconds differ, and with them what figure 8 "
+        "says, which is about seconds. Interrupted, the same command "
         "goes "
         "on where it was stopped.</p>\n"
         f"<pre>pmbandits reproduce all{quick}{seed} --out FOLDER\npmbandits reproduce fig3 table2{quick}{seed} --out "

@@ -1,14 +1,14 @@
 """The published risk-sensitive bandits beside the paper's algorithms (section ``sec: risk_application``).
 
-Four parts: lower-tail CVaR on random laws, many arms with continuous rewards, distortion risk measures, and instances
-whose best decision is a mixture. Every policy is scored alike, by V(α*) − V(τ_T/T). MV-LCB has another objective and a
-table of its own.
+Four parts: lower-tail CVaR on random laws, many arms with continuous rewards, rates in T for the paper's CVaR and for
+distortion risk measures, and instances whose best decision is a mixture. Every policy is scored alike, by
+V(α*) − V(τ_T/T). MV-LCB has another objective and a table of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from pmbandits.paper import risk_arms as arms
 from pmbandits.paper import risk_claims as claims_of
 from pmbandits.paper import risk_shown as shown_as
 from pmbandits.paper.outcome import Context, Outcome, Shown
-from pmbandits.paper.risk_series import OURS_CE, OURS_ETC, OURS_UCB, TRACK, Series, mean_error
+from pmbandits.paper.risk_rates import HEAVY, Trials, additive, explorers, rate, take_tuned
+from pmbandits.paper.risk_series import OURS_CE, OURS_UCB, TRACK, Series, mean_error
 from pmbandits.policies import (
     BCVTS,
     CEUCB,
@@ -55,14 +56,14 @@ class Sizes:
     horizon: int
     long_trials: int
     long_horizon: int
-    drm_trials: int
-    drm_horizon: int
+    rate_trials: Trials
+    rate_horizons: tuple[int, ...]
     mixed_trials: int
     mixed_horizon: int
 
 
-FULL = Sizes(20, 5, 10_000, 12, 10_000, 16, 5_000, 30, 50_000)
-QUICK = Sizes(2, 2, 1_000, 2, 1_000, 2, 600, 4, 5_000)
+FULL = Sizes(20, 5, 10_000, 12, 10_000, Trials(64, 16), (1_000, 3_000, 10_000, 30_000), 30, 50_000)
+QUICK = Sizes(2, 2, 1_000, 2, 1_000, Trials(8, 4), (500, 1_000, 2_000), 4, 5_000)
 CHECKPOINTS = 16
 
 
@@ -71,12 +72,16 @@ def risk(context: Context) -> Outcome:
     sizes = QUICK if context.quick else FULL
     cvar = [_cvar(context, sizes, level) for level in arms.LEVELS]
     many = _many_arms(context, sizes)
-    drms = [_drm(context, sizes, metric) for metric in arms.DISTORTIONS]
+    upper, drms = (
+        [rate(context, metric, sizes.rate_horizons, sizes.rate_trials) for metric in metrics]
+        for metrics in (arms.UPPER_CVARS, arms.DISTORTIONS)
+    )
+    rates = [part.series for part in (*upper, *drms)]
     mixed = [_mixed(context, sizes, case) for case in arms.mixture_optimal()]
     figures = {
         "risk-cvar": shown_as.figure_of(cvar, "Lower-tail CVaR: 5 random laws on {0, 0.1, …, 1}"),
         "risk-many-arms": shown_as.figure_of([many], "30 truncated Gaussian mixtures"),
-        "risk-drm": shown_as.figure_of(drms, "Distortion risk measures on Beta(1, 3), Beta(3, 3), Beta(3, 1)"),
+        "risk-rates": shown_as.figure_of(rates, "Rates: the paper's CVaR, and distortion risk measures"),
         "risk-mixtures": shown_as.figure_of(mixed, "Where a mixture is best"),
     }
     shown = [
@@ -92,33 +97,36 @@ def risk(context: Context) -> Outcome:
             [many],
         ),
         shown_as.table(
-            "Part 3: distortion risk measures on Beta(1, 3), Beta(3, 3), Beta(3, 1), "
-            f"{sizes.drm_trials} trials, T = {sizes.drm_horizon:,}.",
-            drms,
+            "Part 3: the paper's CVaR (upper tail) and distortion risk measures on Binomial(10, p)/10, p = .35, .5, "
+            f".65, {sizes.rate_trials.light} trials ({sizes.rate_trials.heavy} of {'; '.join(HEAVY)}), "
+            f"T = {sizes.rate_horizons[-1]:,}.",
+            rates,
         ),
+        shown_as.exponents([*upper, *drms]),
+        shown_as.sweep([*upper, *drms]),
         shown_as.table(
             "Part 4: instances where a mixture is best, "
             f"{sizes.mixed_trials} trials, T = {sizes.mixed_horizon:,}. Floor: what the best single arm leaves. "
             "Track is not one of the paper's policies; no claim is about it.",
             mixed,
         ),
-        shown_as.winners([*cvar, many, *drms, *mixed]),
+        shown_as.winners([*cvar, many, *rates, *mixed]),
         _mean_variance(context, sizes),
     ]
     claims = [
-        claims_of.solitary_is_cvar_ucb([*cvar, many]),
-        claims_of.thompson_wins([*cvar, many, *drms]),
-        *claims_of.drm(drms),
-        claims_of.floor(mixed),
+        *claims_of.rates(upper, "CVaR (upper tail)", "cvar"),
+        *claims_of.rates(drms, "Distortion risk measures", "drm"),
+        *claims_of.better_than_w_ucb(drms),
+        claims_of.level_with_the_best([*cvar, many, *rates]),
         claims_of.below_the_floor(mixed),
     ]
     return Outcome(
         name="risk",
         title="Risk-sensitive bandits: the published algorithms, on equal terms",
-        text=shown_as.paragraphs(cvar, many, drms, mixed),
+        text=shown_as.paragraphs(cvar, many, [*upper, *drms], mixed),
         claims=claims,
         figures=figures,
-        data={"risk": shown_as.data({"cvar": cvar, "many-arms": [many], "drm": drms, "mixtures": mixed})},
+        data={"risk": shown_as.data({"cvar": cvar, "many-arms": [many], "rates": rates, "mixtures": mixed})},
         shown=shown,
         notes={"sizes": vars(sizes), "seed": context.seed},
     )
@@ -127,15 +135,15 @@ def risk(context: Context) -> Outcome:
 # ---- what is played --------------------------------------------------------------------------------------
 
 
-def _solitary(horizon: int) -> dict[str, Policy]:
+def _solitary(horizon: int, n_arms: int) -> dict[str, Policy]:
     """The paper's algorithms when they must decide for one arm.
 
-    PM-ETC-M takes ε = 1 as it stands; its default would explore for half of all rounds, so it is given a tenth.
+    PM-ETC-M takes ε = 1 as it stands. With ½KεT rounds it would only explore, so its exploration is swept.
     """
     return {
         OURS_UCB: SolitaryUCB(horizon=horizon),
-        OURS_CE: SolitaryUCB(horizon=horizon, index="additive"),
-        OURS_ETC: PMETC(horizon=horizon, epsilon=1.0, n_explore=horizon // 10),
+        OURS_CE: additive(horizon),
+        **explorers(horizon, n_arms),
     }
 
 
@@ -143,14 +151,14 @@ def _for_the_mean() -> dict[str, Policy]:
     return {"UCB1": UCB1(), "Thompson": Thompson()}
 
 
-def _for_cvar(horizon: int) -> dict[str, Policy]:
+def _for_cvar(horizon: int, n_arms: int) -> dict[str, Policy]:
     return {
         **_for_the_mean(),
         "CVaR-UCB": CVaRUCB(horizon=horizon),
         "Brown-UCB": BrownUCB(horizon=horizon),
         "U-UCB": UUCB(),
         "B-CVTS": BCVTS(),
-        **_solitary(horizon),
+        **_solitary(horizon, n_arms),
     }
 
 
@@ -161,7 +169,7 @@ def _for_any(horizon: int) -> dict[str, Policy]:
 def _for_mixtures(horizon: int) -> dict[str, Policy]:
     return {
         **_for_any(horizon),
-        "PM-ETC-M": PMETC(horizon=horizon, epsilon=1 / 16),
+        "PM-ETC-M": PMETC(horizon=horizon, epsilon=1 / 16, explore_cap=None),
         "PM-UCB-M": PMUCB(horizon=horizon, epsilon=1 / 16),
         "CE-UCB-M": CEUCB(horizon=horizon, epsilon=1 / 16),
         "CIRT": CIRT(epsilon=0.12),
@@ -186,27 +194,28 @@ def _series(run: Any, title: str, floor: float | None = None) -> Series:
     return Series(title, run.regret(run.policies[0])[0], regret, shares, floor)
 
 
+def _tuned(series: Series) -> Series:
+    """With one PM-ETC-M in place of all its explorations."""
+    return replace(series, regret=take_tuned(series.regret), shares={})
+
+
 def _cvar(context: Context, sizes: Sizes, level: float) -> Series:
     parts = []
     for number in range(sizes.instances):
-        policies = {**_for_cvar(sizes.horizon), "M-CVTS": MCVTS()}
-        run = _play(context, f"cvar-{level:g}-{number}", arms.simplex_arms(number), LowerCVaR(level), policies,
-                    sizes.horizon, sizes.trials)  # fmt: skip
+        bandit = arms.simplex_arms(number)
+        policies = {**_for_cvar(sizes.horizon, bandit.n_arms), "M-CVTS": MCVTS()}
+        run = _play(context, f"cvar-{level:g}-{number}", bandit, LowerCVaR(level), policies, sizes.horizon,
+                    sizes.trials)  # fmt: skip
         parts.append(_series(run, ""))
     regret = {label: np.stack([p.regret[label].mean(axis=0) for p in parts]) for label in parts[0].regret}
-    return Series(f"CVaR, α = {level:g}", parts[0].t, regret, {})
+    return _tuned(Series(f"CVaR, α = {level:g}", parts[0].t, regret, {}))
 
 
 def _many_arms(context: Context, sizes: Sizes) -> Series:
-    run = _play(context, "many-arms", arms.gaussian_mixtures(), arms.MIXTURES_METRIC, _for_cvar(sizes.long_horizon),
-                sizes.long_horizon, sizes.long_trials)  # fmt: skip
-    return _series(run, f"CVaR, α = {arms.MIXTURES_METRIC.alpha:g}, K = 30")
-
-
-def _drm(context: Context, sizes: Sizes, metric: Distortion) -> Series:
-    policies = {**_for_any(sizes.drm_horizon), **_solitary(sizes.drm_horizon)}
-    run = _play(context, f"drm-{metric.name}", arms.beta_arms(), metric, policies, sizes.drm_horizon, sizes.drm_trials)
-    return _series(run, repr(metric))
+    bandit, horizon = arms.gaussian_mixtures(), sizes.long_horizon
+    policies = _for_cvar(horizon, bandit.n_arms)
+    run = _play(context, "many-arms", bandit, arms.MIXTURES_METRIC, policies, horizon, sizes.long_trials)
+    return _tuned(_series(run, f"CVaR, α = {arms.MIXTURES_METRIC.alpha:g}, K = {bandit.n_arms}"))
 
 
 def _mixed(context: Context, sizes: Sizes, case: arms.Mixed) -> Series:

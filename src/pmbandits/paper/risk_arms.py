@@ -11,7 +11,7 @@ import numpy as np
 
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import PHT, DualPower, GiniDeviation, LowerCVaR, Quadratic, WangRightTail, WangTransform
+from pmbandits.metrics.families import PHT, CVaR, DualPower, GiniDeviation, LowerCVaR, Quadratic, WangRightTail
 from pmbandits.metrics.laws import Atoms
 from pmbandits.supports import Finite, Interval
 
@@ -52,7 +52,19 @@ def beta_arms() -> Bandit:
     return Bandit([st.beta(1, 3), st.beta(3, 3), st.beta(3, 1)], names=["Beta(1, 3)", "Beta(3, 3)", "Beta(3, 1)"])
 
 
-DISTORTIONS: tuple[Distortion, ...] = (PHT(0.5), DualPower(2.0), Quadratic(0.5), WangTransform(0.5))
+def binomial_arms() -> Bandit:
+    """Binomial(10, p)/10 for p = .35, .5, .65: each dominates the one before, so every increasing measure agrees.
+
+    On the few points {0, 0.1, …, 1} a round is cheap, and long horizons can be played.
+    """
+    import scipy.stats as st
+
+    laws = [Atoms(TENTHS, st.binom.pmf(np.arange(11), 10, p)) for p in (0.35, 0.5, 0.65)]
+    return Bandit(laws, names=[f"Binomial(10, {p:g})/10" for p in (0.35, 0.5, 0.65)], support=Finite(TENTHS))
+
+
+UPPER_CVARS: tuple[Distortion, ...] = (CVaR(0.5), CVaR(0.75))  # the paper's CVaR: the mean of the best 1 − c
+DISTORTIONS: tuple[Distortion, ...] = (PHT(0.5), DualPower(2.0), Quadratic(0.5))
 
 
 @dataclass(frozen=True)

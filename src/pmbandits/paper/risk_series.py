@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
+from pmbandits.paper.measure import ERRORS, Mean, mean
 
 OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
-OURS = (OURS_UCB, OURS_CE, OURS_ETC, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
+OURS_BETA = "PM-UCB-M, β = 1"  # on its grid, with the schedule for instances on which one arm is best
+OURS = (OURS_UCB, OURS_CE, OURS_ETC, OURS_BETA, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
 TRACK = "Track"  # not one of the paper's: shown where a mixture is best, not judged
 
 
@@ -38,8 +40,8 @@ class Series:
         leader = self.ranking()[0]
         out = []
         for label in self.ranking():
-            gap, error = mean_error(self.regret[label][:, -1] - self.regret[leader][:, -1])
-            if gap <= 2.0 * error or label == leader:
+            gap = beside(self, leader, label)
+            if gap.value <= ERRORS * gap.error or label == leader:
                 out.append(label)
         return out
 
@@ -59,3 +61,10 @@ def below_floor(part: Series) -> float:
     """How many times smaller the best regret of the paper's policies is than that of the best single arm."""
     assert part.floor is not None
     return part.floor / part.last(best_of(part, True))[0]
+
+
+def beside(part: Series, label: str, other: str) -> Mean:
+    """Regret of the other minus that of the first at the end, in pairs: on the same rewards, as far as both played."""
+    mine, theirs = part.regret[label][:, -1], part.regret[other][:, -1]
+    both = min(mine.size, theirs.size)
+    return mean(theirs[:both] - mine[:both])

@@ -7,8 +7,10 @@
 ``data/``           Parquet and CSV
 ``outcomes/``       text, claims and tables of each experiment; the page is made from these
 ``work/``           journals of the simulations: an interrupted reproduction goes on from there
-``timings.json``    seconds, which differ from run to run; all other files but the page are the same every time
+``timings.json``    seconds, which differ from run to run
 ==================  =====================================================================================
+
+But for ``timings.json``, the page, and what figure 8 leaves, which is about seconds, all files are the same every time.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from pmbandits.paper.outcome import Outcome
 from pmbandits.paper.registry import entries, ours
 
 MARKER = "reproduction.json"
-SCHEMA = 1
+SCHEMA = 2
+VERDICTS = ("holds", "does not hold", "not decidable")
 
 
 def open_folder(folder: Path, *, seed: int, quick: bool) -> None:
@@ -59,7 +62,7 @@ def open_folder(folder: Path, *, seed: int, quick: bool) -> None:
 def _describe(marker: Any) -> str:
     try:
         size = "quick" if marker["quick"] else "full size"
-        return f"pmbandits {marker['library']}, seed {marker['seed']}, {size}"
+        return f"pmbandits {marker['library']}, layout {marker['schema']}, seed {marker['seed']}, {size}"
     except (KeyError, TypeError):
         return "unreadable"
 
@@ -95,6 +98,9 @@ def put(folder: Path, outcome: Outcome) -> None:
                 "verdict": claim.verdict,
                 "evidence": claim.evidence,
                 "numbers": {k: float(v) if math.isfinite(v) else None for k, v in claim.numbers.items()},
+                "source": claim.source,
+                "rule": claim.rule,
+                "timed": claim.timed,
             }
             for claim in outcome.claims
         ],
@@ -129,23 +135,23 @@ def timings(folder: Path) -> dict[str, Any]:
 
 
 def put_claims(folder: Path, *, seed: int, quick: bool) -> dict[str, Any]:
-    """Write and return ``claims.json``: the claims of the paper, counted, and apart from them the goals of our own."""
+    """Write and return ``claims.json``: the claims of the paper, our own questions about it, and goals of our own."""
     found = [
         {"experiment": record["name"], **claim, "indicative": quick}
         for record in records(folder)
         for claim in record["claims"]
     ]
     claims = [claim for claim in found if not ours(claim["experiment"])]
-    counts = {v: sum(c["verdict"] == v for c in claims) for v in ("holds", "does not hold", "not decidable")}
+    kinds = {"paper": [c for c in claims if c["source"]], "ours": [c for c in claims if not c["source"]]}
+    counts = {kind: {v: sum(c["verdict"] == v for c in of) for v in VERDICTS} for kind, of in kinds.items()}
     whole = {
         "format": "pmbandits-claims",
         "schema": SCHEMA,
         "library": __version__,
         "seed": seed,
         "quick": quick,
-        "rule": "a difference counts when it is two standard errors away from 0",
         "counts": counts,
-        "claims": claims,
+        **kinds,
         "goals": [claim for claim in found if ours(claim["experiment"])],
     }
     write(folder / "claims.json", _json(whole))

@@ -10,7 +10,7 @@ import numpy as np
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.paper.measure import every, rows, yes
-from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
+from pmbandits.paper.outcome import EXACT, Claim, Context, Outcome, Shown
 from pmbandits.supports import Interval
 from pmbandits.theory.exponents import known_exponents
 from pmbandits.theory.rates import Rate, rate
@@ -78,6 +78,8 @@ def table1(context: Context) -> Outcome:
                 else "."
             ),
             {"agree": float(count - len(wrong[family])), "entries": float(count)},
+            source="table:table_regrets",
+            rule=EXACT,
         )
         for family in ("UCB", "ETC")
     ]
@@ -103,6 +105,8 @@ def table2(context: Context) -> Outcome:
             yes(not wrong),
             f"{count - len(wrong)} of {count} entries agree. " + "; ".join(wrong) + ("." if wrong else ""),
             {"agree": float(count - len(wrong)), "entries": float(count)},
+            source="table:table_regrets_bernoulli",
+            rule=EXACT,
         )
     ]
     return _outcome(made, claims, "Rates for Bernoulli arms")
@@ -125,6 +129,8 @@ def table3(context: Context) -> Outcome:
             f"{len(made.rows) - len(wrong)} of {len(made.rows)} rows agree"
             + (f"; not {', '.join(wrong)}." if wrong else ". Whether measured gaps agree is figure 5."),
             {"agree": float(len(made.rows) - len(wrong)), "entries": float(len(made.rows))},
+            source="table:beta_values",
+            rule=EXACT,
         )
     ]
     return _outcome(made, claims, "Gap exponents for Bernoulli arms")
@@ -150,6 +156,8 @@ def table4(context: Context) -> Outcome:
             f"most {max(worst.values()):.4f} of the right ({max(worst, key=lambda name: worst[name])}). A search "
             "cannot prove it, only fail to break it.",
             {f"largest_share_{name}": share for name, share in worst.items()},
+            source="table:table_risks",
+            rule="no pair of random distributions may break it",
         )
     ]
     out = _outcome(made, claims, "Hölder exponents and constants")

@@ -10,6 +10,7 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet, confidence_set
+from pmbandits.confidence._belts import LONG, side_of
 from pmbandits.confidence._bounds import COARSE_TABLE, coarse_counts
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 FIRST_ROOM = 256  # rewards and radii that a new policy has room for; doubled when full
 _NO_LIMIT = 1 << 62
 _PIECE = 1 << 16
+LARGEST_REWARD = 1e150  # on a bounded support
 
 
 @dataclass
@@ -55,6 +57,11 @@ class Setup:
     begin: Callable[[int], Any] | None = None
     table: bool = False
     slopes: bool = False
+
+    @property
+    def certifies(self) -> bool:
+        """Whether a share of pulls is for certifying."""
+        return self.numbers.get("certify", 0.0) > 0.0
 
 
 @dataclass(frozen=True)
@@ -100,10 +107,11 @@ def rank_delta(policy: Policy, n_arms: int) -> float:
 def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
     """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly."""
     horizon, delta = policy.options.get("horizon"), policy.options["delta"]
-    how = kept(policy, support)[0]
+    how, fineness = kept(policy, support)
     if how == "sketch":  # half of δ is for the sketches
         delta = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
-    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta)
+    cells = fineness if how == "binned" else None
+    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta, cells=cells)
     if how != "exact":
         lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
         also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
@@ -119,21 +127,39 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     try:
         metric.holder(support)
     except ValueError:
-        # On Real rewards no bound holds for such a metric. It can be played all the same.
-        return None if isinstance(support, Real) else chosen_set(policy, support, n_arms)
+        # On Real rewards, and on bins, no bound holds for such a metric. It can be played all the same.
+        rounded = policy.options["confidence"] == "auto" and rounding_of(policy, support) > 0.0
+        return None if rounded or isinstance(support, Real) else chosen_set(policy, support, n_arms)
     return chosen_set(policy, support, n_arms)
+
+
+def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
+    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
+    share: float = policy.options["certify"]
+    if share > 0.0 and chosen is None:
+        raise ValueError(
+            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
+            "Interval(lo, hi), or leave certify out."
+        )
+    return share
 
 
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
+    if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
+        raise ValueError(
+            f"rewards of {support!r} are too large for a policy, because their squares are no numbers of 64 bits; "
+            f"measure them in a larger unit, so that none is larger than {LARGEST_REWARD:g}."
+        )
     setup = policy.setup(metric, n_arms, support)
+    live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
-    if setup.confidence is not None and kind == "band" and not np.isfinite(support.width):
-        raise ValueError("a band needs a bounded support; take confidence='wasserstein'.")
+    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width):
+        raise ValueError(f"a {kind} needs a bounded support; take confidence='wasserstein'.")
     lipschitz, rounding, packed = _lipschitz(metric, support, setup), rounding_of(policy, support), pack(metric)
-    offset = _worth_of_rounding(metric, support, rounding) if setup.confidence is not None and kind == "band" else 0.0
+    offset = _worth_of_rounding(metric, support, rounding) if setup.confidence is not None and kind != "ball" else 0.0
     arrays = {"h": packed, "table": np.zeros(1)}
     if isinstance(support, (Binary, Finite)):
         arrays["points"] = support.atoms
@@ -147,22 +173,26 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     n_atoms = arrays["points"].size if "points" in arrays else 0
     watched = setup.confidence is not None and not isinstance(support, Binary) and not buffer
     pair = holder_numbers(metric, support)
+    chordal = watched and _needs_chords(metric, support, packed, pair, kind)
+    belts = setup.confidence is not None and kind == "belt"
     sizes = {
         "n_arms": n_arms,
         "n_atoms": n_atoms,
         "n_grid": grid.shape[0],
         "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
-        "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * policy._uses_sets,
+        "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * live,
         "n_packed": packed.size,
         "n_table": arrays["table"].size,
         "n_watched": n_arms if watched else 0,
-        "n_chords": n_arms if watched and _needs_chords(metric, support, packed, pair) else 0,
+        "n_chords": n_arms if chordal or (belts and watched and pair.get("holder_q") == 1.0) else 0,
         "n_sketches": n_arms if buffer else 0,
         "sketch_room": buffer,
         "n_mass": n_arms * buffer,
         "n_vetted": n_arms if setup.table else 0,
         "knot_room": (n_atoms or KNOTS) if setup.table else 0,
         "n_slopes": n_arms if setup.slopes else 0,
+        "n_sure": n_arms if setup.certifies else 0,
+        "n_belts": n_arms if belts else 0,
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)
@@ -180,6 +210,9 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "lipschitz": lipschitz,
         **pair,
         "set_kind": KINDS.index(kind),
+        "stretched": int(setup.confidence is not None and setup.confidence.stretched),
+        "chordal": int(chordal),
+        "belt_side": side_of(_deepest(setup.confidence, policy.options.get("horizon"))) if belts else 0,
         "coarse": int(coarse),
         "plain_bonus": int(setup.confidence is not None and setup.confidence.name == "paper"),
         "offset": offset,
@@ -204,7 +237,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         arrays,
         not isinstance(support, Binary) or _is_steady(metric),
         not n_atoms and not buffer,
-        policy._uses_sets,
+        live,
     )
     fill(memory, plan)
     if setup.begin is not None:
@@ -223,6 +256,12 @@ def affordable(policy: Policy, sizes: Mapping[str, int]) -> None:
     needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES)).end
     if policy._most_bytes is not None and needed > policy._most_bytes:
         raise TooLarge(f"{needed:,}")
+
+
+def _deepest(chosen: ConfidenceSet | None, horizon: int | None) -> float:
+    """The depth n·radius(n) of a belt at the most rewards that it is made for."""
+    n = LONG if horizon is None else max(horizon, 2)
+    return n * float(chosen.radius(n)) if chosen is not None else 0.0
 
 
 def fill(memory: Memory, plan: Plan) -> None:
@@ -294,12 +333,12 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:
-    """The memory, or a copy of it, in which the table of radii is long enough to work out the confidence sets."""
+    """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.told.max())
     if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
         return memory
     larger = memory.resized(n_radii=most + 1)
-    fill(larger, plan)
+    larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
     return larger
 
 
@@ -337,19 +376,26 @@ def _lipschitz(metric: Distortion, support: Support, setup: Setup) -> float:
 
 
 def _worth_of_rounding(metric: Distortion, support: Support, rounding: float) -> float:
+    """By how much rounding all rewards can move U_h: quantiles move by that much, and h's total variation weighs them.
+
+    Or, where that is less, by the Hölder pair.
+    """
     if rounding == 0.0:
         return 0.0
+    places = np.unique([0.0, *metric._critical(), *(side for u, _ in metric.jumps for side in (u, u + 2e-12)), 1.0])
+    worth = rounding * float(np.abs(np.diff(metric(places))).sum())
     try:
         pair = metric.holder(support)
-    except ValueError as error:
-        raise ValueError(f"what rounding to bins is worth follows from the Hölder pair, but {error} "
-                         "Take estimates='sketch', or confidence='wasserstein'.") from None  # fmt: skip
-    return pair.constant * rounding**pair.q
+    except ValueError:
+        return worth
+    return min(worth, pair.constant * rounding**pair.q)
 
 
-def _needs_chords(metric: Distortion, support: Support, packed: FloatArray, pair: dict[str, float]) -> bool:
-    """Whether the bounds by chords are kept: for concave h with at most one peak that is not Lipschitz."""
-    if pair.get("holder_q") == 1.0 or metric.shape not in ("concave", "linear") or not np.isfinite(support.width):
+def _needs_chords(metric: Distortion, support: Support, packed: FloatArray, pair: dict[str, float], kind: str) -> bool:
+    """Whether changes are bounded by chords: for concave h with at most one peak that is not Lipschitz; or in belts."""
+    if metric.shape not in ("concave", "linear") or not np.isfinite(support.width):
+        return False
+    if pair.get("holder_q") == 1.0 and kind != "belt":
         return False
     return bool(single_peak(packed) or n_extrema(packed) == 0)
 

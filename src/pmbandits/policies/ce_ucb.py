@@ -38,7 +38,7 @@ def bonus_mixture(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
-    if may_be_lazy(s, BONUS):
+    if s.random_ties == 0 and may_be_lazy(s, BONUS):
         take(s, lazy_choice(s, BONUS))
         return
     utilities(s)
@@ -106,8 +106,8 @@ def update(memory: int) -> None:
 class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
     """CE-UCB-M (Algorithm 3): the empirical utility plus a Hölder bonus, then as PM-UCB-M.
 
-    Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the exact optimistic
-    value is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
+    Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the best value inside
+    the sets is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
     A round works out only mixtures that may have become the best.
 
     Examples

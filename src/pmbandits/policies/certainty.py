@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
+from pmbandits import _check, _html
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
-from pmbandits.mixtures._rivals import most_of_any
+from pmbandits.estimates._rewards import BINARY, SAMPLES
+from pmbandits.mixtures._rivals import most_of_any, rival_mixture
 from pmbandits.policies.build import with_radii
+from pmbandits.policies.condensed import CELLS, laws_of, small
+from pmbandits.policies.shown import estimates
+from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Real
 
 if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
+
+MANY = 4 * CELLS  # from so many rewards on, a search in cells comes first
 
 
 class Certainty(NamedTuple):
@@ -25,13 +32,15 @@ class Certainty(NamedTuple):
 
     All of it holds at once, for every mixture and at every time for which the policy's confidence sets are valid, with
     the ``probability`` at least; so you may look as often as you like, and stop when you like. ``meaning`` says for
-    which times: sets without a horizon (Track, CIRT) are valid for rewards without end, sets with one (PMUCB, CEUCB,
-    SolitaryUCB) up to so many rewards of each arm, and not beyond.
+    which times: sets without a horizon (Vet, Track, CIRT) are valid for rewards without end, sets with one (PMUCB,
+    CEUCB, SolitaryUCB) up to so many rewards of each arm, and not beyond.
 
     utility : the mixture's empirical utility.
     lower, upper : between these lies its true utility.
     rival : no mixture's true utility exceeds this.
-    regret : so the mixture falls short of the best by at most this (rival − lower).
+    regret : the mixture falls short of the best by at most this. It is rival − lower, or less: those two are at their
+        ends for different laws of the arms, and where the metric is concave or convex and the sets are intervals, bands
+        or belts, the best mixture and this one are also valued for the same laws.
     probability : with which all this holds, at least: 1 − K·(probability that one arm's set fails). nan if nobody says
         it: with the paper's constants, and with sets of your own.
     meaning : what is guaranteed of the confidence set of each arm, and for which times.
@@ -59,23 +68,92 @@ class Certainty(NamedTuple):
         when = f"With probability {100 * self.probability:.6g} %" if self.probability > 0.0 else "If the sets hold"
         return f"{when}, the mixture falls short of the best by at most {self.regret:.2g}."
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("its utility", f"{self.utility:.4g}, between {self.lower:.4g} and {self.upper:.4g}"),
+            ("any other mixture's", f"at most {self.rival:.4g}"),
+            ("so its regret", f"at most {self.regret:.4g}"),
+        ]
+        return _html.block(
+            "How sure the mixture is", _html.paragraphs((str(self), self.meaning)), _html.table((), rows)
+        )
 
-def utility_bounds(policy: Policy, weights: ArrayLike | None) -> tuple[float, float, float]:
-    """Pessimistic, empirical and optimistic utility of a mixture."""
-    sets_of(policy)
-    memory, mix = moment(policy, weights)
-    low, middle, high = bounds(memory, mix)
-    return float(low), float(middle), float(high)
 
+def utility_bounds(
+    policy: Policy, weights: ArrayLike | None = None, *, exact: bool = False
+) -> tuple[float, float, float]:
+    """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
 
-def certainty(policy: Policy, weights: ArrayLike | None) -> Certainty:
-    """How sure the utility of a mixture is, and what any other could still be worth."""
+    The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with probability p,
+    with probability 1 − K(1 − p) at least. They are exact for one arm and for Binary rewards, and else bounds: where
+    sets limit the arms' curves, ``exact=True`` says what is possible while every arm's own curve falls, too
+    (:func:`pmbandits.confidence.exact.extreme_value`), for some ten milliseconds to a tenth of a second.
+    """
     chosen = sets_of(policy)
+    policy = policy._twin() if exact else policy  # all of one moment
     memory, mix = moment(policy, weights)
     low, middle, high = (float(value) for value in bounds(memory, mix))
-    rival = max(float(most_of_any(memory.address)), high)
+    if exact and memory.mode != BINARY and int((mix > 0.0).sum()) > 1:
+        low, high = _exact_ends(policy, chosen, memory, mix, low, high)
+    return low, middle, high
+
+
+def _exact_ends(
+    policy: Policy, chosen: ConfidenceSet, memory: Memory, mix: FloatArray, low: float, high: float
+) -> tuple[float, float]:
+    """The least and the largest utility while every arm's curve falls, from limits that are looser."""
+    from pmbandits.confidence.exact import extreme_value  # with scipy's solvers, which take a while to load
+
+    metric, support = policy.metric, policy.support
+    assert metric is not None and support is not None
+    if chosen.kind == "ball":
+        raise ValueError(
+            "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
+            "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
+        )
+    arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
+    points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
+    sides = [arm.band(points[:-1]) for arm in arms]
+    lower, upper = (np.clip(1.0 - np.array([side[k] for side in sides]), 0.0, 1.0) for k in (1, 0))
+    lower, upper = np.minimum.accumulate(lower, axis=1), np.minimum.accumulate(upper, axis=1)
+    least = extreme_value(metric, points, lower, upper, mix, largest=False).value - memory.offset
+    most = extreme_value(metric, points, lower, upper, mix).value + memory.offset
+    return max(low, least), min(high, most)
+
+
+def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
+    """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
+
+    For every policy that keeps confidence sets. What it says holds while those are valid: see :class:`Certainty`.
+
+    >>> import pmbandits as pmb
+    >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> sure = policy.certainty()
+    >>> sure.regret < 0.02, sure.probability
+    (True, 0.9998)
+    """
+    chosen = sets_of(policy)
+    memory, mix = moment(policy, weights)
+    low, middle, high, rival, regret = what_is_sure(memory, mix)
     probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
-    return Certainty(middle, low, high, rival, rival - low, probability, chosen.meaning)
+    return Certainty(middle, low, high, rival, regret, probability, chosen.meaning)
+
+
+def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[float, float, float, float, float]:
+    """The least, empirical and largest utility of a mixture, what none exceeds, and the largest regret of this one."""
+    low, middle, high = (float(value) for value in bounds(memory, mix))
+    rival = max(float(most_of_any(memory.address, first_guess(memory))), high)
+    return low, middle, high, rival, min(rival - low, regret_together(memory, mix, cells))
+
+
+def first_guess(memory: Memory) -> FloatArray:
+    """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
+    if memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0:
+        return np.full(memory.n_arms, 1.0 / memory.n_arms)
+    rough = small(memory, laws_of(memory))
+    rival_mixture(rough.address)
+    return rough.mix.copy()
 
 
 def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArray]:
@@ -90,10 +168,10 @@ def sets_of(policy: Policy) -> ConfidenceSet:
     """The policy's confidence sets; an error in one sentence where it keeps none."""
     policy._must_be_bound()
     if policy.confidence is None:
-        why = (
-            f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
-            if isinstance(policy.support, Real) and "confidence" in policy.options
-            else ", so it has no bounds to report"
-        )
+        why = ", so it has no bounds to report"
+        if "confidence" in policy.options and isinstance(policy.support, Real):
+            why = f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
+        elif "confidence" in policy.options:
+            why = f": no bound is known for {policy.metric!r} with rewards rounded to bins; take estimates='sketch'"
         raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
     return policy.confidence

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pmbandits import _check
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size
+from pmbandits.policies.options import one_of
 from pmbandits.schedules import epsilon_etc, epsilon_ucb
-from pmbandits.supports import Support
+from pmbandits.supports import Binary, Finite, Support
 
 LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without a grid
 
@@ -38,8 +40,9 @@ def schedule_epsilon(
     except ValueError:
         q = 1.0
     schedule = epsilon_etc if kind == "etc" else epsilon_ucb
+    beta = safe_beta(metric, support) if options["beta"] == "auto" else float(options["beta"])
     offset = 0.0 if kind == "etc" else n_arms / 2.0  # the UCB grid has steps + K/2 spacings
-    wanted = schedule(options["horizon"], n_arms, q, constant=options["epsilon_constant"])
+    wanted = schedule(options["horizon"], n_arms, q, beta, options["epsilon_constant"])
     coarsest = 0.5 if kind == "etc" else 1.0 / n_arms
     finest = min(wanted, coarsest)
     points = grid_size(n_arms, finest, kind)
@@ -53,6 +56,41 @@ def schedule_epsilon(
     return 1.0 / (steps + offset), False
 
 
+def known_beta(name: str, value: Any) -> float | str:
+    """A number above 0, or ``"auto"``."""
+    if isinstance(value, str):
+        return _check.choice(name, value, ["auto"])
+    return _check.within(name, value, 0.0, open_lo=True)
+
+
+def safe_beta(metric: Distortion, support: Support) -> float:
+    """β of the schedules of ε, by what is known before the first reward: the metric and the support.
+
+    β says how fast the gap of the two best grid points shrinks (``eq:beta_def``); ``lemma:beta12`` reads it off the
+    gradient at the best mixture. That mixture is not known here, but sometimes the gradient cannot vanish there:
+
+    * h convex or linear, such as the mean: one arm alone is best (``lemma:convex_solitary``), so β = 1.
+    * Binary rewards, where V is h at the mixture's mean: β = 1, unless h has a smooth peak inside (0, 1).
+    * rewards with finitely many values and h made of straight pieces: V is made of flat pieces, so β = 1.
+
+    Everywhere else β = 2, the safe side, which is what the paper takes for the Gini deviation. With known arms
+    :func:`pmbandits.theory.gradient_exponent` says more.
+
+    >>> import pmbandits as pmb
+    >>> [safe_beta(metric, pmb.Real(1)) for metric in (pmb.Mean(), pmb.GiniDeviation())]
+    [1.0, 2.0]
+    """
+    if metric.shape in ("convex", "linear"):
+        return 1.0
+    if metric.jumps:
+        return 2.0
+    if isinstance(support, Binary):
+        peak = metric.maximum().at
+        corner = any(abs(place - peak) < 1e-9 for place, _ in metric.kinks)
+        return 1.0 if corner or not 1e-9 < peak < 1.0 - 1e-9 else 2.0
+    return 1.0 if isinstance(support, Finite) and metric._straight else 2.0
+
+
 def continuous_search(
     search: str, points: int, metric: Distortion, support: Support, chosen: ConfidenceSet | None
 ) -> bool:
@@ -63,12 +101,17 @@ def continuous_search(
     if metric.shape == "neither":
         why = f"{metric!r} is neither concave nor convex, and so has no certified search"
     elif chosen is not None and chosen.kind == "ball" and np.isfinite(support.width):
-        why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='dkw'"
+        why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='auto'"
     if why is not None and search == "continuous":
         raise ValueError(f"search='continuous' cannot be had here: {why}. Use search='grid', or Track.")
     return why is None
 
 
-def search_numbers(continuous: bool, floor: float) -> dict[str, float]:
+def search_numbers(continuous: bool, floor: float, ties: str = "best") -> dict[str, float]:
     """What the compiled search needs to know, as numbers of the state."""
-    return {"continuous": int(continuous), "floor": floor, "fineness": 0.01}
+    if continuous and ties == "random":
+        raise ValueError("ties='random' is for the mixtures of a grid; take search='grid', or ties='best'.")
+    return {"continuous": int(continuous), "floor": floor, "fineness": 0.01, "random_ties": int(ties == "random")}
+
+
+known_ties = one_of("best", "random")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits import _check
-from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
+from pmbandits.confidence._bounds import BELT, OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
@@ -91,9 +91,10 @@ def phase_grid(s: Any) -> None:
 
 @shared("state -> none", unpack)
 def tracking_grid(s: Any) -> None:
-    """``eq:any_discrete_set_tracking``: odd half-steps around the last kept mixture, every weight positive.
+    """``eq:any_discrete_set_tracking``: weights (n + ½)/N inside the box around the last kept mixture.
 
-    For odd K half-steps cannot add up to 1: the last weight takes the difference.
+    Counted in halves of 1/N: odd numbers that add up to 2N. For odd K there are none, and as elsewhere in the paper
+    the last weight takes the difference: a whole number of 1/N, positive, and inside the box too.
     """
     k, half, box = s.n_arms, s.branching // 2, levels(s.branching, s.phases)
     total = levels(s.branching, s.phases + 1)
@@ -104,14 +105,13 @@ def tracking_grid(s: Any) -> None:
         step[i] = low[i]
     used = 0
     while True:
-        last = 1.0
+        last = 2 * total
         for i in range(k - 1):
-            last -= (step[i] + 0.5) / total
-        reach = 1.0 / box + 0.5 / total + 1e-12
-        if last > 1e-12 and abs(last - s.kept[k - 1] / box) <= reach:
+            last -= 2 * step[i] + 1
+        if last > 0 and abs(last - 2 * half * s.kept[k - 1]) <= 2 * half:
             for i in range(k - 1):
                 s.grid[used, i] = (step[i] + 0.5) / total
-            s.grid[used, k - 1] = last
+            s.grid[used, k - 1] = 0.5 * last / total
             used += 1
         if not next_steps(step, low, high):
             break
@@ -195,7 +195,7 @@ def still_alive(s: Any) -> int:
         if best >= least and (literal or best - least > s.tolerance):
             s.leader_floor, s.checked_leader, s.witness = least, leader + 1, g + 1
             for i in range(s.n_arms):
-                s.leader_travel[i] = s.travel[i]
+                s.leader_travel[i] = s.told[i] if s.set_kind == BELT else s.travel[i]
                 s.leader_radius[i] = s.radius[i]
             return g
     return -1
@@ -221,7 +221,16 @@ def surely_alive(s: Any) -> bool:
     low = s.index[witness] - change_since(s, witness, BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
-    if s.holder_c > 0.0:
+    if s.set_kind == BELT:
+        if s.holder_c > 0.0 and s.holder_q == 1.0:
+            # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
+            moved = 0.0
+            for i in range(s.n_arms):
+                then = s.leader_radius[i]
+                reach = min(1.0, 1.34 * math.sqrt(0.5 * then))
+                moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + (1.0 - s.radius[i] / then) * reach)
+            high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
+    elif s.holder_c > 0.0:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
@@ -350,12 +359,8 @@ def begin(memory: int) -> None:
 
 @kernel
 def lay_grid(memory: int) -> None:
-    """The grid anew, from the phase and the mixture that was kept."""
-    s = unpack(memory)
-    if s.tracking == 1:
-        tracking_grid(s)
-    else:
-        phase_grid(s)
+    """The grid of the phase anew, from the mixture that was kept."""
+    phase_grid(unpack(memory))
 
 
 def even(name: str, value: Any) -> int:
@@ -433,7 +438,9 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
                 "whole numbers of 64 bits; take a larger epsilon, or a smaller branching."
             )
         tolerance = o["tolerance"]
-        if tolerance is None:
+        if literal:
+            tolerance = 0.0  # the literal rule gives nothing away
+        elif tolerance is None:
             span = 4.0 * support.sigma if isinstance(support, Real) else support.width
             reach = metric.maximum().value - metric.minimum().value
             spacing = 1.0 / levels(o["branching"], max(1, phases))
@@ -465,6 +472,8 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         total = levels(m.branching, done) if done else 0
         if m.kept.max() > total or m.kept.sum() != total:
             return False
+        if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
+            return True
         anew = m.copy()
         lay_grid(anew.address)
         same = anew.used == m.used and np.array_equal(anew.steps[: m.used], m.steps[: m.used])

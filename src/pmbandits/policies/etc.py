@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pmbandits.mixtures._grid import empirical_mixture
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup
-from pmbandits.policies.choices import schedule_epsilon, search_numbers
+from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
 from pmbandits.schedules import exploration
@@ -65,6 +65,11 @@ def update(memory: int) -> None:
         commit(s)
 
 
+def share_or_none(name: str, value: Any) -> float | None:
+    """A number above 0 and at most 1, or ``None``: no limit."""
+    return None if value is None else share(name, value)
+
+
 _TIED = "With tied mixtures the gap is 0: give n_explore instead."
 
 
@@ -81,7 +86,12 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         make up for the equal shares. Default: from ``delta_12`` or ``delta_13`` if given, else ½KεT.
     delta_12, delta_13 : a gap of the instance, if you know it: N(ε) or N_13(ε) of the paper. At usual horizons N
         exceeds T/2; then ½KεT is taken, as the paper's own experiments do.
+    explore_cap : the largest share of the horizon that ½KεT may take; ours, and ½ by default, so that half of the
+        rounds are left for the mixture. ``None`` is the paper's rule, without a cap.
     epsilon_constant : leading constant of the schedule of ε.
+    beta : β of that schedule: see :class:`PMUCB`.
+    ties : which of several mixtures with the largest empirical utility is committed to: ``"best"``, the first of the
+        grid, or ``"random"``, any, drawn with the policy's seed.
     search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures, for metrics that are concave or convex;
         ``"auto"`` takes that when the grid would pass 20,000 points.
 
@@ -100,9 +110,13 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     n_explore: int | None = option(default=None, check=whole(1))
     delta_12: float | None = option(default=None, check=above(0.0, hint=_TIED))
     delta_13: float | None = option(default=None, check=above(0.0, hint=_TIED))
+    explore_cap: float | None = option(default=0.5, check=share_or_none)
     epsilon_constant: float = option(default=0.2, check=above(0.0))
+    beta: float | str = option(default="auto", check=known_beta)
+    ties: str = option(default="best", check=known_ties)
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    as_before: ClassVar = {"beta": 2.0}
 
     def check_options(self) -> None:
         given = [self.options[key] for key in ("n_explore", "delta_12", "delta_13")]
@@ -119,20 +133,24 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         rounds = o["n_explore"]
         gap = o["delta_12"] if o["delta_12"] is not None else o["delta_13"]
         if rounds is None:
-            rule = min(0.5 * n_arms * epsilon, 0.5) * horizon
+            cap = np.inf if o["explore_cap"] is None else o["explore_cap"]
+            rule = min(0.5 * n_arms * epsilon, cap) * horizon
             rounds = rule
             if gap is not None:
                 pair = metric.holder(support)
-                needed = exploration(horizon, n_arms, epsilon, gap, pair.q, pair.constant)
+                wide = max(1.0, support.scale) ** pair.q  # N(ε) is for 1-sub-Gaussian arms: count in units of σ
+                needed = exploration(horizon, n_arms, epsilon, gap, pair.q, wide * pair.constant)
                 rounds = needed if needed <= 0.5 * horizon else rule
         each = max(1, math.ceil(rounds / n_arms - 1e-9))
         if each * n_arms > horizon:
             raise ValueError(
                 f"the exploration of {each * n_arms} rounds does not fit in a horizon of {horizon}; "
-                "take a longer horizon, a larger epsilon or a smaller n_explore."
+                "take a longer horizon, a smaller epsilon, explore_cap=0.5 or a smaller n_explore."
             )
         return Setup(
-            grid=grid, epsilon=epsilon, numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0)}
+            grid=grid,
+            epsilon=epsilon,
+            numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0, o["ties"])},
         )
 
     def holds_together(self, memory: Memory) -> bool:

@@ -120,6 +120,11 @@ def share(name: str, value: Any) -> float:
     return _check.within(name, value, 0.0, 1.0, open_lo=True)
 
 
+def part(name: str, value: Any) -> float:
+    """A number of at least 0, and below 1."""
+    return _check.within(name, value, 0.0, 1.0, open_hi=True)
+
+
 def probability(name: str, value: Any) -> float:
     """A number between 0 and 1, neither included."""
     return _check.within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)
@@ -144,7 +149,7 @@ def how_kept(estimates: str) -> tuple[str, int]:
     if name not in ESTIMATES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
-            f"'binned:4096'; got {estimates!r}."
+            f"'binned:4096'; got {_check.short(estimates)}."
         )
     return name, int(size) if size else ESTIMATES[name]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -23,10 +23,9 @@ from pmbandits.estimates._rewards import OK, SAMPLES, STALE
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import shown
+from pmbandits.policies import shown, stopping
 from pmbandits.policies._steps import CHOOSE, WRONG, ask_one, choose_many, tell_many, tell_one, wrong_choice
 from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
-from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.options import Declared, how_kept, option, whole
 from pmbandits.state.guard import BUSY, claim_memory, prepare, release_memory
 from pmbandits.state.layout import FIELDS, MOST
@@ -80,6 +79,7 @@ class Policy(Declared):
     _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
+    as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
     _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
 
@@ -122,7 +122,9 @@ class Policy(Declared):
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
-            raise TypeError(f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {support!r}.")
+            raise TypeError(
+                f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {_check.short(support)}."
+            )
         self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
         if n_arms is None and names is not None:
@@ -290,13 +292,17 @@ class Policy(Declared):
             except AttributeError:
                 self._must_be_bound()
                 raise
-            if _tell(address, arm, reward) != OK:
+            try:
+                done = _tell(address, arm, reward) == OK
+            except OverflowError:  # no number of 64 bits, so no arm either
+                done = False
+            if not done:
                 self._tell_carefully([arm], [reward])
             return
-        one = np.ndim(reward) == 0
+        one = not _check.is_list(reward)
         arms: Any = [arm] if one else arm
         rewards: Any = [reward] if one else reward
-        if not one and (isinstance(arms, str) or np.ndim(arms) == 0):
+        if not one and not _check.is_list(arms):
             arms = [arms] * len(rewards)  # several rewards of one arm
         self._tell_carefully(arms, rewards)
 
@@ -354,8 +360,9 @@ class Policy(Declared):
             ours.owner[before:after] = theirs.owner[: theirs.rewards]
         for field in FIELDS:
             if "added" in field.becomes:
-                part = ours.field(field.name)
-                part += theirs.field(field.name)
+                part, more = ours.field(field.name), theirs.field(field.name)
+                if more.shape == part.shape:  # else only one of the two has it
+                    part += more
             elif "cleared" in field.becomes:  # the laws may have moved by any amount
                 ours.field(field.name)[...] = 0
         recall(ours)
@@ -365,7 +372,7 @@ class Policy(Declared):
 
     def _must_match(self, other: Policy) -> None:
         if not isinstance(other, Policy):
-            raise TypeError(f"a policy can take in another policy, got {other!r}.")
+            raise TypeError(f"a policy can take in another policy, got {_check.short(other)}.")
         self._must_be_bound()
         other._must_be_bound()
         if other is self:
@@ -432,35 +439,21 @@ class Policy(Declared):
         """What is known of each arm: its empirical distribution and confidence band."""
         return shown.estimates(self)
 
-    def utility_bounds(self, weights: ArrayLike | None = None) -> tuple[float, float, float]:
-        """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
-
-        The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with
-        probability p, with probability 1 − K(1 − p) at least.
-        """
-        return sureness.utility_bounds(self, weights)
-
-    def certainty(self, weights: ArrayLike | None = None) -> Certainty:
-        """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
-
-        For every policy that keeps confidence sets. What it says holds while those are valid: see :class:`Certainty`.
-
-        >>> import pmbandits as pmb
-        >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)
-        >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
-        >>> sure = policy.certainty()
-        >>> sure.regret < 0.02, sure.probability
-        (True, 0.9998)
-        """
-        return sureness.certainty(self, weights)
+    utility_bounds = sureness.utility_bounds
+    certainty = sureness.certainty
+    done = stopping.done
+    forecast = stopping.forecast
 
     def _reason(self, arm: int) -> str:
         """Why this arm was just chosen, in the policy's own words; if it has none, :meth:`explain` finds some."""
         return ""
 
-    def explain(self) -> str:
-        """Why the next arm is the next arm, in a few numbers. Changes nothing."""
-        return shown.explain(self)
+    def explain(self, regret: float | str | None = None) -> str:
+        """Why the next arm is the next arm, in a few numbers. Changes nothing.
+
+        With a ``regret`` such as ``0.02`` or ``"2%"`` it also says whether that is certain, or when it may be.
+        """
+        return shown.explain(self, regret)
 
     # ---- save and load ---------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits import _html
-from pmbandits.confidence._bounds import arm_radius, lower_end, upper_end
+from pmbandits.confidence._bounds import arm_ends, arm_radius, lower_end, upper_end
 from pmbandits.estimates import ArmEstimate
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import SAMPLES
@@ -39,22 +39,35 @@ def estimates(policy: Policy) -> tuple[ArmEstimate, ...]:
         if kind == "interval":
             mean = float(x @ counts) / n if n else 0.5
             low, high = (float(end(memory.set_kind, mean, radius)) for end in (lower_end, upper_end))
-        out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding))
+        ends = None
+        if kind == "belt" and n:
+            above = np.concatenate(([n], n - np.cumsum(counts))).astype(np.int64)
+            ends = np.empty((2, above.size))
+            arm_ends(memory, i, above, ends[0], ends[1])
+        out.append(ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding, ends))
     return tuple(out)
 
 
-def explain(policy: Policy) -> str:
+def explain(policy: Policy, regret: float | str | None = None) -> str:
     """Why the next arm is the next arm, in a few numbers. Changes nothing."""
     twin = policy._twin()  # all that is said is of one moment, also if other threads go on
     mixture, pulls, t, waiting = twin.mixture, twin.pulls, twin.t, int(twin.pending.sum())
-    bounds = twin.utility_bounds(mixture) if policy.confidence is not None else None
+    sure = twin.certainty(mixture) if policy.confidence is not None else None
+    ahead = None if regret is None else twin.forecast(regret)
+    spent = int(twin._memory.sure_pulls.sum())
     arm = twin.ask()
     shares = ", ".join(f"{n} {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
                        for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
     text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played (and wanted): {shares}."
     lag = t * float(mixture[arm]) - int(pulls[arm])
     own = twin._reason(arm)
-    if own:
+    if int(twin._memory.sure_pulls.sum()) > spent:
+        share = 100 * twin._memory.certify
+        text += (
+            f" This pull is for certifying, as {share:.3g} % of pulls are: of all arms, a reward of this one makes the "
+            "certified regret smaller the fastest."
+        )
+    elif own:
         text += f" {own}"
     elif pulls[arm] == pulls.min() and lag < max(t * mixture - pulls) - 1e-9:
         text += f" It has the fewest pulls ({int(pulls[arm])}) and is being explored."
@@ -62,12 +75,13 @@ def explain(policy: Policy) -> str:
         text += f" It is {lag:.1f} pulls behind its share."
     else:
         text += f" It is next by the rule of {type(policy).__name__}."
-    if policy.confidence is not None and bounds is not None:
-        low, middle, high = bounds
+    if policy.confidence is not None and sure is not None:
         text += (
-            f" The mixture's utility is {middle:.4g}, between {low:.4g} and {high:.4g} "
-            f"({policy.confidence.name}; {policy.confidence.meaning})."
+            f" The mixture's utility is {sure.utility:.4g}, between {sure.lower:.4g} and {sure.upper:.4g} "
+            f"({policy.confidence.name}; {policy.confidence.meaning}). {sure}"
         )
+    if ahead is not None:
+        text += f" {ahead}"
     if waiting:
         text += f" {waiting} reward{'s are' if waiting > 1 else ' is'} still awaited."
     return text

@@ -18,7 +18,7 @@ from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state, unpack
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Support
 
 unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterior's standard deviation
 unpack_arm = state(arm=int)
@@ -110,11 +110,6 @@ def name_best_mean(memory: int) -> None:
     play_alone(s, arm)
 
 
-def scale_of(support: Support) -> float:
-    """The sub-Gaussian scale of rewards on a support."""
-    return support.sigma if isinstance(support, Real) else 0.5 * support.width
-
-
 class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):
     """Every arm equally often: in every K rounds each arm once, in random order.
 
@@ -186,4 +181,4 @@ class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=name_best_mean, unpac
         return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": scale_of(support)})
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": support.scale})

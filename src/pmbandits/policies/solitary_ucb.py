@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmbandits.confidence._bounds import BAND, OPTIMISTIC, bound, refresh, wasserstein_radius
+from pmbandits.confidence._bounds import OPTIMISTIC, bound, by_cells, refresh, wasserstein_radius
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import holder_change
@@ -35,7 +35,7 @@ def choose(memory: int) -> int:
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += s.lipschitz * s.radius[i]
-    elif s.mode != BINARY and s.set_kind == BAND:
+    elif s.mode != BINARY and by_cells(s):
         banded(s, s.index)  # eq:UCB_alpha at all vertices in one pass
     else:
         for i in range(s.n_arms):
@@ -56,7 +56,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
     2. Then the arm whose utility can be the largest in its confidence set (``index="optimistic"``, PM-UCB-M), or the
        one with the largest U_h(rewards) + 𝓛·r^q (``index="additive"``, CE-UCB-M).
 
-    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and the default band it is CVaR-UCB to
+    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and ``confidence="dkw"`` it is CVaR-UCB to
     the letter. A round costs one pass over the rewards so far (over the atoms on a finite support), for all arms.
 
     Parameters

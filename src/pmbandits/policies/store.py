@@ -73,10 +73,15 @@ def save(policy: Policy, path: Path) -> None:
     description["sha256"] = digest(description)
 
     def write(file: BinaryIO) -> None:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+        try:
             archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
             for name, content in parts.items():
                 archive.writestr(f"{name}.npy", content)
+            archive.close()
+        except BaseException:
+            archive.fp = None  # else it tries to finish the file, and complains that a part is half written
+            raise
 
     write_whole(path, write)
 
@@ -201,7 +206,7 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
             f"{label} holds a policy {description['policy']!r} that is not known here; "
             "import the module that defines it first."
         )
-    options = dict(description["options"])
+    options = {**cls.as_before, **description["options"]}
     if "custom" in description["metric"]:
         saved = str(description["metric"]["custom"])
         shown = _check.readable(saved)
@@ -222,6 +227,9 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
         options["confidence"] = confidence
     elif confidence is not None:
         raise ValueError(f"{label} stores its confidence set; do not give another one.")
+    bands = description["version"] < 4 and description["support"].get("kind") in ("finite", "interval")
+    if bands and options.get("confidence") == "auto":
+        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
     if any(
         not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
     ):
@@ -261,7 +269,11 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
         kind = type(known[name])
         if type(number) is not kind or (kind is int and abs(number) > MOST):
             raise Damaged(f"its number {name!r} cannot be")
-    told = arrays["told"] if "told" in arrays else _part(archive, description, "told", (policy.n_arms,), np.int64)
+    if old and "told" not in arrays:
+        raise Damaged("it has not the parts of such a policy")
+    told = arrays["told"] if old else _part(archive, description, "told", (policy.n_arms,), np.int64)
+    if told.dtype != np.int64:
+        raise Damaged("its counts of rewards cannot be")
     most = int(told.max(initial=0))
     if not 0 <= most <= numbers["rewards"]:
         raise Damaged("its counts of rewards cannot be")

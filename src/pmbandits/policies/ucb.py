@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pmbandits.mixtures._grid import optimistic_mixture
 from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup, chosen_set
-from pmbandits.policies.choices import schedule_epsilon, search_numbers
+from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.options import (
     above,
     known_estimates,
@@ -74,10 +74,15 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
     rho : each arm is first pulled ⌈ρTε/4⌉ times. More is safer against a poor start; it costs nothing while it is
         below the arm's final share.
-    confidence : ``"auto"`` (tight and valid), ``"paper"`` (its constants to the letter: inert at usual horizons),
+    confidence : ``"auto"`` (tight and valid), ``"paper"`` (its constants: inert at usual horizons),
         ``"dkw"``, ``"wasserstein"``, ``"kl"`` or an object; see :func:`pmbandits.confidence.confidence_set`.
     delta : probability that an arm's confidence set ever fails; default 1/T. Larger explores less.
     epsilon_constant : leading constant of the schedule of ε.
+    beta : β of that schedule: 1, 2 or any number above 0. ``"auto"`` takes 1 where the metric and the support leave no
+        smooth peak (the mean, and others where one arm alone is best), and else 2, as the paper does.
+    ties : which mixture of the grid is taken where several have the largest index and the one before is not among
+        them: ``"best"``, the one with the highest empirical utility, or ``"random"``, any, as the paper allows (drawn
+        with the policy's seed; every round then works out all of the grid).
     search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures with weights ≥ ε/2, for metrics that
         are concave (a certified solver) or convex (the corners), again whenever 1 % more rewards are in; ``"auto"``
         takes that when the grid would pass 20,000 points. With many arms the floor ε/2 of each costs up to Kε/2 of all
@@ -103,8 +108,11 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float | None = option(default=None, check=probability)
     epsilon_constant: float = option(default=0.2, check=above(0.0))
+    beta: float | str = option(default="auto", check=known_beta)
+    ties: str = option(default="best", check=known_ties)
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    as_before: ClassVar = {"beta": 2.0}
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
@@ -119,7 +127,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
         return Setup(
             grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, epsilon),
             epsilon=epsilon,
-            numbers={"explore": each, **search_numbers(continuous, 0.5 * epsilon)},
+            numbers={"explore": each, **search_numbers(continuous, 0.5 * epsilon, o["ties"])},
             confidence=chosen,
         )
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._certifying import to_certify
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._laws import KNOTS
 from pmbandits.mixtures._sampling import fewest, pull
 from pmbandits.mixtures._vetting import look, most_wanted, news, to_be_tried, unpack
-from pmbandits.policies.build import Setup, reading_set
-from pmbandits.policies.options import known_estimates, known_set, option, probability, share
+from pmbandits.policies.build import Setup, certifying_share, reading_set
+from pmbandits.policies.options import known_estimates, known_set, option, part, probability, share
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
@@ -30,7 +31,9 @@ def choose(memory: int) -> int:
         return pull(s, fewest(s))
     if s.asked >= s.window_end or s.rewards >= s.next_look or news(s):
         look(s)
-    arm = to_be_tried(s)
+    arm = to_certify(s)
+    if arm < 0:
+        arm = to_be_tried(s)
     return pull(s, arm if arm >= 0 else most_wanted(s))
 
 
@@ -73,8 +76,8 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     behind b. On ``Real`` rewards the support has no ends; an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
     mean on either side.
 
-    It is ours, and has no proved regret bound. The page "Which policy learns fastest?" compares it with the others,
-    and says where it loses.
+    It is ours, and has no proved regret bound. The page "All policies, on the same problems" compares it with the
+    others, and says where it loses; "What is assumed, and when not to use this" says what was found on the way.
 
     Parameters
     ----------
@@ -82,7 +85,9 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
-    confidence, delta : the sets behind :meth:`certainty`; they do not change what is played.
+    certify : the share of pulls that goes to the arm whose rewards make the certified regret smaller the fastest; see
+        :class:`Track`. Default: 0.
+    confidence, delta : the sets behind :meth:`certainty`; without ``certify`` they do not change what is played.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     """
 
     caution: float = option(default=1 / 3, check=share)
+    certify: float = option(default=0.0, check=part)
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
@@ -104,7 +110,11 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         pad = support.sigma if isinstance(support, Real) else 0.0
         chosen = reading_set(self, metric, n_arms, support)
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
-        numbers = {"pad": pad, "caution": 1.0 if known else self.options["caution"]}
+        numbers = {
+            "pad": pad,
+            "caution": 1.0 if known else self.options["caution"],
+            "certify": certifying_share(self, metric, support, chosen),
+        }
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
 
     def holds_together(self, memory: Memory) -> bool:
@@ -130,18 +140,23 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
 
     def _reason(self, arm: int) -> str:
         memory = self._memory
-        if not memory.n_knots or not memory.left_out.any():
-            return ""
-        index, threshold = memory.vet, memory.threshold
+        if not memory.n_knots:
+            return "" if memory.told.all() else "Not every arm has a reward yet, so the arms are pulled in turn."
+        index, threshold, left = memory.vet, memory.threshold, np.flatnonzero(memory.left_out)
         if memory.left_out[arm] == 1:
             return (
                 f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
                 f"threshold {threshold:.3g}, so its rewards do not rule out yet that it deserves a place."
             )
-        first = int(np.argmin(np.where(memory.left_out == 1, index, np.inf)))
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
+        text = f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}."
+        if not left.size:
+            return f"{text} No arm is left out of the mixture."
+        n = np.maximum(memory.pulls, memory.told)[left]
+        least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
+        first = int(np.argmin(least))
         return (
-            f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}. Of the arms "
-            f"that are left out, {self.names[first]} comes first: its index is {index[first]:.3g}, and it is tried "
-            f"again when the threshold, now {threshold:.3g}, is above that."
+            f"{text} Of the arms that are left out, {self.names[left[first]]} comes first: its index is "
+            f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and it is tried again when "
+            f"the threshold, now {threshold:.3g}, is above that."
         )

@@ -5,5 +5,17 @@ from pmbandits.simulation.journal import JournalWarning
 from pmbandits.simulation.plain import PolicyError
 from pmbandits.simulation.rewards import Rewards, policy_seed
 from pmbandits.simulation.run import Difference, Run, Summary
+from pmbandits.simulation.until import Stop, run_until
 
-__all__ = ["Difference", "JournalWarning", "PolicyError", "Rewards", "Run", "Summary", "policy_seed", "simulate"]
+__all__ = [
+    "Difference",
+    "JournalWarning",
+    "PolicyError",
+    "Rewards",
+    "Run",
+    "Stop",
+    "Summary",
+    "policy_seed",
+    "run_until",
+    "simulate",
+]

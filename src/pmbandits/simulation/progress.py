@@ -15,13 +15,13 @@ class Bar:
         self, total: int, done: int = 0, *, shown: bool | None = None, label: str = "simulate", unit: str = "rounds"
     ) -> None:
         self.total, self.done, self._first, self.label, self.unit = total, done, done, label, unit
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        self.shown = sys.stderr.isatty() if shown is None else shown
         self._bar: Any = None
         self._task: Any = None
         self._start = time.monotonic()
 
     def __enter__(self) -> Bar:
-        if self._shown and self.done < self.total:
+        if self.shown and self.done < self.total:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -44,6 +44,13 @@ class Bar:
         if self._bar is not None:
             per_second = (self.done - self._first) / max(time.monotonic() - self._start, 1e-9)
             self._bar.update(self._task, completed=self.done, rate=f"{people(per_second)} {self.unit}/s")
+
+    def expect(self, done: int, total: int) -> None:
+        """So many rounds are done, and there will be so many in all."""
+        self.total = total
+        if self._bar is not None:
+            self._bar.update(self._task, total=total)
+        self.advance(done - self.done)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

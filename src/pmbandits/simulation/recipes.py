@@ -22,7 +22,7 @@ Recipe = Policy | str | Callable[..., Any]
 
 def recipes(policies: Any, horizon: int) -> dict[str, Policy | PlainPolicy]:
     """The policies by label, checked. Those given by name that need a horizon get this one."""
-    if isinstance(policies, (Policy, type, str)) or not hasattr(policies, "__iter__"):
+    if isinstance(policies, (Policy, type, str, np.ndarray)) or not hasattr(policies, "__iter__"):
         policies = [policies]
     if isinstance(policies, Mapping):
         named = {str(label): _recipe(given, horizon, str(label)) for label, given in policies.items()}
@@ -57,7 +57,7 @@ def _recipe(given: Any, horizon: int, label: str | None = None) -> Policy | Plai
         )
     raise TypeError(
         "a policy is an object such as CIRT() or PMUCB(horizon=10_000), a name such as 'cirt', or a function or class "
-        f"that makes an object with ask, tell and mixture; got {given!r}."
+        f"that makes an object with ask, tell and mixture; got {_check.short(given)}."
     )
 
 

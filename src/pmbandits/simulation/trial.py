@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +51,9 @@ class Player:
         self.start = blank.words[:moving].copy()
         self.before = np.empty(self.changing, dtype=np.int64)
 
-    def play(self, trial: int) -> Outcome:
-        """The trial of this number."""
-        watch = Stopwatch()
+    def play(self, trial: int, watch: Callable[[Policy], bool] | None = None) -> Outcome:
+        """The trial of this number; ``watch`` sees the policy at each checkpoint, and ends the trial if it says so."""
+        clock = Stopwatch()
         policy, stream = self.policy, self.stream
         policy._memory.words[: self.start.size] = self.start
         policy._memory.seed = policy_seed(self.seed, trial, policy.seed)
@@ -61,14 +62,18 @@ class Player:
         cursor = np.array([-1, 0], dtype=np.int64)
         pulls, mixture = np.zeros((rows, k), dtype=np.int64), np.zeros((rows, k))
         ends = np.zeros(PHASE_ENDS, dtype=np.int64)
+        until = rows if watch is None else min(rows, 1)
         while True:
             memory = policy._memory
             status = self.loop(
                 *self.steps, memory.address, memory.words, self.changing, self.before, *stream.arrays,
-                self.checkpoints, cursor, pulls, mixture, ends,
+                self.checkpoints[:until], cursor, pulls, mixture, ends,
             )  # fmt: skip
             if status == kernels.DONE:
-                break
+                if watch is None or watch(policy) or until == rows:
+                    break
+                until += 1
+                continue
             if status == kernels.NEEDS_MEMORY:  # doubled, but never more than the run can use
                 policy._memory = roomier(memory, policy._plan, limit=int(self.checkpoints[-1]) + self._first.rewards)
                 self._blank()
@@ -81,4 +86,4 @@ class Player:
                 raise ValueError(
                     f"{policy.names[arm]} paid a reward outside the support {policy.support!r}; declare a wider one."
                 )
-        return Outcome(pulls, mixture, ends[ends > 0].copy(), watch.seconds)
+        return Outcome(pulls[:until], mixture[:until], ends[ends > 0].copy(), clock.seconds)

@@ -29,10 +29,14 @@ SIZES = (
     "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
+    "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
+    "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 MOST = 2**53  # no count is larger
 PHASE_ENDS = 64  # phases whose ends are remembered
+BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
+BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
 
 
@@ -105,7 +109,10 @@ FIELDS: tuple[Field, ...] = (
     _field("holder_q", float, "", "fixed"),
     _field("holder_c", float, "", "fixed"),  # 0 without a Hölder pair
     # Confidence sets.
-    _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND or BALL
+    _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
+    _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
+    _field("belt_side", int, "", "fixed"),  # for how many rewards above or below the ends of belts are exact
+    _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
     _field("plain_bonus", int, "", "fixed"),  # 1 if the bonus is the paper's, not cut off at the ends of [0, 1]
@@ -117,9 +124,11 @@ FIELDS: tuple[Field, ...] = (
     _field("look_at", int, "", "saved cleared"),  # at how many rewards (or pulls and rewards) it is time to look again
     _field("wide_at", int, "", "saved cleared"),  # at how many rewards it is looked for from many starts again
     _field("continuous", int, "", "fixed"),  # 1 if all mixtures are searched, without a grid
+    _field("random_ties", int, "", "fixed"),  # 1 if any of several tied grid points is taken
     _field("fineness", float, "", "fixed"),  # how fine a continuous search is, as a share of what chance does
     _field("floor", float, "", "fixed"),  # the least share of every arm in a continuous search
     _field("exploration", float, "", "fixed"),  # ξ of eq:any_sampling_rule
+    _field("certify", float, "", "fixed"),  # the share of pulls that is for certifying
     _field("look_ahead", int, "", "cleared"),  # how many rewards of each arm to look ahead next time
     _field("explored_until", int, "", "cleared"),  # before this round no arm is due to be explored
     # CIRT's last check: the candidate that kept the phase open, and what the leader was worth at least.
@@ -143,8 +152,11 @@ FIELDS: tuple[Field, ...] = (
     _field("lower", float, "n_arms"),
     _field("upper", float, "n_arms"),
     _field("radius", float, "n_arms"),
+    _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
+    _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
+    _field("spare", float, "knot_room", "scratch"),
     # The mixture that is played, and the grid.
     _field("mix", float, "n_arms", "saved", "0 … 1"),
     _field("grid", float, "n_grid, n_arms", "saved", "0 … 1"),
@@ -182,6 +194,10 @@ FIELDS: tuple[Field, ...] = (
     _field("laws", float, "n_vetted, knot_room"),
     _field("row_told", int, "n_vetted", "cleared"),  # rewards of each arm when its row was written; 0: not yet
     _field("row_variance", float, "n_vetted"),  # of the law in each row
+    _field("row_worth", float, "n_vetted"),  # its utility; not for concave metrics
+    _field("row_used", int, "n_vetted"),  # at how many knots it has rewards; which, and the share of them there:
+    _field("row_place", int, "n_vetted, knot_room"),
+    _field("row_share", float, "n_vetted, knot_room"),
     _field("wanted", float, "n_vetted", "saved", "0 … 1"),
     _field("left_out", int, "n_vetted", "saved", "0 … 1"),
     _field("vet", float, "n_vetted", "saved", "any"),  # the index of an arm that is left out
@@ -189,14 +205,18 @@ FIELDS: tuple[Field, ...] = (
     _field("vetted_told", int, "n_vetted", "saved", "0 … told"),
     _field("root", float, "n_vetted", "saved"),  # where the divergence was found, to start there next time
     _field("start", int, "n_vetted", "saved"),  # the same for metrics that are not concave
-    _field(
-        "safe", float, "n_vetted", "saved cleared", "any"
-    ),  # the arm is at least so far from being worth ``safe_worth``
+    # The arm is at least ``safe`` from being worth ``safe_worth``,
+    _field("safe", float, "n_vetted", "saved cleared", "any"),
     _field("safe_worth", float, "n_vetted", "saved cleared"),
     _field("safe_told", int, "n_vetted", "saved cleared", "0 … told"),  # with so many rewards; 0: not known
     # The slope of the utility towards each arm at the last look, and the variance of what it is the mean of.
     _field("slope", float, "n_slopes", "saved"),
     _field("spread", float, "n_slopes", "saved", "0 … "),
+    # Certifying: the pulls for it, the rival mixture, and how much a reward of each arm helps, at so many rewards.
+    _field("sure_pulls", int, "n_sure", "saved added", "0 … pulls"),
+    _field("sure_told", int, "n_sure", "saved cleared"),
+    _field("sure_gain", float, "n_sure", "saved"),
+    _field("rival", float, "n_sure", "scratch"),
     # Sketches of the arms' rewards.
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved", "any"),

@@ -25,12 +25,22 @@ from pmbandits.schedules import (
 if TYPE_CHECKING:
     from pmbandits.arms import wasserstein_constant
     from pmbandits.best import gaps
+    from pmbandits.metrics.categories import Category, category, category_1, category_2
     from pmbandits.theory.bounds import BoundCurve, RegretBound, ce_ucb_bound, cirt_bound, curve, etc_bound, ucb_bound
     from pmbandits.theory.deviations import Condition, concentration, paper_radius, wasserstein_radius
     from pmbandits.theory.exponents import Exponents, GapExponent, Range, gap_exponent, known_exponents
-    from pmbandits.theory.instance import Facts, distance_limit, estimation_limit, facts, largest_utility
+    from pmbandits.theory.gradient import GradientExponent, gradient_exponent
+    from pmbandits.theory.instance import (
+        Facts,
+        distance_limit,
+        estimation_limit,
+        facts,
+        largest_utility,
+        utility_limit,
+    )
     from pmbandits.theory.planning import Plan, PlanColumn, plan
     from pmbandits.theory.rates import Rate, leading_constant, rate
+    from pmbandits.theory.refinement import RefinedPhase, Refinement, refinement_oracle
     from pmbandits.theory.tables import PaperTable, table
     from pmbandits.theory.times import (
         anytime_settling_time,
@@ -47,6 +57,12 @@ if TYPE_CHECKING:
 _ROOMS = {
     "pmbandits.arms": ("wasserstein_constant",),
     "pmbandits.best": ("gaps",),
+    "pmbandits.metrics.categories": (
+        "Category",
+        "category",
+        "category_1",
+        "category_2",
+    ),
     "pmbandits.theory.bounds": (
         "BoundCurve",
         "RegretBound",
@@ -69,12 +85,17 @@ _ROOMS = {
         "gap_exponent",
         "known_exponents",
     ),
+    "pmbandits.theory.gradient": (
+        "GradientExponent",
+        "gradient_exponent",
+    ),
     "pmbandits.theory.instance": (
         "Facts",
         "distance_limit",
         "estimation_limit",
         "facts",
         "largest_utility",
+        "utility_limit",
     ),
     "pmbandits.theory.planning": (
         "Plan",
@@ -85,6 +106,11 @@ _ROOMS = {
         "Rate",
         "leading_constant",
         "rate",
+    ),
+    "pmbandits.theory.refinement": (
+        "RefinedPhase",
+        "Refinement",
+        "refinement_oracle",
     ),
     "pmbandits.theory.tables": (
         "PaperTable",
@@ -106,20 +132,27 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "BoundCurve",
+    "Category",
     "Condition",
     "Exponents",
     "Facts",
     "GapExponent",
+    "GradientExponent",
     "PaperTable",
     "Plan",
     "PlanColumn",
     "Range",
     "Rate",
+    "RefinedPhase",
+    "Refinement",
     "RegretBound",
     "anytime_settling_time",
     "arm_failure",
     "arms_exponent_etc",
     "arms_exponent_ucb",
+    "category",
+    "category_1",
+    "category_2",
     "ce_ucb_bound",
     "cirt_bound",
     "concentration",
@@ -137,6 +170,7 @@ __all__ = [
     "facts",
     "gap_exponent",
     "gaps",
+    "gradient_exponent",
     "known_exponents",
     "largest_utility",
     "leading_constant",
@@ -144,6 +178,7 @@ __all__ = [
     "paper_radius",
     "plan",
     "rate",
+    "refinement_oracle",
     "refinement_phases",
     "refinement_time",
     "retention_probability",
@@ -152,6 +187,7 @@ __all__ = [
     "spacing_exponent",
     "table",
     "ucb_bound",
+    "utility_limit",
     "wasserstein_constant",
     "wasserstein_radius",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import e, log, sqrt
+from math import e, inf, isfinite, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from pmbandits import _check
 from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence.radii import paper_ball
 from pmbandits.confidence.sets import NAMES
-from pmbandits.supports import Real, Support
+from pmbandits.schedules import arm_failure
+from pmbandits.supports import Support
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
     """The W1 radius n → r(n) that a confidence set of any kind implies.
 
     A ball has it already; a band of height c spans (hi − lo)·c; a Bernoulli interval kl(p̂, p) ≤ c lies in
-    ±√(c/2) (Pinsker).
+    ±√(c/2) (Pinsker), and so does a belt at each x, but for a third more where c > 0.2 and its ends are stretched.
 
     >>> import pmbandits as pmb
     >>> from pmbandits.confidence import confidence_set
@@ -67,6 +68,13 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
         return lambda n: sqrt(max(float(chosen.radius(n)), 0.0) / 2.0)
     if chosen.kind == "band":
         return lambda n: min(float(chosen.radius(n)), 1.0) * support.width
+    if chosen.kind == "belt":
+
+        def reach(n: float) -> float:
+            c = float(chosen.radius(n))
+            return support.width * min(1.0, sqrt(c / 2.0) * (4.0 / 3.0 if c > 0.2 and chosen.stretched else 1.0))
+
+        return reach
     return lambda n: float(chosen.radius(n))
 
 
@@ -103,13 +111,15 @@ def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -
     if confidence == "paper":
         return Deviation(
             "paper",
-            lambda n: paper_radius(n, delta),
+            _to_the_letter(delta),
             min(1.0, n_arms * delta),
             min(1.0, n_arms * delta),
             _subgaussian(support),
         )
-    # A union over a single n is no union: horizon=1.
-    chosen = confidence_set(confidence, support, n_arms, horizon=1, delta=min(delta, 1.0))
+    # A union over a single n is no union: horizon=1. For one n a band is narrower than a belt for all n, and of
+    # Bernoulli means it is as wide as Chernoff's interval.
+    single = "dkw" if confidence in ("auto", "kl") and isfinite(support.width) else confidence
+    chosen = confidence_set(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
     failing = min(1.0, n_arms * delta)
     return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
 
@@ -125,8 +135,7 @@ def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int
         _check.choice("confidence", confidence, NAMES)
     if confidence == "paper":
         once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
-        chosen = confidence_set("paper", support, n_arms, horizon=horizon)
-        radius = wasserstein_radius(chosen, support)
+        radius = _to_the_letter(2.0 / float(horizon) ** 2)
         return Deviation("paper", radius, once, min(1.0, horizon * once), _subgaussian(support))
     chosen = confidence_set(confidence, support, n_arms, horizon=horizon)
     failing = min(1.0, n_arms / horizon)
@@ -138,19 +147,24 @@ def deviation_always(confidence: Any, support: Support, n_arms: int, delta: floa
 
     The paper's radius is valid for a fixed n only (it takes no union over time), and the condition says so.
     """
-    chosen = confidence_set(confidence, support, n_arms, delta=delta)
-    condition = _stated(chosen)
     if confidence == "paper":
         condition = Condition(
             "the confidence sets hold at all times (the paper's hold for a fixed n only)",
             False,
             "take confidence='auto', which holds at all times",
         )
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, condition)
+        return Deviation("paper", _to_the_letter(arm_failure(delta, n_arms)), delta, delta, condition)
+    chosen = confidence_set(confidence, support, n_arms, delta=delta)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, _stated(chosen))
+
+
+def _to_the_letter(delta: float) -> Callable[[float], float]:
+    """The paper's radius as printed, for 1-sub-Gaussian arms: its theorems are stated for these, as a condition."""
+    return lambda n: paper_radius(n, delta) if n > 0.0 else inf
 
 
 def _subgaussian(support: Support) -> Condition:
-    sigma = support.sigma if isinstance(support, Real) else 0.5 * support.width  # Hoeffding's lemma
+    sigma = support.scale
     return Condition(
         f"the arms are 1-sub-Gaussian (they are {sigma:g}-sub-Gaussian)",
         sigma <= 1.0,

@@ -193,3 +193,21 @@ def estimation_limit(metric: Distortion, bandit: Bandit, epsilon: float, rank: i
     """
     known = facts(metric, bandit)
     return rank * known.constant * (known.n_arms * known.distance * epsilon) ** known.q
+
+
+def utility_limit(metric: Distortion | str, sigma: float = 1.0) -> float:
+    """C·σ·√(2π/r): no utility is larger, nor smaller than minus this, if |h(u) − h(v)| ≤ C|u − v|^r (``lemma:U``).
+
+    For laws whose tails on both sides of 0 are those of a σ-sub-Gaussian one, P(X > x) and P(X < −x) ≤ e^(−x²/2σ²).
+    A law with a far mean exceeds it, as with :func:`distance_limit`.
+
+    >>> import pmbandits as pmb
+    >>> round(utility_limit(pmb.PHT(0.5)), 4)
+    3.5449
+    """
+    metric = as_metric(metric)
+    modulus = metric._modulus()
+    if isinstance(modulus, str):
+        raise ValueError(f"{metric!r} has no such limit, because {modulus}.")
+    exponent, constant = modulus
+    return constant * _check.within("sigma", sigma, 0.0, open_lo=True) * sqrt(2.0 * pi / exponent)

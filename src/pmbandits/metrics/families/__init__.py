@@ -26,6 +26,7 @@ from pmbandits.metrics.families.inverted_s import InvertedS as InvertedS
 from pmbandits.metrics.families.tsallis_past_entropy import TsallisPastEntropy as TsallisPastEntropy
 from pmbandits.metrics.families.wang_transform import WangTransform as WangTransform
 from pmbandits.metrics.families.tversky_kahneman import TverskyKahneman as TverskyKahneman
+from pmbandits.metrics.families.power_deviation import PowerDeviation as PowerDeviation
 # isort: on
 
 from pmbandits.metrics.family import REGISTRY, Family

@@ -57,3 +57,7 @@ class CVaR(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0 / (1.0 - self.c))
+
+    @property
+    def _straight(self) -> bool:
+        return True

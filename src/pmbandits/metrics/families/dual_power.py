@@ -56,3 +56,6 @@ class DualPower(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, self.s)
+
+    def _powers(self) -> dict[float, float] | None:
+        return {1.0: {1.0: 1.0}, 2.0: {1.0: 2.0, 2.0: -1.0}}.get(self.s)

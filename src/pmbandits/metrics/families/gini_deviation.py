@@ -50,3 +50,6 @@ class GiniDeviation(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0)
+
+    def _powers(self) -> dict[float, float]:
+        return {1.0: 1.0, 2.0: -1.0}

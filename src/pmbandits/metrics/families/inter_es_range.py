@@ -54,3 +54,7 @@ class InterESRange(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0 / (1.0 - self.c))
+
+    @property
+    def _straight(self) -> bool:
+        return True

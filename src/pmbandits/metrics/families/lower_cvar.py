@@ -54,3 +54,7 @@ class LowerCVaR(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0 / self.alpha)
+
+    @property
+    def _straight(self) -> bool:
+        return True

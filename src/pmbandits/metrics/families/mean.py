@@ -43,3 +43,10 @@ class Mean(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0)
+
+    def _powers(self) -> dict[float, float]:
+        return {1.0: 1.0}
+
+    @property
+    def _straight(self) -> bool:
+        return True

@@ -48,3 +48,7 @@ class MeanMedianDeviation(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0)
+
+    @property
+    def _straight(self) -> bool:
+        return True

@@ -50,3 +50,6 @@ class PHT(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (self.s, 1.0)
+
+    def _powers(self) -> dict[float, float]:
+        return {self.s: 1.0}

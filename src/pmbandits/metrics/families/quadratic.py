@@ -48,3 +48,6 @@ class Quadratic(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (1.0, 1.0 + self.s)
+
+    def _powers(self) -> dict[float, float]:
+        return {1.0: 1.0 + self.s, 2.0: -self.s}

@@ -49,3 +49,6 @@ class WangRightTail(Family):
 
     def _modulus(self) -> tuple[float, float]:
         return (0.5, 1.0)
+
+    def _powers(self) -> dict[float, float]:
+        return {0.5: 1.0, 1.0: -1.0}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
+from pmbandits.confidence._bounds import cell_ends, lay_belts
 from pmbandits.estimates._rewards import SAMPLES, tidy
 from pmbandits.metrics.packed import h_max, h_value, is_one_family, n_extrema, one_family_value
 from pmbandits.mixtures._sampling import play_alone
@@ -221,10 +222,11 @@ def shifted_cvar(s, alpha, shift, out):
 
 @shared("state, floats -> none")
 def banded(s, out):
-    """The largest U_h of a law whose CDF is within the arm's radius of the empirical one, into ``out``."""
+    """The largest U_h of a law that is in the arm's band or belt, into ``out``."""
     tidy(s)
-    k, m, h = s.n_arms, s.n_atoms, s.h
-    before, left = np.full(k, s.low), s.told.astype(np.float64)
+    k, m, h, kind = s.n_arms, s.n_atoms, s.h, s.set_kind
+    told, radius, blurs, belt = s.told, s.radius, lay_belts(s), s.belt
+    before, left = np.full(k, s.low), told.copy()
     start, alone = s.low * h_value(h, 1.0), is_one_family(h)
     rises = n_extrema(h) == 0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
     for i in range(k):
@@ -233,26 +235,22 @@ def banded(s, out):
         for j in range(s.rewards):
             i, x = s.owner[j], s.x[j]
             if x > before[i]:
-                share, r = left[i] / s.told[i], s.radius[i]
-                if rises:
-                    out[i] += (x - before[i]) * height(h, alone, share + r)
-                else:
-                    out[i] += (x - before[i]) * h_max(h, share - r, share + r)
+                lower, upper = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
+                out[i] += (x - before[i]) * (height(h, alone, upper) if rises else h_max(h, lower, upper))
                 before[i] = x
-            left[i] -= 1.0
+            left[i] -= 1
     else:
         for i in range(k):
             for a in range(m):
                 if s.counts[i, a] > 0:
-                    x, share, r = s.points[a], left[i] / s.told[i], s.radius[i]
-                    if rises:
-                        out[i] += (x - before[i]) * height(h, alone, share + r)
-                    else:
-                        out[i] += (x - before[i]) * h_max(h, share - r, share + r)
+                    x = s.points[a]
+                    lower, upper = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
+                    out[i] += (x - before[i]) * (height(h, alone, upper) if rises else h_max(h, lower, upper))
                     before[i] = x
                     left[i] -= s.counts[i, a]
     for i in range(k):
-        out[i] += (s.high - before[i]) * h_max(h, 0.0, s.radius[i])
+        lower, upper = cell_ends(kind, 0, told[i], radius[i], blurs[i], belt, i)
+        out[i] += (s.high - before[i]) * h_max(h, lower, upper)
 
 
 @shared("state, float, floats -> none")

@@ -15,7 +15,7 @@ from pmbandits.mixtures._sampling import largest, pull
 from pmbandits.policies.build import Setup
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._laws import next_key
-from pmbandits.policies.simple import name_best_mean, scale_of, unpack_scale
+from pmbandits.policies.simple import name_best_mean, unpack_scale
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -76,4 +76,4 @@ class Thompson(Policy, name="thompson", choose=choose, update=name_best_mean, un
         return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        return Setup(grid=np.eye(n_arms), numbers={"scale": scale_of(support)})
+        return Setup(grid=np.eye(n_arms), numbers={"scale": support.scale})

@@ -74,6 +74,8 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
     ----------
     Q. Berthet and V. Perchet (2017), *Fast rates for bandit optimization with upper-confidence Frank–Wolfe*, NeurIPS.
     X. Fontaine, Q. Berthet and V. Perchet (2019), *Regularized contextual bandits*, AISTATS.
+    X. Fontaine, P. Perrault, M. Valko and V. Perchet (2021), *Online A-optimal design and active linear
+    regression*, ICML.
 
     Examples
     --------

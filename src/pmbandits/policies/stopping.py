@@ -1,0 +1,300 @@
+"""When one can stop: whether the certified regret is small enough, and how many more rounds that will take."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.confidence._bounds import bounds
+from pmbandits.mixtures._certifying import gains_now
+from pmbandits.mixtures._continuous import best_now
+from pmbandits.policies.certainty import Certainty, certainty, moment, sets_of, what_is_sure
+from pmbandits.policies.condensed import laws_of, play_out, small
+from pmbandits.state.memory import Memory
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
+STRIDE = 1.25  # a forecast looks at rounds that grow by this factor
+FURTHEST = 1e12  # rounds; what takes longer takes for ever
+RESAMPLES = 24
+CELLS = 192
+# Rounds that chance in the policy's own path moves, beyond what resampling shows; measured, see docs/howto/stop.md.
+SLACK = 0.12
+
+
+class Goal(NamedTuple):
+    """A regret to be certified: a number, or a share of the best utility."""
+
+    size: float
+    relative: bool
+
+    def __str__(self) -> str:
+        return f"{100 * self.size:.4g} % of the best utility" if self.relative else f"{self.size:.4g}"
+
+
+def goal_of(regret: float | str) -> Goal:
+    """The goal that ``0.02`` or ``"2%"`` names."""
+    if isinstance(regret, str):
+        text = regret.strip()
+        try:
+            if not text.endswith("%"):
+                raise ValueError
+            share = float(text[:-1]) / 100.0
+        except ValueError:
+            raise ValueError(
+                f"regret must be a number such as 0.02, or a share of the best utility such as '2%', got {regret!r}."
+            ) from None
+        return Goal(_check.within("regret", share, 0.0, open_lo=True), True)
+    return Goal(_check.within("regret", regret, 0.0, open_lo=True), False)
+
+
+def excess(goal: Goal, regret: float, lower: float, rival: float) -> float:
+    """The certified regret, as a multiple of the goal.
+
+    The best utility lies between ``lower`` and ``rival``. So a share of it is at least that share of whichever end is
+    nearer to 0; if 0 lies between them, nothing is known of shares.
+    """
+    if not goal.relative:
+        return regret / goal.size
+    least = lower if lower > 0.0 else -rival if rival < 0.0 else 0.0
+    return regret / (goal.size * least) if least > 0.0 else np.inf
+
+
+def must_promise(policy: Policy) -> None:
+    """An error in one sentence where nobody says with which probability the policy's sets hold."""
+    chosen = sets_of(policy)
+    if not policy.n_arms * chosen.failure < 1.0:
+        why = "nobody says with which probability they hold" if math.isnan(chosen.failure) else "they may fail for sure"
+        raise ValueError(
+            f"the sets of {type(policy).__name__} (confidence {chosen.name!r}) are no reason to stop, because {why}; "
+            "take confidence='auto' and a smaller delta."
+        )
+
+
+def still_valid(policy: Policy) -> bool:
+    """Whether the sets hold for so many rewards as there are: those with a horizon do not beyond it."""
+    horizon = policy.options.get("horizon")
+    return horizon is None or int(policy._copy_of("told").max()) <= horizon
+
+
+def done(policy: Policy, regret: float | str) -> bool:
+    """Whether it is certain that the current mixture falls short of the best by at most ``regret``: you can stop.
+
+    With the probability that :meth:`certainty` states, this is never wrong, however often you look, and whenever you
+    stop. For every policy that keeps confidence sets; after more rewards of an arm than the horizon for which they
+    hold, it is no more than False.
+
+    Parameters
+    ----------
+    regret : in units of the utility, such as ``0.02``, or as a share of the best utility, such as ``"2%"``.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> policy.done(regret=0.02), policy.done(regret="1%")
+    (True, False)
+    """
+    goal = goal_of(regret)
+    must_promise(policy)
+    return still_valid(policy) and met(goal, certainty(policy, None))
+
+
+def met(goal: Goal, sure: Certainty) -> bool:
+    """Whether what is certain reaches the goal."""
+    return excess(goal, sure.regret, sure.lower, sure.rival) <= 1.0
+
+
+class Forecast(NamedTuple):
+    """How many more rounds it will take until a regret is certain: what :meth:`Policy.forecast` gives.
+
+    A guess, not a promise: it takes the laws to be what they look like now, and the policy to go on as it does. It says
+    nothing of how good the mixture is; :meth:`Policy.done` alone decides when to stop.
+
+    rounds : about so many more; 0 if it is certain already, inf if it never will be, nan while an arm has no reward.
+    low, high : in simulated runs the true number lay between these about four times out of five.
+    goal : what is to be certain, in words.
+
+    Printed, it is one sentence.
+    """
+
+    rounds: float
+    low: float
+    high: float
+    goal: str
+
+    def __str__(self) -> str:
+        what = f"a regret of at most {self.goal}"
+        if self.rounds == 0:
+            return f"It is certain now that the mixture has {what}."
+        if math.isnan(self.rounds):
+            return f"Nobody knows when {what} will be certain before every arm has paid a reward."
+        if not math.isfinite(self.rounds):
+            return f"As things look now, {what} will never be certain with these confidence sets."
+        high = f"{_people(self.high)}" if math.isfinite(self.high) else "any number"
+        return (
+            f"As things look now, {what} will be certain after about {_people(self.rounds)} more rounds "
+            f"(probably between {_people(self.low)} and {high})."
+        )
+
+
+def _people(rounds: float) -> str:
+    """A number of rounds with two digits that count."""
+    size = 10 ** max(math.floor(math.log10(max(rounds, 1.0))) - 1, 0)
+    return f"{round(rounds / size) * size:,}"
+
+
+def forecast(policy: Policy, regret: float | str) -> Forecast:
+    """How many more rounds it will take, about, until :meth:`done` says so; see :class:`Forecast`.
+
+    The certified regret is worked out as it would be after more rounds, with the laws that the arms seem to have and
+    with pulls as the policy would make them. To see how sure the number is, that is repeated with rewards drawn again
+    from those that came.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> ahead = policy.forecast(regret="0.5%")
+    >>> ahead.low < ahead.rounds < ahead.high
+    True
+    """
+    goal = goal_of(regret)
+    must_promise(policy)
+    if not still_valid(policy):
+        return Forecast(np.inf, np.inf, np.inf, str(goal))
+    if met(goal, certainty(policy, None)):
+        return Forecast(0, 0, 0, str(goal))
+    memory, _ = moment(policy, None)
+    if memory.told.min() == 0:
+        return Forecast(np.nan, np.nan, np.nan, str(goal))
+    bounds(memory, memory.mix.copy())  # this puts the pool in order
+    ahead = Ahead(policy, memory, goal)
+    now = float(max(memory.asked, memory.rewards))
+    middle = ahead.rounds()
+    if not math.isfinite(middle):
+        return Forecast(np.inf, np.inf, np.inf, str(goal))
+    spread = np.sort([ahead.again(seed) for seed in range(RESAMPLES)])
+    low, high = (float(np.quantile(spread, share, method="nearest")) for share in (0.1, 0.9))
+    low, high = min(low, middle) / (1.0 + SLACK), max(high, middle) * (1.0 + SLACK)
+    return Forecast(_more(middle, now), _more(low, now), _more(high, now), str(goal))
+
+
+def _more(t: float, now: float) -> float:
+    """How many rounds there are from now to t."""
+    return max(math.ceil(t - now), 1) if math.isfinite(t) else t
+
+
+class Ahead:
+    """A policy's future, with the laws as they look now: pulls go on as they would, and sets shrink with them."""
+
+    def __init__(self, policy: Policy, memory: Memory, goal: Goal) -> None:
+        self.policy, self.first, self.goal = policy, memory, goal
+        self.laws = laws_of(memory, CELLS)
+        self.memory = small(memory, self.laws, policy._plan)
+        self.told = memory.told.astype(np.float64)
+        self.late = np.maximum(memory.pulls - memory.told, 0).astype(np.float64)
+        self.mix = memory.mix.copy()
+        low, middle, _ = bounds(self.memory, self.mix)
+        best = self._best()
+        best_middle = float(bounds(self.memory, best)[1])
+        # A policy that plays the best mixture of its estimates would play another one if they were others.
+        self.moves = best_middle - float(middle) <= 0.05 * max(float(middle) - float(low), 1e-12)
+        self.path: list[tuple[float, FloatArray, float]] = []  # rounds, rewards of each arm, multiple of the goal
+
+    def _best(self) -> FloatArray:
+        self.memory.mix[:] = self.mix
+        best_now(self.memory.address)
+        return self.memory.mix.copy()
+
+    def _multiple(self, counts: FloatArray, told: FloatArray, mix: FloatArray | None) -> float:
+        """The certified regret as a multiple of the goal, with so many rewards spread like this."""
+        play_out(self.memory, counts, np.maximum(np.rint(told), 1).astype(np.int64), self.first)
+        mixture = self._best() if mix is None else mix
+        low, _, _, rival, regret = what_is_sure(self.memory, mixture, CELLS)
+        return excess(self.goal, regret, low, rival)
+
+    def rounds(self) -> float:
+        """At which round the goal is met; infinite if never."""
+        told, t = self.told.copy(), float(max(self.first.asked, self.first.rewards))
+        limit = self.policy.options.get("horizon") or FURTHEST
+        while True:
+            multiple = self._multiple(self.laws.counts, told, self.mix)
+            self.path.append((t, told, multiple))
+            if multiple <= 1.0:
+                return self._crossing()
+            if told.max() >= limit or t >= FURTHEST:
+                return np.inf
+            further = max(STRIDE * t, t + 1.0)
+            told, t = self._play(told, t, further), further
+
+    def _crossing(self) -> float:
+        """Between the last two rounds of the path, where the multiple passes 1, as if it fell like a power of t."""
+        if len(self.path) == 1:
+            return self.path[0][0]
+        (t, _, before), (further, _, after) = self.path[-2:]
+        if not math.isfinite(before) or after >= before:
+            return further
+        return t * (further / t) ** (math.log(before) / math.log(before / max(after, 1e-12)))
+
+    def _play(self, told: FloatArray, t: float, further: float) -> FloatArray:
+        """The rewards of each arm when so many rounds were played: certifying, exploring, and the mixture."""
+        start, told = told, told + (self.late if t == self.path[0][0] else 0.0)
+        share = float(self.first.certify)
+        if share > 0.0:  # pulls go where gain/n^(3/2) is largest: so n grows in proportion to gain^(2/3)
+            self.memory.mix[:] = self.mix
+            gains = np.empty(told.size)
+            gains_now(self.memory.address, gains)
+            told = _fill(told, np.maximum(gains, 0.0) ** (2.0 / 3.0), told.sum() + share * (further - t))
+        rate = self.policy.options.get("exploration")
+        least = told * (math.log(further) / math.log(max(t, 2.0)))  # as good rules do with arms that are left out
+        if rate is not None:
+            least = np.full(told.size, (further / told.size) ** (1.0 / (1.0 + rate)))
+        told = np.maximum(told, np.minimum(least, start + further - t))
+        return _fill(told, self.mix, max(further, told.sum()))
+
+    def again(self, seed: int) -> float:
+        """The same with other rewards that might as well have come: each arm's drawn again from its own."""
+        rng = np.random.default_rng(seed)
+        counts = np.empty_like(self.laws.counts)
+        for i, row in enumerate(self.laws.counts):
+            counts[i] = rng.multinomial(int(self.told[i]), row / row.sum())
+        mix = None if self.moves else self.mix
+        points = []
+        for t, told, _ in self.path[-2:]:
+            points.append((t, self._multiple(counts, told, mix)))
+        if len(points) == 1:
+            return points[0][0]
+        (t, before), (further, after) = points
+        if not (0.0 < after < before) or not math.isfinite(before):
+            return np.inf if not after <= 1.0 else further
+        return t * (further / t) ** (math.log(before) / math.log(before / after))
+
+
+def _fill(told: FloatArray, weights: FloatArray, total: float) -> FloatArray:
+    """Numbers from ``told`` on that add up to ``total``; those that rise are in proportion to their weights."""
+    if not weights.sum() > 0.0 or told.sum() >= total:
+        return told
+    weights = np.where(weights > 1e-12 * weights.max(), weights / weights.max(), 0.0)
+    order: NDArray[Any] = np.argsort(np.where(weights > 0.0, told / np.maximum(weights, 1e-300), np.inf))
+    rest, weight = total - told.sum(), 0.0
+    chosen = np.zeros(told.size, dtype=bool)
+    scale = 0.0
+    for place, i in enumerate(order):
+        if not weights[i] > 0.0:
+            break
+        chosen[i] = True
+        rest, weight = rest + told[i], weight + weights[i]
+        scale = rest / weight
+        after = order[place + 1] if place + 1 < order.size else -1
+        if after < 0 or not weights[after] > 0.0 or scale <= told[after] / weights[after]:
+            break
+    return np.where(chosen, np.maximum(scale * weights, told), told)

@@ -1,0 +1,134 @@
+"""A run's regret in two parts (``eq:regret_decomposition``): by the policy's grid, and by its choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.best import utilities
+from pmbandits.mixtures import etc_grid, ucb_grid
+from pmbandits.policies.policy import REGISTRY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pmbandits.simulation.run import Run
+
+_ON_A_GRID = ("pmetc", "pmucb", "ceucb", "fixed_grid")  # policies that choose among the points of one grid
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Regret = estimation + selection, at every checkpoint (``eq:regret_decomposition``).
+
+    Attributes
+    ----------
+    policy, horizon : which run.
+    grid : among which mixtures the policy chooses.
+    best : the utility of the best mixture of all; ``best_of_grid`` that of the grid's i-th best.
+    t, regret : the checkpoints, and the regret at them, one row a trial.
+    """
+
+    policy: str
+    horizon: int
+    grid: str
+    best: float
+    best_of_grid: float
+    t: NDArray[np.int64] = field(repr=False)
+    regret: FloatArray = field(repr=False)
+
+    @property
+    def estimation(self) -> float:
+        """δ_0i: what the best mixture of all is worth above the i-th best of the grid."""
+        return self.best - self.best_of_grid
+
+    @property
+    def selection(self) -> FloatArray:
+        """What the i-th best mixture of the grid is worth above what was played, one row a trial.
+
+        It can be negative: the shares that were played may lie between grid points, and be better than all of them.
+        """
+        return self.regret - self.estimation
+
+    def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Axes:
+        """The regret and its two parts against rounds."""
+        from pmbandits.plots import plot_decomposition
+
+        return plot_decomposition(self, ax, path=path)
+
+    def __str__(self) -> str:
+        end, error = self.regret[:, -1], self.regret[:, -1].std(ddof=1) / np.sqrt(max(len(self.regret), 1))
+        return (
+            f"{self.policy}, {self.grid}: regret {end.mean():.3g} ± {error:.1g} at t = {int(self.t[-1]):,} is "
+            f"{self.estimation:.3g} (estimation) + {end.mean() - self.estimation:.3g} (selection)"
+        )
+
+
+def decompose(
+    run: Run,
+    policy: str,
+    horizon: int | None = None,
+    *,
+    epsilon: float | None = None,
+    grid: Literal["etc", "ucb"] | None = None,
+    rank: int = 1,
+) -> Decomposition:
+    """See :meth:`Run.decomposition`."""
+    rank = _check.whole("rank", rank, 1)
+    t, regret = run.regret(policy, horizon)
+    horizon = int(t[-1]) if horizon is None else horizon
+    bandit, metric = run.bandit, run.metric
+    points: FloatArray | None
+    if epsilon is not None:
+        kind = "etc" if grid is None else _check.choice("grid", grid, ["etc", "ucb"])
+        points = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
+        text = f"{len(points)} mixtures of the {kind} grid with ε = {epsilon:.4g}"
+    elif grid is not None:
+        raise ValueError("give epsilon, too: grid says which kind of grid it is the spacing of.")
+    else:
+        points, text = _own_grid(run, policy, horizon)
+    best = float(run.best["value"])
+    of_grid = best
+    if points is not None:
+        values = np.sort(utilities(metric, bandit, points))[::-1]
+        if rank > values.size:
+            raise ValueError(f"the grid has {values.size} mixtures, fewer than rank = {rank}.")
+        best, of_grid = max(best, float(values[0])), float(values[rank - 1])
+    return Decomposition(policy, horizon, text, best, of_grid, t, regret)
+
+
+def _own_grid(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, str]:
+    """The mixtures among which a policy of the run chose; ``None`` for all."""
+    entry: dict[str, Any] = next(p for p in run.spec["policies"] if p["label"] == label)
+    name, count = entry["policy"], run.bandit.n_arms
+    if name == "cirt":
+        options = entry["options"]
+        from pmbandits.schedules import refinement_phases
+
+        half = options["branching"] // 2
+        total = options["branching"] * half ** refinement_phases(options["epsilon"], options["branching"])
+        return ucb_grid(count, 1.0 / total), f"all grids that it can track, half steps of 1/{total}"
+    if name not in _ON_A_GRID:
+        return None, "all mixtures"
+    options = dict(entry["options"])
+    if not isinstance(options.get("confidence", ""), str):
+        options["confidence"] = "auto"  # one of your own; it has no say in the grid
+    if "horizon" in options:
+        options["horizon"] = horizon
+    made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, **options)
+    memory = made._memory
+    if memory.continuous == 1 and memory.floor > 0.0:
+        raise ValueError(
+            f"{label} searched all mixtures with weights of at least {memory.floor:.3g}, not a grid; give epsilon= to "
+            "compare with a grid."
+        )
+    if memory.continuous == 1:
+        return None, "all mixtures"
+    points = np.array(memory.grid[: memory.used])
+    return points, f"{len(points)} mixtures of its grid, ε = {made.epsilon:.4g}"

@@ -1,0 +1,121 @@
+"""β from the slopes at the best mixture (``lemma:beta12``): how fast the gap of the two best grid points shrinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit, check_bandit
+from pmbandits.best import oracle
+from pmbandits.best.values import scorer
+from pmbandits.metrics import as_metric
+from pmbandits.metrics.distortion import Distortion
+
+_STEP, _BEND = 1e-4, 1e-3  # how far one goes from the best mixture for slopes, and for curvature
+_FLAT = 1e-5  # a slope below this share of the range of utilities is none
+_THIN = 1e-4  # an eigenvalue below this share of the largest is none
+
+
+@dataclass(frozen=True, eq=False)
+class GradientExponent:
+    """β, read off the slopes and the curvature of V at the best mixture.
+
+    Attributes
+    ----------
+    beta : 1 or 2, or ``None`` where neither follows.
+    case : which case of ``lemma:beta12``: 1 if some slope is not 0 at the best mixture, 2 if all are 0.
+    why : the argument, in a sentence.
+    weights : the best mixture.
+    slopes : of V from the best mixture towards each arm; none is positive.
+    curvature : eigenvalues of the second derivative among the arms whose slope is 0; all negative if β = 2.
+    """
+
+    beta: float | None
+    case: int
+    why: str
+    weights: FloatArray
+    slopes: FloatArray
+    curvature: FloatArray
+
+    def __str__(self) -> str:
+        return f"beta = {'–' if self.beta is None else f'{self.beta:g}'} (case {self.case} of lemma:beta12): {self.why}"
+
+
+def gradient_exponent(metric: Distortion | str, bandit: Bandit) -> GradientExponent:
+    """β of a metric and known arms by ``lemma:beta12``: from the gradient at the best mixture.
+
+    Where every way from the best mixture loses at once, the next grid point is worse by about ε, and β = 1: one arm
+    alone is best, or h has a corner there. Where some way is level at first and then bends down, it is ε², and β = 2.
+
+    The lemma's case 1 says β = 1 as soon as the gradient is not 0, that is, whenever some arm has no share. That needs
+    one arm alone to be best: if two arms share, moving between them costs ε² only, whatever a third arm
+    would lose. With normal arms of means 1, 3 and 5 and the Gini deviation the best mixture is (½, 0, ½), the lemma
+    says 1, and the gap shrinks like ε². So β = 2 here, and ``case`` says what the lemma says.
+
+    Policies do not know the arms: their ``beta="auto"`` goes by the metric and the support alone.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> print(gradient_exponent(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9])))
+    beta = 2 (case 2 of lemma:beta12): V is level at the best mixture and bends down
+    >>> print(gradient_exponent(pmb.Mean(), pmb.Bandit.bernoulli([0.4, 0.9])))
+    beta = 1 (case 1 of lemma:beta12): one arm alone is best, and every other arm loses at once
+    """
+    metric = as_metric(metric)
+    check_bandit(bandit)
+    count = bandit.n_arms
+    if count < 2:
+        raise ValueError("beta compares mixtures: give a bandit of at least two arms.")
+    best = oracle(metric, bandit)
+    at, value = best.weights, scorer(metric, bandit)
+    corners = np.eye(count)
+    near = value(np.vstack((at, at + _STEP * (corners - at), at + 2.0 * _STEP * (corners - at))))
+    top, once, twice = near[0], near[1 : count + 1], near[count + 1 :]
+    slopes = (4.0 * once - twice - 3.0 * top) / (2.0 * _STEP)
+    span = float(np.max(top - value(corners)))
+    if not span > 1e-12 * max(1.0, abs(float(top))):
+        return GradientExponent(None, 2, "all mixtures are equally good", at, slopes, np.zeros(0))
+    level = np.flatnonzero(slopes > -_FLAT * span)
+    case = 1 if level.size < count else 2
+    alone = int((at > 0.0).sum()) == 1
+    if best.unique is False and metric.shape in ("concave", "linear"):
+        return GradientExponent(None, case, "more than one mixture is best, and the gap can be arbitrarily small", at,
+                                slopes, np.zeros(0))  # fmt: skip
+    if alone and level.size == 1:
+        why = "one arm alone is best, and every other arm loses at once"
+        return GradientExponent(1.0, case, why, at, slopes, np.zeros(0))
+    if metric.kinks or metric.jumps:
+        if count == 2 and level.size == 0:
+            why = "h has a corner at the best mixture, so both ways lose at once"
+            return GradientExponent(1.0, case, why, at, slopes, np.zeros(0))
+        why = "h has corners, which the lemma does not treat: measure it with gap_exponent"
+        return GradientExponent(None, case, why, at, slopes, np.zeros(0))
+    bends = _curvature(value, at, [int(i) for i in level])
+    if bends.size == 0 or not bends.max() < -_THIN * max(float(np.abs(bends).max()), _FLAT * span):
+        why = "V is level at the best mixture, and some way it does not bend down: the lemma does not say"
+        return GradientExponent(None, case, why, at, slopes, bends)
+    why = "V is level at the best mixture and bends down"
+    if case == 1:
+        why = "V is level between the arms that share and bends down there; the lemma's case 1 would say 1"
+    return GradientExponent(2.0, case, why, at, slopes, bends)
+
+
+def _curvature(value: Callable[[FloatArray], FloatArray], at: FloatArray, level: list[int]) -> FloatArray:
+    """Eigenvalues of the second derivative along the ways from the largest share to each of the other level arms."""
+    first = int(np.argmax(at))
+    others = [i for i in level if i != first]
+    ways = np.zeros((len(others), at.size))
+    for row, i in enumerate(others):
+        ways[row, i], ways[row, first] = 1.0, -1.0
+    if not others:
+        return np.zeros(0)
+    points = [at, *(at + _BEND * way for way in ways)]
+    points += [at + _BEND * (one + other) for one in ways for other in ways]
+    found = value(np.array(points))
+    single, double = found[1 : len(others) + 1], found[len(others) + 1 :].reshape(len(others), len(others))
+    second = (double - single[:, None] - single[None, :] + found[0]) / _BEND**2
+    return np.asarray(np.linalg.eigvalsh(0.5 * (second + second.T)))
