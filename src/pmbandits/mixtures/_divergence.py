@@ -11,7 +11,15 @@ import math
 import numpy as np
 
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, kl
-from pmbandits.metrics.packed import extremum_place, h_slope, h_value, n_extrema
+from pmbandits.metrics.packed import (
+    extremum_place,
+    h_slope,
+    h_value,
+    is_one_family,
+    n_extrema,
+    one_family_slope,
+    one_family_value,
+)
 from pmbandits.mixtures._laws import NOTHING, utility_of
 from pmbandits.state.shared import shared, step
 
@@ -118,12 +126,15 @@ def phi_at(h, knots, law, at, m, e, phi):
     The share of rewards after the j-th of these knots is ``law[j]``.
     """
     phi[at[0]] = 0.0
-    last, value, slope = -1.0, 0.0, 0.0
+    last, value, slope, alone = -1.0, 0.0, 0.0, is_one_family(h)
     total = knots[0] * h_value(h, 1.0)
     for j in range(m - 1):
         if law[j] != last:  # a law of few rewards has few levels
             last = law[j]
-            value, slope = h_value(h, last), h_slope(h, last, e)
+            if alone:
+                value, slope = one_family_value(h, last), one_family_slope(h, last, e)
+            else:
+                value, slope = h_value(h, last), h_slope(h, last, e)
         width = knots[at[j + 1]] - knots[at[j]]
         phi[at[j + 1]] = phi[at[j]] + width * slope
         total += width * value
@@ -219,9 +230,8 @@ def to_be_worth(h, knots, above, other, n_knots, share, place, used, own, worth,
             for j in range(used):
                 mean += share[j] * phi[place[j]]
             for j in range(count):  # two starts often meet; from there on nothing new would be found
-                known |= (
-                    abs(seen[j, 0] - level) + abs(seen[j, 1] - mean) <= 1e-12 * phi[top] and seen[j, 2] >= left_over
-                )
+                same = abs(seen[j, 0] - level) + abs(seen[j, 1] - mean) <= 1e-12 * phi[top]
+                known |= same and seen[j, 2] >= left_over
             if known:
                 break
             found, nu = to_reach(share, place, used, phi, level, phi[top], -1.0, np.inf, room)

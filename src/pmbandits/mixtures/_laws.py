@@ -15,7 +15,7 @@ import numpy as np
 
 from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, pool_size, stands_for, tidy
-from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
+from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value, is_one_family, one_family_slope
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.shared import shared, step
 
@@ -232,10 +232,11 @@ def mix_rows(s, a, n_knots, above):
 @step("state, int, floats, float, floats -> none")
 def slopes_of_h(s, n_knots, above, e, rise):
     """h' in each cell, where the mixture's law is ``above``, into ``rise``."""
-    last, slope = -1.0, 0.0
+    last, slope, alone = -1.0, 0.0, is_one_family(s.h)
     for c in range(n_knots - 1):
         if above[c] != last:
-            last, slope = above[c], h_slope(s.h, above[c], e)
+            last = above[c]
+            slope = one_family_slope(s.h, last, e) if alone else h_slope(s.h, last, e)
         rise[c] = slope
 
 
@@ -267,10 +268,11 @@ def slope_of(s, n_knots, steep, i):
 @step("state, int, floats, floats, float, float, floats -> float")
 def slope_along(s, n_knots, above, direction, far, e, rise):
     """The slope of U_h in a direction, ``far`` along it; and h' there, in each cell that changes, into ``rise``."""
-    total = 0.0
+    total, alone = 0.0, is_one_family(s.h)
     for c in range(n_knots - 1):
         if direction[c] != 0.0:
-            rise[c] = h_slope(s.h, above[c] + far * direction[c], e)
+            here = above[c] + far * direction[c]
+            rise[c] = one_family_slope(s.h, here, e) if alone else h_slope(s.h, here, e)
             total += (s.knots[c + 1] - s.knots[c]) * direction[c] * rise[c]
     return total
 
