@@ -1,4 +1,4 @@
-"""Advice on logged rewards: how often "surely" is wrong, how soon a gain is seen, what the numbers are worth, large files."""
+"""Advice: how often "surely" is wrong, how soon a gain is seen, what the numbers are worth, many arms, large files."""
 
 from __future__ import annotations
 
@@ -89,21 +89,23 @@ NULLS: dict[str, Null] = {
     "2 equal Cauchy, mean": Null(lambda r, n: [r.standard_cauchy(n) for _ in range(2)], "mean", None, (50, 200, 1000)),
 }  # fmt: skip
 
-# (arms, metric, support, shares called real by the version before, at 50, 200 and 1,000 rewards)
+# (arms, metric, support, percent called real by the version before, of 100 data sets with 50, 200 and 1,000 rewards)
 GAINS: dict[str, tuple[Draw, str, pmb.Support | None, tuple[str, str, str]]] = {
-    "coins .4, .9: Gini gains .01": (lambda r, n: [r.binomial(1, p, n) for p in (0.4, 0.9)], "gini", None, ("", "", "")),
+    "coins .4, .9: Gini gains .01": (
+        lambda r, n: [r.binomial(1, p, n) for p in (0.4, 0.9)], "gini", None, ("10", "16", "95"),
+    ),
     "normal 1, 3, 5: Gini gains .72": (
         lambda r, n: [np.clip(r.normal(m, 1, n), -4, 10) for m in (1, 3, 5)],
-        "gini", pmb.Interval(-4, 10), ("", "", ""),
+        "gini", pmb.Interval(-4, 10), ("100", "100", "100"),
     ),
     "normal 0, 1: Gini gains .06": (
-        lambda r, n: [np.clip(r.normal(m, 1, n), -5, 6) for m in (0, 1)], "gini", pmb.Interval(-5, 6), ("", "", ""),
+        lambda r, n: [np.clip(r.normal(m, 1, n), -5, 6) for m in (0, 1)], "gini", pmb.Interval(-5, 6), ("0", "6", "96"),
     ),
     "Beta(5, 5), (6, 5): mean .045 ahead": (
-        lambda r, n: [r.beta(5, 5, n), r.beta(6, 5, n)], "mean", UNIT, ("", "", ""),
+        lambda r, n: [r.beta(5, 5, n), r.beta(6, 5, n)], "mean", UNIT, ("10", "48", "100"),
     ),
     "4 Beta arms: lower CVaR(.1) .1 ahead": (
-        lambda r, n: [r.beta(a, 5, n) for a in (2, 2, 3, 5)], "lower_cvar(0.1)", UNIT, ("", "", ""),
+        lambda r, n: [r.beta(a, 5, n) for a in (2, 2, 3, 5)], "lower_cvar(0.1)", UNIT, ("0", "8", "100"),
     ),
 }  # fmt: skip
 
@@ -210,7 +212,7 @@ def power() -> Table:
         for n, old in zip(sizes, before, strict=True):
             rng = np.random.default_rng(n)
             real = sum(pmb.advise(named(draw(rng, n)), metric, support=support, seed=s).proven for s in range(times))
-            cells.append(f"{old + ' → ' if old else ''}{100 * real / times:.0f} %")
+            cells.append(f"{old} → {100 * real / times:.0f} %")
         table.add_row(name, *cells)
     return table
 

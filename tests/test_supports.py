@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import pmbandits as pmb
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
 SUPPORTS = [Binary(), Finite([0, 0.5, 2]), Finite([-1.5, 3]), Interval(-1, 2.5), Real(), Real(sigma=0.3)]
@@ -89,3 +90,30 @@ def test_finite_atoms_are_sorted_and_distinct():
 def test_bad_supports_are_refused(build, error, message):
     with pytest.raises(error, match=message):
         build()
+
+
+# ---- the nearest atom ------------------------------------------------------------------------------------
+def test_atoms_that_could_not_be_told_apart_are_refused() -> None:
+    for atoms in ([0, 1, 2e9], [0.3, 0.1 + 0.2, 5.0], [-1.0, -1.0 + 1e-10, 0.0]):
+        with pytest.raises(ValueError, match=r"closer than .* Interval"):
+            pmb.Finite(atoms)
+
+
+@pytest.mark.parametrize("atoms", [[0.0, 1.0, 0.9e9], [0.1, 0.2, 0.3, 1e6], [-5.0, 0.0, 1e-3, 1e-3 + 2e-8, 10.0]])
+def test_a_reward_is_kept_as_the_nearest_atom(atoms: list[float]) -> None:
+    support = pmb.Finite(atoms)
+    close = 1e-9 * support.width
+    for k, atom in enumerate(support.atoms):
+        for away in (0.0, 0.4 * close, -0.4 * close):
+            reward = atom + away
+            assert support.contains(reward)
+            policy = pmb.Uniform(n_arms=1, support=support)
+            policy.tell(0, reward)
+            nearest = int(np.argmin(np.abs(support.atoms - reward)))
+            assert policy._memory.counts[0, nearest] == 1
+            assert nearest == k or away != 0.0
+
+
+def test_samples_with_atoms_that_are_too_close_are_taken_as_an_interval() -> None:
+    bandit = pmb.Bandit.from_samples({"a": [0.0, 1.0], "b": [2e9, 1.0]})
+    assert bandit.support == pmb.Interval(0.0, 2e9)

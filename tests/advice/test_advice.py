@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,7 @@ from numpy.typing import NDArray
 
 import pmbandits as pmb
 from pmbandits.advice import bands, checks, drawing, evidence, scores
-from pmbandits.logs import read, thin
-from pmbandits.logs import Sample
+from pmbandits.logs import Sample, read, thin
 from pmbandits.logs.summary import PartOfArm
 
 Rng = np.random.Generator
@@ -228,7 +228,7 @@ def test_bounds_and_intervals_cover_the_truth_as_often_as_they_say() -> None:
     rng = np.random.default_rng(9)
     bandit = pmb.Bandit([st.uniform(0, 1), st.beta(2, 5)], names=["a", "b"])
     metric = pmb.GiniDeviation()
-    bounded, covered, times = 0, 0, 60
+    bounded, covered, times = 0, 0, 40
     for _ in range(times):
         data = {"a": rng.uniform(0, 1, 80), "b": rng.beta(2, 5, 80)}
         advice = pmb.advise(data, metric, support=pmb.Interval(0, 1), splits=8)
@@ -322,7 +322,10 @@ NULLS: dict[str, tuple[str, pmb.Support | None, Callable[[Rng], list[NDArray[np.
 }
 
 
-@pytest.mark.parametrize("case", NULLS)
+SLOW = ("equal arms", "one arm clearly widest", "one arm on the peak of a tent")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in NULLS])
 def test_noise_is_called_sure_in_at_most_one_of_twenty_cases(case: str) -> None:
     metric, support, make = NULLS[case]
     rng = np.random.default_rng(13)
@@ -526,7 +529,7 @@ def test_pictures_in_reports_have_a_scale_that_can_be_read() -> None:
     picture, scale = drawing.distributions(["a"], [skewed], [0])
     assert scale.bend > 0 and "logarithmic" in scale.words and picture.startswith("<svg")
     places = [scale.place(v) for v in drawing.quantiles(skewed)]
-    assert all(b - a > 8 for a, b in zip(places[1:-1], places[2:], strict=True))
+    assert all(b - a > 8 for a, b in pairwise(places[1:]))
     even = drawing.scale_for([0.0, 10.0], [4.0])
     assert even.bend == 0.0 and even.ticks() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     many = pmb.advise({str(k): rng.random(20) for k in range(30)}, "mean", splits=8)
@@ -598,7 +601,7 @@ def test_half_an_arm_is_exact_while_few_rewards_differ_and_knows_its_ends_afterw
 
 def test_summarised_arms_say_so_and_widen_the_interval() -> None:
     rng = np.random.default_rng(17)
-    data = {"a": rng.normal(0, 1, 140_000), "b": rng.normal(2, 1, 140_000)}
+    data = {"a": rng.normal(0, 1, 45_000), "b": rng.normal(2, 1, 45_000)}
     advice = pmb.advise(data, "gini")
     exact = pmb.oracle(pmb.GiniDeviation(), pmb.Bandit.from_samples({k: v[:20_000] for k, v in data.items()}))
     assert any("summarised" in note for note in advice.notes)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -261,9 +262,9 @@ def edit_together(rng: np.random.Generator, description: Parts, arrays: Parts) -
 EDITS = (edit_number, edit_elements, edit_elements, edit_array, edit_description, edit_together)
 
 
-def attack(rng: np.random.Generator, folder: Path) -> str:
+def attack(rng: np.random.Generator, folder: Path, recipes: Iterable[str] = tuple(RECIPES)) -> str:
     """One file with one to four edits."""
-    description, arrays = copy.deepcopy(base(pick(rng, RECIPES), pick(rng, ROUNDS)))
+    description, arrays = copy.deepcopy(base(pick(rng, recipes), pick(rng, ROUNDS)))
     extra: dict[str, bytes] = {}
     for _ in range(int(pick(rng, (1, 1, 1, 2, 3, 4)))):
         try:

@@ -188,6 +188,11 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
     del folder
     name, call = pick(rng, CALLS)
     both = [pick(rng, SCALARS if rng.random() < 0.6 else LISTS) for _ in range(2)]
+    return answered(name, call, both)
+
+
+def answered(name: str, call: Callable[[Any, Any], Any], both: list[Any]) -> str:
+    """An answer that can be shown, or a sentence."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

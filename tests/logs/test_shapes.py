@@ -1,4 +1,4 @@
-"""Tables as people have them: wide ones, other decimals, amounts of money, zipped, folders, results of queries, units, times."""
+"""Tables as people have them: wide, with other decimals, amounts of money, zipped, in folders, with units and times."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         path.write_bytes(b"PK")
-        with pytest.raises(ValueError, match="pip install openpyxl.*or save the sheet as CSV"):
+        with pytest.raises(ValueError, match=r"pip install openpyxl.*or save the sheet as CSV"):
             read(path)
         return
     book = openpyxl.Workbook()

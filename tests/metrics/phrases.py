@@ -82,8 +82,8 @@ PHRASES: dict[str, str | None] = {
     "zzz qqq": None,
 }
 
-# Tried after the code was written. It got eight of them wrong at first: unknown verbs ("tame", "punish"), "hardly any", and
-# words that come after ("should be small").
+# Tried after the code was written. It got eight of them wrong at first: unknown verbs ("tame", "punish"), "hardly
+# any", and words that come after ("should be small").
 TRIED_LATER: dict[str, str | None] = {
     "fewer surprises": STEADY,
     "hardly any variance": STEADY,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import pickle
+import stat
 from pathlib import Path
 
 import pytest
@@ -200,3 +203,64 @@ def test_a_terminal_is_told_once_when_the_first_kernel_is_compiled(tmp_path: Pat
     assert python(HINTED.format(more=""), PMBANDITS_CACHE_DIR=folder) == f"loaded\n{_compile.HINT}"
     assert _compile.HINT.endswith("pmbandits warm")
     assert python(HINTED.format(more=""), PMBANDITS_CACHE_DIR=folder) == "loaded"
+
+
+# ---- the folder, and what is in it -----------------------------------------------------------------------
+posix = pytest.mark.skipif(os.name != "posix", reason="rights are others there")
+
+
+@posix
+def test_the_folder_is_for_its_owner_only(kernels: KernelPackage) -> None:
+    kernels.run()
+    for folder in (kernels.cache, next(kernels.cache.iterdir())):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o770, *(pytest.param(m, marks=pytest.mark.slow) for m in (0o702, 0o777))])
+def test_a_folder_that_others_can_write_to_is_not_used(kernels: KernelPackage, mode: int) -> None:
+    kernels.cache.mkdir()
+    kernels.cache.chmod(mode)
+    assert kernels.run() == 21.0
+    assert not kernels.files()
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_somebody_else_is_not_used(kernels: KernelPackage) -> None:
+    kernels.cache.mkdir(mode=0o700)
+    os.chown(kernels.cache, 12345, -1)
+    assert kernels.run() == 21.0
+    assert not kernels.files()
+
+
+@posix
+def test_why_a_folder_is_not_used_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.setattr(_compile, "cache_folder", lambda: tmp_path / "x")
+    _compile.may_keep.cache_clear()
+    with pytest.warns(UserWarning, match="can be written to by others.*PMBANDITS_CACHE_DIR"):
+        assert not _compile.may_keep()
+    _compile.may_keep.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["cut off", *(pytest.param(d, marks=pytest.mark.slow) for d in ("empty", "flipped", "of numba", "another pickle"))],
+)
+def test_entries_that_are_damaged_or_foreign_are_compiled_again(kernels: KernelPackage, damage: str) -> None:
+    assert kernels.run() == 21.0
+    for path in [p for p in kernels.cache.rglob("*") if p.is_file()]:
+        raw = bytearray(path.read_bytes())
+        raw[len(raw) // 2] ^= 255
+        path.write_bytes({
+            "empty": b"", "cut off": path.read_bytes()[: len(raw) // 2], "flipped": bytes(raw),
+            "of numba": pickle.dumps("0.61.0") + pickle.dumps((1, {})), "another pickle": pickle.dumps([1, 2]),
+        }[damage])  # fmt: skip
+    spoiled = kernels.files()
+    assert kernels.run() == 21.0
+    repaired = kernels.files()
+    assert set(repaired) == set(spoiled) and all(repaired[name] != spoiled[name] for name in spoiled)
+    assert kernels.run() == 21.0
+    assert kernels.files() == repaired  # and now it is used

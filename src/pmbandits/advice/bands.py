@@ -2,8 +2,8 @@
 
 With probability ``level`` the true law of every arm lies within its band at once: Berk and Jones's band, shared by the
 arms; exact Clopper–Pearson intervals for rewards 0 and 1. What is the least and the most that a mixture could be worth
-inside the bands holds for *every* mixture, so also for the one that was chosen after looking. It needs to be known where
-rewards can lie.
+inside the bands holds for *every* mixture, so also for the one that was chosen after looking. It needs to be known
+where rewards can lie.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Bands:
         laid, shares = self.laid(tuple(used.tolist())), weights[used]
         if not isinstance(self.support, Real):
             return laid.value_bounds(self.metric, shares)
-        away = self.steepness * sum(float(weights[k]) * self._ball(self.arms[k]) for k in used)
+        away = self.steepness * sum(float(weights[k]) * self._ball(self.arms[k]) for k in used.tolist())
         middle = laid.value(self.metric, shares)
         return middle - away, middle + away
 

@@ -1,18 +1,19 @@
 """What the rewards say of one preference: the best mixture, what it is worth, and whether its lead is beyond chance.
 
-*Worth.* The best mixture in the data looks better than it is, because it was picked for looking good. So a mixture is chosen
-on three random eighths of the rewards and measured on the other five, for several divisions, and the values are
+*Worth.* The best mixture in the data looks better than it is, because it was picked for looking good. So a mixture is
+chosen on three random eighths of the rewards and measured on the other five, for several divisions, and the values are
 averaged (cross-fitting). What fewer rewards change for a fixed mixture is taken out.
 
-*One arm ahead of all others.* Its lead over each other arm is compared with its standard error, on all rewards. The claim is
-made only if every lead is beyond chance, and then it is enough to allow for two sides, whatever the number of arms
-(Gutmann and Maymin 1987; Hung and Fithian 2019).
+*One arm ahead of all others.* Its lead over each other arm is compared with its standard error, on all rewards. The
+claim is made only if every lead is beyond chance, and then it is enough to allow for two sides, whatever the number of
+arms (Gutmann and Maymin 1987; Hung and Fithian 2019).
 
-*A mixture ahead of all arms.* The mixture is chosen on three eighths and compared with every single arm on the others, where
-it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a valid one,
-however they depend on each other (Rüger 1978), and does not hang on one division.
+*A mixture ahead of all arms.* The mixture is chosen on three eighths and compared with every single arm on the others,
+where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a
+valid one, however they depend on each other (Rüger 1978), and does not hang on one division.
 
-*Arms with few rewards*, and preferences whose curve jumps, where a standard error says little, are compared by their bands.
+*Arms with few rewards*, and preferences whose curve jumps, where a standard error says little, are compared by their
+bands.
 """
 
 from __future__ import annotations
@@ -384,8 +385,8 @@ def values_alone(metric: Distortion, samples: Sequence[Sample]) -> FloatArray:
 
 def value_of(metric: Distortion, samples: Sequence[Sample], weights: FloatArray) -> float:
     """The utility of a mixture."""
-    used = np.flatnonzero(weights > 0.0)
-    if used.size == 1:
+    used: list[int] = np.flatnonzero(weights > 0.0).tolist()
+    if len(used) == 1:
         return metric.value(samples[used[0]].x, samples[used[0]].p)
     x = np.concatenate([samples[k].x for k in used])
     return metric.value(x, np.concatenate([weights[k] * samples[k].p for k in used]))

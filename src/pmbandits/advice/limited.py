@@ -18,7 +18,7 @@ from pmbandits.arms import Bandit
 from pmbandits.best import oracle
 from pmbandits.best.prices import Price
 from pmbandits.limits import Limits
-from pmbandits.logs import PARTS, Sample
+from pmbandits.logs import PARTS, Sample, distinct
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 
@@ -99,7 +99,8 @@ def _cross_fit(
 
 def _composed(samples: Sequence[Sample], shares: FloatArray) -> Sample:
     """A mixture of arms as one arm."""
-    used = np.flatnonzero(shares > 0.0)
-    x, place = np.unique(np.concatenate([samples[k].x for k in used]), return_inverse=True)
-    p = np.bincount(place, weights=np.concatenate([shares[k] * samples[k].p for k in used]), minlength=x.size)
+    used: list[int] = np.flatnonzero(shares > 0.0).tolist()
+    x, p = distinct(
+        np.concatenate([samples[k].x for k in used]), np.concatenate([shares[k] * samples[k].p for k in used])
+    )
     return Sample(min(samples[k].n for k in used), x, p / p.sum())

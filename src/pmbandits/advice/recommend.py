@@ -23,7 +23,7 @@ from pmbandits.limits import Limits, Shares, limits
 from pmbandits.logs import ArmLog, Reading, read
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.supports import Binary, Finite, Interval, Real, Support
+from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
 
 _LARGE = 1 << 25  # bytes of a file from which on a progress bar is shown
 
@@ -101,8 +101,8 @@ def advise(
     Parameters
     ----------
     data : rewards by arm (a dict), a frame (pandas, polars, pyarrow, or the result of a query in DuckDB and others that
-        speak Arrow), or the path of a CSV, Parquet, JSON lines or Excel file, or of a folder of Parquet files. Files are
-        read in pieces: of an arm with very many different rewards a summary is kept, whose error is allowed for.
+        speak Arrow), or the path of a CSV, Parquet, JSON lines or Excel file, or of a folder of Parquet files. Files
+        are read in pieces: of an arm with very many different rewards a summary is kept, whose error is allowed for.
     metric : what you value, by name or as an object; several give a table of how the advice changes, and the verdicts
         allow for their number.
     arm, reward : the columns of a frame or a file.
@@ -113,10 +113,10 @@ def advise(
     wide : the table has one column for each arm, and no arm column: ``True``, or the columns that are arms.
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
         ``currency="€"``. They are never guessed.
-    support : where rewards can lie, if you know it. "Surely" is said only where that is declared, or rewards are 0 and 1:
-        without it, a rare and huge reward that nobody has seen yet could turn any verdict.
-    shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice then is the best
-        that keeps them, with what each of them costs.
+    support : where rewards can lie, if you know it. "Surely" is said only where that is declared, or rewards are 0 and
+        1: without it, a rare and huge reward that nobody has seen yet could turn any verdict.
+    shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice then is the
+        best that keeps them, with what each of them costs.
     level : the verdict is wrong with probability at most 1 − level.
     splits : how often the rewards are divided at random into those that choose and those that measure, in eights.
     seed : of these divisions.
@@ -124,7 +124,8 @@ def advise(
     strict : refuse malformed rows instead of counting and showing them.
     loss : the numbers are losses: they are negated, and ``support`` is that of the losses.
 
-    Rewards of an arm (or its units) must be independent and alike, and which arm was logged when must not depend on them.
+    Rewards of an arm (or its units) must be independent and alike, and which arm was logged when must not depend on
+    them.
 
     The best mixture in the data looks better than it is, because it was picked for looking good. So its value is
     cross-fitted: mixtures are chosen on some of the rewards and measured on the others. A single arm is called surely
@@ -172,10 +173,11 @@ def advise(
     passed = holm([e.p for e in found], alpha)
     tails = [] if problem.declared else checks.heavy_tails(problem.samples)
     drift = checks.drifts(log)
-    asked = dict(
-        arm=arm, reward=reward, unit=unit, time=time, wide=wide, decimal=decimal, thousands=thousands,
-        currency=currency, support=given, shares=shares, level=level, splits=splits, seed=seed, loss=loss,
-    )  # fmt: skip
+    asked = {
+        "arm": arm, "reward": reward, "unit": unit, "time": time, "wide": wide, "decimal": decimal,
+        "thousands": thousands, "currency": currency, "support": given, "shares": shares, "level": level,
+        "splits": splits, "seed": seed, "loss": loss,
+    }  # fmt: skip
     repeat = _call(data, metric, asked)
     out = [
         _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen), kept, cost, repeat)
@@ -186,7 +188,7 @@ def advise(
 
 def _call(data: Any, metric: Any, asked: dict[str, Any]) -> str:
     """The call that gives the same advice again; what has its default is left out."""
-    defaults = advise.__kwdefaults__
+    defaults = advise.__kwdefaults__ or {}
     said = [repr(str(data)) if isinstance(data, (str, PurePath)) else "data", _written(metric)]
     said += [f"{name}={_written(value)}" for name, value in asked.items() if value != defaults[name]]
     return f"import pmbandits as pmb  # {__version__}\npmb.advise({', '.join(said)})"
@@ -226,6 +228,11 @@ def _range(arms: Sequence[ArmLog]) -> Support:
 
 def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
     """The declared support, turned for losses; an error if a reward lies outside."""
+    if isinstance(support, Heavy):
+        raise ValueError(
+            f"advice has no bounds for {support!r} yet; leave support out (then nothing is said to be sure), or "
+            "declare Interval(lo, hi)."
+        )
     if loss:
         least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
         if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:

@@ -22,8 +22,8 @@ KINDS = (".html", ".htm", ".md", ".json", ".png", ".svg", ".pdf")
 _DRAWN = 20  # arms in a picture
 _BADGES = {"surely": ("sure", "yes"), "looks": ("likely, not sure", "open"), "unclear": ("open", "no")}
 _STYLE = """
-body { margin: 0; color: #1b1f24; background: #fff; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1.1rem 3rem; }
+body { margin: 0; color: #1b1f24; background: #fff; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto,
+sans-serif; } main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1.1rem 3rem; }
 h1 { font-size: 1.5rem; margin: .5rem 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .4rem; border-top: 1px solid #d8dee4;
   padding-top: .8rem; }
 p { margin: .5rem 0; } .soft { color: #57606a; font-size: .88rem; }
@@ -77,7 +77,7 @@ def body(result: Advice | AdviceTable) -> str:
     every = _all(result)
     parts = []
     if len(every) > 1 or not _is_one(result):
-        head, *rows = result.rows()  # type: ignore[union-attr]
+        head, *rows = result.rows()
         parts.append(_html.table(head, rows))
         parts.append(_html.paragraphs([*words.general_notes(every[0]), *words.general_checks(every[0])]))
     for advice in every:
@@ -152,7 +152,8 @@ def _arms(advice: Advice) -> list[str]:
     far = max(float(s.x[-1]) for s in samples), min(float(s.x[0]) for s in samples)
     left = len(advice.names) - len(shown)
     said = (
-        "Each line reaches from the worst to the best 5 % of the rewards, the box holds the middle half, the bar is the median "
+        "Each line reaches from the worst to the best 5 % of the rewards, the box holds the middle half, the bar is "
+        "the median "
         f"and the circle the average. The scale is {scale.words}. Not drawn: the furthest 5 % on each side "
         f"(down to {far[1]:.4g}, up to {far[0]:.4g})."
     )
@@ -217,7 +218,7 @@ def markdown(result: Advice | AdviceTable) -> str:
     every = _all(result)
     lines = [f"# Advice on {_plain(every[0].log.source)}", ""]
     if not _is_one(result):
-        lines += [*_table(result.rows()), ""]  # type: ignore[union-attr]
+        lines += [*_table(result.rows()), ""]
         lines += [
             *(f"- {_plain(note)}" for note in (*words.general_notes(every[0]), *words.general_checks(every[0]))),
             "",

@@ -55,14 +55,14 @@ class Advice:
     Attributes
     ----------
     metric, names, weights : the preference, the arms and their recommended shares.
-    value, interval : what the recommendation is worth, cross-fitted (measured on rewards that did not choose it), with an
-        approximate interval; NaN where none is known. How often it covers the truth is measured.
+    value, interval : what the recommendation is worth, cross-fitted (measured on rewards that did not choose it), with
+        an approximate interval; NaN where none is known. How often it covers the truth is measured.
     apparent : the same on the rewards that chose it: too high.
     bounds : what the recommendation is worth at least and at most whatever the arms' distributions are, by confidence
         bands of all arms at once; NaN unless the support was declared.
     best_arm, best_arm_value : the best single arm and its utility in the data.
-    gain, apparent_gain : what the mixture is worth above the best single arm, cross-fitted and in the data; 0 if a single
-        arm is recommended.
+    gain, apparent_gain : what the mixture is worth above the best single arm, cross-fitted and in the data; 0 if a
+        single arm is recommended.
     sure : ``"surely"`` (beyond chance), ``"looks"`` (beyond chance if no reward can lie outside of what was seen, or if
         rewards do not change over time) or ``"unclear"``.
     verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.

@@ -1,7 +1,8 @@
 """Standard errors: how far chance moves the utility of a mixture, or its difference to a single arm, to first order.
 
-To first order a reward moves the utility by its *score*: ∫ h'(S(t)) dt up to the reward. So the error of a utility is that
-of an average of scores (the delta method). Two things are added, because rewards are few and first order is not all.
+To first order a reward moves the utility by its *score*: ∫ h'(S(t)) dt up to the reward. So the error of a utility is
+that of an average of scores (the delta method). Two things are added, because rewards are few and first order is not
+all.
 
 *Made-up rewards.* Each arm gets some that nobody saw, at both ends of where its rewards can lie. An arm that never
 paid in 50 rounds may still pay 100 once in a hundred; without them its error would be zero.
@@ -23,8 +24,8 @@ from pmbandits.advice.bands import Laid, lay
 from pmbandits.logs import Sample
 from pmbandits.metrics.distortion import Distortion
 
-# Made-up rewards at each end, as Agresti and Coull (1998) add them to a share; with one, 6 % of verdicts were wrong on rare
-# events. A half of the rewards has half of them.
+# Made-up rewards at each end, as Agresti and Coull (1998) add them to a share; with one, 6 % of verdicts were wrong on
+# rare events. A half of the rewards has half of them.
 MADE_UP = 2.0
 _SWAY = 2.5  # standard errors that a curve may be off, where h has corners
 
@@ -154,7 +155,7 @@ class Scores:
             seen = np.interp(rows.reward[mine], self.laid.points, score)
             away[mine] = (seen - seen.mean()) / sample.n if seen.size else 0.0
         sums = np.bincount(rows.unit, weights=away)
-        units = np.count_nonzero(np.bincount(rows.unit))
+        units = int(np.count_nonzero(np.bincount(rows.unit)))
         return float(sums @ sums) * units / max(units - 1, 1)
 
     def _reach(self, shares: FloatArray) -> FloatArray:
@@ -175,7 +176,7 @@ def margins(
     known: dict[int, Scores] | None = None,
     made_up: float = MADE_UP,
 ) -> list[Margin]:
-    """How far a mixture is ahead of each of some single arms. ``known`` holds scores of single arms, if there are any."""
+    """How far a mixture is ahead of each of some single arms. ``known`` may hold scores of single arms."""
     used: list[int] = np.flatnonzero(weights > 0.0).tolist()
     wide = min(ends[i][0] for i in used), max(ends[i][1] for i in used)
     mixed = Scores(metric, [samples[i] for i in used], weights[used], wide, clusters and clusters.only(used), made_up)

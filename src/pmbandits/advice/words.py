@@ -92,7 +92,8 @@ def _why_not_surely(advice: Advice) -> str:
     if advice.drift:
         return "It is not sure, because rewards changed over time."
     return (
-        "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen could "
+        "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen "
+        "could "
         "turn it. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
     )
 
@@ -118,7 +119,7 @@ def outlook(advice: Advice) -> str:
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
-        return "No sensible number of rewards can be named that would settle it: in what you value, the arms look too alike."
+        return "No sensible number of rewards can be named that would settle it: the arms look too alike."
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
@@ -139,19 +140,23 @@ def warnings(advice: Advice) -> Iterator[str]:
         names = list(dict.fromkeys(advice.names[t.arm] for t in advice.tails))
         which = {(True, False): "largest", (False, True): "smallest", (True, True): "largest and smallest"}[both]
         yield (
-            f"The {which} rewards of {_listed(names)} are so far from the others that {advice.metric!r} does not settle "
+            f"The {which} rewards of {_listed(names)} are so far from the others that {advice.metric!r} does not "
+            f"settle "
             f"on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
             f"{', '.join(SAFE[both])}. Or declare where rewards can lie, if that is known."
         )
     elif advice.support_assumed and vertical(advice.metric):
         yield (
-            f"{advice.metric!r} counts a reward the more the rarer it is, so it depends on rewards that nobody has seen yet: "
+            f"{advice.metric!r} counts a reward the more the rarer it is, so it depends on rewards that nobody has "
+            f"seen yet: "
             "without knowing where rewards can lie its value is a guess, likely too low, and has no interval."
         )
     for change in advice.drift[:3]:
         yield (
-            f"The rewards of {advice.names[change.arm]} changed over time: on average {change.early:.4g} in the first third, "
-            f"{change.late:.4g} in the last. The advice is about the whole time, which is not what you will meet; advice "
+            f"The rewards of {advice.names[change.arm]} changed over time: on average {change.early:.4g} in the "
+            f"first third, "
+            f"{change.late:.4g} in the last. The advice is about the whole time, which is not what you will meet; "
+            f"advice "
             "on recent rows alone would tell more."
         )
     if len(advice.drift) > 3:
@@ -183,15 +188,21 @@ def notes(advice: Advice, problem: Problem) -> Iterator[str]:
     if few and not metric.jumps:
         yield (
             f"{_listed(few)} {'have' if len(few) > 1 else 'has'} fewer than {FEWEST} "
-            f"{'units' if problem.clusters is not None else 'rewards'}: too few for standard errors, so what was compared "
+            f"{'units' if problem.clusters is not None else 'rewards'}: too few for standard errors, so what was "
+            f"compared "
             "with them is what so few rewards allow at all. The other arms were compared as usual."
         )
     if all(map(isfinite, advice.bounds)):
         low, high = (number(end, advice) for end in advice.bounds)
-        yield f"Whatever the arms' distributions are, the recommendation is worth between {low} and {high} (at {100 * advice.level:g} %)."
+        yield (
+            f"Whatever the arms' distributions are inside the declared range, the recommendation is worth between "
+            f"{low} and {high} "
+            f"(at {100 * advice.level:g} %)."
+        )
     if advice.evidence.divisions:
         yield (
-            f"Worth and gain are cross-fitted: measured on rewards that did not choose, {advice.evidence.divisions} times. On the rewards "
+            f"Worth and gain are cross-fitted: measured on rewards that did not choose, {advice.evidence.divisions} "
+            f"times. On the rewards "
             f"that chose it, the recommendation looks worth {number(advice.apparent, advice)}."
         )
     else:
@@ -210,7 +221,8 @@ def checks(advice: Advice) -> Iterator[str]:
     if tested and advice.limits is None:
         arms = f"{tested:,} arm{'s' if tested > 1 else ''}"
         if len(advice.mixture) > 1:
-            yield f"Checked: mixtures chosen on some rewards, against {arms}, on the others ({found.divisions} divisions)."
+            times = f"{found.divisions} divisions"
+            yield f"Checked: mixtures chosen on some rewards, against {arms}, on the others ({times})."
         else:
             yield f"Checked: the lead over {arms}, against chance, on all rewards."
     if found.by_bands and not advice.metric.jumps:
@@ -234,7 +246,8 @@ def general_notes(advice: Advice) -> Iterator[str]:
     if advice.loss:
         yield "The numbers are losses: they were negated, so that larger is better."
     if advice.support_assumed and isinstance(advice.support, Interval):
-        yield f"Rewards were seen between {advice.support.lo:g} and {advice.support.hi:g}; where they can lie is not known."
+        seen = f"between {advice.support.lo:g} and {advice.support.hi:g}"
+        yield f"Rewards were seen {seen}; where they can lie is not known."
     if isinstance(advice.support, Binary) and advice.family == 1:
         yield "All rewards are 0 or 1."
     log = advice.log
@@ -250,7 +263,8 @@ def general_notes(advice: Advice) -> Iterator[str]:
             f"shares are off by at most {worst:.2g}, which is allowed for."
         )
     if advice.family > 1:
-        said = f": one or more of them is wrong with probability at most {100 * (1 - advice.level):.3g} %"
+        chance = f"{100 * (1 - advice.level):.3g} %"
+        said = f": that one or more of them is wrongly called sure has probability at most {chance}"
         yield (
             f"{advice.family} preferences were tested at once, and the verdicts allow for that (Holm's rule)"
             f"{'' if advice.support_assumed else said}."

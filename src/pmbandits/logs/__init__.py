@@ -1,4 +1,4 @@
-"""Tables of logged rewards: one reader for files (CSV, Parquet, JSON lines, Excel), frames, results of queries and dicts.
+"""Tables of logged rewards: one reader for files, frames, results of queries and dicts.
 
 ===============  ======================================================================================
 ``reading``      what others call: :func:`read` (summaries, for advice) and :func:`read_samples` (all rewards)
@@ -12,10 +12,10 @@
 """
 
 from pmbandits.logs.account import Account, Malformed
-from pmbandits.logs.log import ArmLog, Log, Rows, Sample
 from pmbandits.logs.columns import Reading
+from pmbandits.logs.log import ArmLog, Log, Rows, Sample
 from pmbandits.logs.reading import read, read_samples
-from pmbandits.logs.summary import PARTS, thin
+from pmbandits.logs.summary import PARTS, distinct, thin
 
 __all__ = [
     "PARTS",
@@ -26,6 +26,7 @@ __all__ = [
     "Reading",
     "Rows",
     "Sample",
+    "distinct",
     "read",
     "read_samples",
     "thin",

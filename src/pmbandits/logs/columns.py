@@ -38,7 +38,8 @@ class Reading:
             raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}.")
         if self.thousands and (self.thousands not in _SIGNS or self.thousands == self.decimal):
             raise ValueError(
-                f"thousands must be one of {', '.join(map(repr, _SIGNS))} and not the decimal sign, got {self.thousands!r}."
+                f"thousands must be one of {', '.join(map(repr, _SIGNS))} and not the decimal sign, got "
+                f"{self.thousands!r}."
             )
         if not isinstance(self.wide, bool) and (isinstance(self.wide, str) or not list(self.wide)):
             raise ValueError(f"wide must be True, or a list of the columns that are arms, got {self.wide!r}.")

@@ -57,8 +57,8 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
             raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
         suffixes = [suffix.lower() for suffix in path.suffixes]
         zipped = suffixes[-1:] == [_GZIP]
-        kind = _KINDS.get((suffixes[:-1] if zipped else suffixes)[-1:][0] if len(suffixes) > zipped else "")
-        if kind is None or (zipped and kind not in ("csv", "jsonl")):
+        kind = _KINDS.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]), "")
+        if not kind or (zipped and kind not in ("csv", "jsonl")):
             raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
         read = {"csv": _csv, "parquet": _parquet, "jsonl": _json_lines, "excel": _excel}[kind]
         size = path.stat().st_size
@@ -308,7 +308,7 @@ def take_batches(
         beside = _beside(batch, known, columns)
         for arm, at in columns.pairs:
             rewards = batch.column(known[at])
-            arms = arm if columns.arm is None else batch.column(known[columns.arm])
+            arms: Any = arm if columns.arm is None else batch.column(known[columns.arm])
             if not isinstance(arms, str) and pa.types.is_dictionary(arms.type):
                 arms = arms.dictionary_decode()
             plain = pa.types.is_floating(rewards.type) or pa.types.is_integer(rewards.type)
@@ -385,7 +385,7 @@ def _json_lines(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
         rows: list[dict[str, Any]] = []
         broken: dict[int, str] = {}
         for k, text in enumerate(lines):
-            row = {}
+            row: Any = {}
             if text.strip():
                 try:
                     row = json.loads(text)

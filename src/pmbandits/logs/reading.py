@@ -15,7 +15,7 @@ from pmbandits.logs.account import NO_REWARDS, Collector
 from pmbandits.logs.cells import Beside, as_numbers, take_rows
 from pmbandits.logs.columns import Reading, as_labels, as_times, picked
 from pmbandits.logs.files import Watch, read_file, take_batches
-from pmbandits.logs.log import PartsOfArms, Log
+from pmbandits.logs.log import Log, PartsOfArms
 
 
 def read(
@@ -94,7 +94,8 @@ def _collect(into: Collector, data: Any, how: Reading, watch: Watch | None) -> s
         _frame(into, data, how)
         return "the frame"
     raise TypeError(
-        "data must be a dict of rewards by arm, a frame with an arm and a reward column, the result of a query that speaks "
+        "data must be a dict of rewards by arm, a frame with an arm and a reward column, the result of a query that "
+        "speaks "
         f"Arrow, or the path of a file, got {type(data).__name__}."
     )
 

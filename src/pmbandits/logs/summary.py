@@ -123,7 +123,7 @@ class PartsOfArm:
             self._x, self._counts = np.zeros(0), np.zeros((0, PARTS))
 
     def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Distinct rewards, how many of each part each stands for, and the error of any rank of each part as a share."""
+        """Distinct rewards, how many of each part each stands for, and the error of any rank in each part."""
         self._merge()
         if self._parts is None:
             return self._x, self._counts, np.zeros(PARTS)

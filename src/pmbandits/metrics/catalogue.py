@@ -203,8 +203,8 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
 
     Parameters
     ----------
-    statement : what you value, in your words; a percentage in it sets the tail. "Avoid", "less", "no" and their like are
-        understood. What is not understood is refused, with the list. Without a statement the whole catalogue.
+    statement : what you value, in your words; a percentage in it sets the tail. "Avoid", "less", "no" and their like
+        are understood. What is not understood is refused, with the list. Without a statement the whole catalogue.
 
     Examples
     --------
@@ -231,7 +231,8 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     meant = Wish(statement).entry()
     if meant == "guess":
         raise ValueError(
-            f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards are "
+            f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards "
+            f"are "
             "distributed, not at which arm comes next. Equal shares of all arms are hardest to guess; for "
             "rewards that lie far apart, say 'reward spread'."
         )

@@ -1,7 +1,7 @@
 """What is wished for, read from a phrase: which things are named, and whether they are wanted or to be avoided.
 
-A fixed little reader of a few hundred words, no model. What it does not understand, and what says two opposite things, it
-refuses.
+A fixed little reader of a few hundred words, no model. What it does not understand, and what says two opposite things,
+it refuses.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import re
 # Things that can be named, by how their words begin. A longer beginning wins.
 _THINGS = {
     "average": "averag mean expect total sum overall usual",
-    "spread": "spread varia variety divers volatil dispers deviat swing fluctuat surpris inequal unequal uneven noise mixed gini std",
+    "spread": "spread varia variety divers volatil dispers deviat swing fluctuat surpris inequal unequal uneven "
+    "noise mixed gini std",
     "steady": "steady stead stable stabil consisten reliab smooth constant fair equal equit even certain",
     "foreseen": "predict",
-    "low": "worst loss losses disaster downside catastroph failure fail bad ruin crash drawdown safe safety cautious careful danger harm",
+    "low": "worst loss losses disaster downside catastroph failure fail bad ruin crash drawdown safe safety "
+    "cautious careful danger harm",
     "high": "best top upside hit hits upper peak discover winner bold gambl",
     "rare gain": "jackpot lotter moonshot",
     "rare": "rare seldom unlikely outlandish",
@@ -57,10 +59,11 @@ _UP = {
 _LIKED = {"take", "taking", "love", "like", "seek", "seeking", "more", "want", "embrace"}
 # Words without direction. A wish for spread or for the best, whose opposite is also wished for, may have no others.
 _PLAIN = set(
-    "a an the of in to and or for with my our i we you me it its is are be as at on by that this all any each one two three "
-    "want wants wish need value prefer reward rewards result results outcome outcomes income return returns possible better "
-    "large larger big bigger just only plain pure please case cases count counts matter matters care about go looking look "
-    "over overweight weight eye lot lots from am days day how out percent do does will would should make makes end".split()
+    """a an the of in to and or for with my our i we you me it its is are be as at on by that this all any each one two
+    three want wants wish need value prefer reward rewards result results outcome outcomes income return returns
+    possible better large larger big bigger just only plain pure please case cases count counts matter matters care
+    about go looking look over overweight weight eye lot lots from am days day how out percent do does will would should
+    make makes end""".split()  # noqa: SIM905
 )
 _SHORT = {"top", "hit", "bad", "win", "try", "gap", "sum", "std", "even"}  # must match whole words, not beginnings
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, pool_size, stands_for, tidy
-from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
+from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value, is_one_family, one_family_slope
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.shared import shared, step
 
+NOTHING = 1e-14  # a share of rewards below this is rounding
 KNOTS = 512  # for rewards that are kept one by one, at most
 _BULK = 1.0 / 320.0  # the share of all rewards in a cell
 _TAIL = 0.2  # but no more than this share of all that lie further out
@@ -38,14 +40,23 @@ def lay_knots(s, pad):
     low, high = s.low, s.high
     if s.bounded == 0:
         low, high = x[0] - pad, x[n - 1] + pad
-    different = 1
-    for c in range(1, n):
+    different, c = 1, 1
+    while c < n and different <= KNOTS - 2:
         different += x[c] > x[c - 1]
+        c += 1
     all_of_them = different <= KNOTS - 2
+    thin, bulk = s.sketch_size == 0 and not all_of_them, _BULK * s.rewards
     s.knots[0] = low
     used, gone, since, total = 1, 0.0, 0.0, float(s.rewards)
     c = 0
     while c < n and used < KNOTS - 1:
+        begin, jump = c, int(bulk - since) - 1
+        if thin and jump > 0 and _TAIL * min(gone, total - gone - jump) >= bulk:  # far from both ends: none before that
+            c += jump
+            while c > begin and x[c - 1] == x[c]:
+                c -= 1
+            gone += c - begin
+            since += c - begin
         here, mass = x[c], 0.0
         while c < n and x[c] == here:
             mass += stands_for(s, c)
@@ -74,68 +85,136 @@ def cell_of(knots, n_knots, x):
     return lo
 
 
-@step("floats, floats, int -> float")
-def variance_of(above, knots, n_knots):
-    """The variance of a row's law: from the means of x and x², as integrals of the share that lies above."""
-    mean, square = 0.0, 0.0
+@step("floats, floats, floats, int -> float")
+def utility_of(h, knots, above, n_knots):
+    """U_h of a law, given the share that lies above in each cell."""
+    total = knots[0] * h_value(h, 1.0)
+    last, value = -1.0, 0.0
     for c in range(n_knots - 1):
-        low, high = knots[c] - knots[0], knots[c + 1] - knots[0]
-        mean += (high - low) * above[c]
-        square += (high - low) * (high + low) * above[c]
-    return max(square - mean * mean, 0.0)
+        if above[c] != last:  # a law of few rewards has few levels
+            last, value = above[c], h_value(h, above[c])
+        total += (knots[c + 1] - knots[c]) * value
+    return total
+
+
+@step("state, int, int -> none")
+def write_row(s, i, n_knots):
+    """From how many rewards an arm has at which knots to its row, the shares, the variance and the worth of it.
+
+    On entry ``row_share`` has numbers of rewards. The worth is left out if h is concave.
+    """
+    row, place, share, knots = s.laws[i], s.row_place[i], s.row_share[i], s.knots
+    cells, inverse, valued = n_knots - 1, 1.0 / s.told[i], s.metric_shape != CONCAVE
+    left, used, start, mean, square = float(s.told[i]), 0, 0, 0.0, 0.0
+    level = left * inverse
+    before = 1.0 if place[0] == 0 else level
+    worth = knots[0] * h_value(s.h, 1.0) if valued else 0.0
+    for j in range(s.row_used[i] + 1):
+        end = place[j] if j < s.row_used[i] else cells
+        for c in range(start, end):
+            row[c] = level
+        low, high = knots[start] - knots[0], knots[end] - knots[0]
+        mean += (high - low) * level
+        square += (high - low) * (high + low) * level
+        if valued and end > start:
+            worth += (knots[end] - knots[start]) * h_value(s.h, level)
+        if j < s.row_used[i]:
+            left -= share[j]
+            level = left * inverse if left > 1e-9 and end < cells else 0.0  # parts of one reward leave some rounding
+            if before - level > NOTHING:
+                share[used], place[used] = before - level, end
+                used += 1
+            before, start = level, end
+    s.row_told[i], s.row_used[i] = s.told[i], used
+    s.row_variance[i], s.row_worth[i] = max(square - mean * mean, 0.0), worth
+
+
+@step("state, int, int, float -> none")
+def put_in_row(s, i, knot, mass):
+    """Count rewards at a knot; they come in order, so it is the last one, or the one before, or a new one."""
+    if mass > 0.0:
+        last = s.row_used[i] - 1
+        if last >= 0 and s.row_place[i, last] == knot:
+            s.row_share[i, last] += mass
+        elif last >= 1 and s.row_place[i, last - 1] == knot:
+            s.row_share[i, last - 1] += mass
+        else:
+            s.row_place[i, last + 1], s.row_share[i, last + 1] = knot, mass
+            s.row_used[i] += 1
+
+
+@shared("state, int, int -> bool")
+def add_to_row(s, i, n_knots):
+    """Rewards kept one by one: add an arm's new ones to its row. False if it cannot be told which they are.
+
+    They are the last ones in the part of the pool that is not in order yet, because they come there one after another.
+    """
+    new, at, above = s.told[i] - s.row_told[i], s.rewards, s.laws[i]
+    if s.sketch_size > 0 or s.ordered <= 0 or s.row_told[i] == 0:
+        return False
+    if new == 0:
+        return True
+    for j in range(s.rewards - 1, s.ordered - 1, -1):
+        if new == 0:
+            break
+        if s.owner[j] == i:
+            new -= 1
+        at = j
+    if new > 0:
+        return False
+    for c in range(n_knots - 1):
+        above[c] *= s.row_told[i]
+    for j in range(at, s.rewards):
+        if s.owner[j] == i:
+            here = cell_of(s.knots, n_knots, s.x[j])
+            for c in range(here):
+                above[c] += 1.0
+            above[here] += min(max((s.x[j] - s.knots[here]) / (s.knots[here + 1] - s.knots[here]), 0.0), 1.0)
+    used, before = 0, float(s.told[i])
+    for c in range(n_knots):
+        after = above[c] if c < n_knots - 1 else 0.0
+        s.row_place[i, used], s.row_share[i, used] = c, before - after  # written over if that is nothing
+        used += before - after > NOTHING * s.told[i]
+        before = after
+    s.row_used[i] = used
+    write_row(s, i, n_knots)
+    return True
 
 
 @shared("state, int, int -> none")
 def fill_rows(s, n_knots, only):
     """Write the rows of all arms, or of one arm only (otherwise −1)."""
     first, last = (0, s.n_arms) if only < 0 else (only, only + 1)
-    laws, knots, cells = s.laws, s.knots, n_knots - 1
+    knots, cells = s.knots, n_knots - 1
     if s.mode != SAMPLES:  # the knots are always the same, so only arms with new rewards cost anything
         for i in range(first, last):
             if s.row_told[i] != s.told[i]:
-                s.row_told[i] = s.told[i]
-                left, inverse = s.told[i], 1.0 / s.told[i]
-                for c in range(cells):
-                    left -= s.counts[i, c]
-                    laws[i, c] = left * inverse
-                s.row_variance[i] = variance_of(laws[i], knots, n_knots)
+                used = 0
+                for c in range(n_knots):
+                    s.row_place[i, used], s.row_share[i, used] = c, s.counts[i, c]  # written over if there are none
+                    used += s.counts[i, c] > 0
+                s.row_used[i] = used
+                write_row(s, i, n_knots)
         return
+    if only >= 0 and add_to_row(s, only, n_knots):
+        return
+    tidy(s)
     for i in range(first, last):
-        for c in range(n_knots):
-            laws[i, c] = 0.0
-    if s.sketch_size > 0:
-        tidy(s)
-    at, count, in_order = 0, pool_size(s), max(s.ordered, 0)
-    for j in range(count):
-        i = s.owner[j]
+        s.row_used[i] = 0
+    at = 0
+    for j in range(pool_size(s)):
+        i, x = s.owner[j], s.x[j]
         if only >= 0 and i != only:
             continue
-        x = s.x[j]
-        if j < in_order:
-            while at < cells - 1 and knots[at + 1] <= x:
-                at += 1
-        else:
-            at = cell_of(knots, n_knots, x)
+        while at < cells - 1 and knots[at + 1] <= x:
+            at += 1
         # A reward between two knots counts in part at either, so that its mean stays.
         share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
         mass = stands_for(s, j)
-        laws[i, at] += share * mass
-        laws[i, at + 1] += (1.0 - share) * mass
+        put_in_row(s, i, at, share * mass)
+        put_in_row(s, i, at + 1, (1.0 - share) * mass)
     for i in range(first, last):
-        left, inverse = float(s.told[i]), 1.0 / s.told[i]
-        for c in range(cells):
-            left -= laws[i, c]
-            laws[i, c] = left * inverse if left > 1e-9 else 0.0  # what is left of parts of one reward is rounding
-        s.row_variance[i] = variance_of(laws[i], knots, n_knots)
-
-
-@step("floats, floats, floats, int -> float")
-def utility_of(h, knots, above, n_knots):
-    """U_h of a law, given the share that lies above in each cell."""
-    total = knots[0] * h_value(h, 1.0)
-    for c in range(n_knots - 1):
-        total += (knots[c + 1] - knots[c]) * h_value(h, above[c])
-    return total
+        write_row(s, i, n_knots)
 
 
 @shared("state, floats, int, floats -> none")
@@ -151,10 +230,21 @@ def mix_rows(s, a, n_knots, above):
 
 
 @step("state, int, floats, float, floats -> none")
-def weigh_cells(s, n_knots, above, e, steep):
-    """width·h' of each cell, where the mixture's law is ``above``, into ``steep``."""
+def slopes_of_h(s, n_knots, above, e, rise):
+    """h' in each cell, where the mixture's law is ``above``, into ``rise``."""
+    last, slope, alone = -1.0, 0.0, is_one_family(s.h)
     for c in range(n_knots - 1):
-        steep[c] = (s.knots[c + 1] - s.knots[c]) * h_slope(s.h, above[c], e)
+        if above[c] != last:
+            last = above[c]
+            slope = one_family_slope(s.h, last, e) if alone else h_slope(s.h, last, e)
+        rise[c] = slope
+
+
+@step("state, int, floats, floats -> none")
+def weigh_cells(s, n_knots, rise, steep):
+    """width·h' of each cell into ``steep``."""
+    for c in range(n_knots - 1):
+        steep[c] = (s.knots[c + 1] - s.knots[c]) * rise[c]
 
 
 @step("state, int, floats, int -> float")
@@ -175,31 +265,41 @@ def slope_of(s, n_knots, steep, i):
     return (one + two) + (three + four)
 
 
-@step("state, int, floats, floats, float, float -> float")
-def slope_along(s, n_knots, above, direction, far, e):
-    """The slope of U_h in a direction, ``far`` along it."""
-    total = 0.0
+@step("state, int, floats, floats, float, float, floats -> float")
+def slope_along(s, n_knots, above, direction, far, e, rise):
+    """The slope of U_h in a direction, ``far`` along it; and h' there, in each cell that changes, into ``rise``."""
+    total, alone = 0.0, is_one_family(s.h)
     for c in range(n_knots - 1):
         if direction[c] != 0.0:
-            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slope(s.h, above[c] + far * direction[c], e)
+            here = above[c] + far * direction[c]
+            rise[c] = one_family_slope(s.h, here, e) if alone else h_slope(s.h, here, e)
+            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * rise[c]
     return total
 
 
-@shared("state, int, floats, floats, float, float -> float")
-def top_along(s, n_knots, above, direction, room, e):
-    """Where, up to ``room``, concave U_h is largest along a direction in which it rises; a little short of it."""
-    behind = slope_along(s, n_knots, above, direction, room, e)
+@shared("state, int, floats, floats, float, float, floats, floats -> float")
+def top_along(s, n_knots, above, direction, room, e, rise, spare):
+    """Where, up to ``room``, concave U_h is largest along a direction in which it rises; a little short of it.
+
+    ``rise`` has h' of all cells where we start; at the end, where we arrive.
+    """
+    cells, lead = n_knots - 1, 0.0
+    for c in range(cells):
+        spare[c] = rise[c]
+        lead += (s.knots[c + 1] - s.knots[c]) * direction[c] * rise[c]
+    behind = slope_along(s, n_knots, above, direction, room, e, spare)
     if behind >= 0.0:
+        copy_into(rise, spare)
         return room
-    left, right, lead = 0.0, room, slope_along(s, n_knots, above, direction, 0.0, e)
-    ahead = lead
+    left, right, ahead = 0.0, room, lead
     for turn in range(60):
         middle = 0.5 * (left + right)
         if turn % 2 == 0 and ahead > behind:  # the secant; in between halves, so that neither end stays for long
             middle = left + (right - left) * min(max(ahead / (ahead - behind), 0.02), 0.98)
-        slope = slope_along(s, n_knots, above, direction, middle, e)
+        slope = slope_along(s, n_knots, above, direction, middle, e, spare)
         if slope >= 0.0:
             left, ahead = middle, slope
+            copy_into(rise, spare)
             if slope <= 1e-3 * lead:
                 break
         else:
@@ -218,11 +318,13 @@ def climb_table(s, n_knots, a, low, e, goal, most):
     """
     k, cells = s.n_arms, n_knots - 1
     above, direction, steep = np.empty(cells), np.empty(cells), np.empty(cells)
+    rise, spare = np.empty(cells), np.empty(cells)
     slope, active = np.empty(k), np.zeros(k)
     gap = np.inf
     for _ in range(most):
         mix_rows(s, a, n_knots, above)
-        weigh_cells(s, n_knots, above, e, steep)
+        slopes_of_h(s, n_knots, above, e, rise)
+        weigh_cells(s, n_knots, rise, steep)
         to = 0
         for i in range(k):
             slope[i] = slope_of(s, n_knots, steep, i)
@@ -236,7 +338,7 @@ def climb_table(s, n_knots, a, low, e, goal, most):
         moved = False
         for inner in range(200):
             if inner > 0:
-                weigh_cells(s, n_knots, above, e, steep)
+                weigh_cells(s, n_knots, rise, steep)
                 for i in range(k):
                     if active[i] > 0.0:
                         slope[i] = slope_of(s, n_knots, steep, i)
@@ -256,7 +358,7 @@ def climb_table(s, n_knots, a, low, e, goal, most):
             for c in range(cells):
                 direction[c] = s.laws[best, c] - s.laws[worst, c]
             room = a[worst] - low[worst]
-            far = top_along(s, n_knots, above, direction, room, e)
+            far = top_along(s, n_knots, above, direction, room, e, rise, spare)
             if far <= 0.0:
                 break
             moved = True

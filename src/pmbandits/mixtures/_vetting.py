@@ -16,14 +16,11 @@ from pmbandits.metrics.packed import h_slope
 from pmbandits.mixtures._continuous import best_of_many, move_mean
 from pmbandits.mixtures._divergence import (
     FAR,
-    NOTHING,
     at_multiplier,
+    good_means,
     of_coin,
-    phi_at,
-    shares_at,
     to_be_worth,
     to_reach,
-    top_knot,
 )
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._laws import (
@@ -34,6 +31,7 @@ from pmbandits.mixtures._laws import (
     mix_rows,
     size_of_values,
     slope_of,
+    slopes_of_h,
     utility_of,
     weigh_cells,
 )
@@ -50,6 +48,8 @@ unpack = state(
     top=float,  # the largest Φ on the support
     worth=float,  # the utility of what is played
     steep=float,  # 0/1 rewards: the slope of h at the mean of what is played
+    first_good=float,  # the least mean of an arm that is worth what is played
+    last_good=float,  # and the largest
     threshold=float,  # log(n*/K): arms with a smaller index are tried
     pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
     within=float,  # the variance of rewards around the mean of their arm, of all arms together
@@ -75,17 +75,14 @@ def grain_at(s):
     return 0.5 / time_so_far(s)
 
 
-@shared("state, int -> none")
-def best_row(s, n_knots):
+@shared("state -> none")
+def best_row(s):
     """Convex h: the arm whose row is worth the most; the one that is played if it is among the best."""
     k = s.n_arms
-    value = np.empty(k)
-    for i in range(k):
-        value[i] = utility_of(s.h, s.knots, s.laws[i], n_knots)
-    top = largest_of(value)
+    top = largest_of(s.row_worth)
     chosen = -1
     for i in range(k):
-        if value[i] >= top - TIE * max(1.0, abs(top)) and (chosen < 0 or s.mix[i] == 1.0):
+        if s.row_worth[i] >= top - TIE * max(1.0, abs(top)) and (chosen < 0 or s.mix[i] == 1.0):
             chosen = i
     fill_with(s.mix, 0.0)
     s.mix[chosen] = 1.0
@@ -100,7 +97,7 @@ def best_shares(s, n_knots, e, goal):
     elif s.metric_shape == CONCAVE:
         maximise_table(s, n_knots, s.mix, np.zeros(k), e, goal, 40)
     elif s.metric_shape == CONVEX:
-        best_row(s, n_knots)
+        best_row(s)
     else:
         best_of_many(s)
     total, t = 0.0, time_so_far(s)
@@ -164,15 +161,22 @@ def own_scale(s, i):
 @shared("state, int, float -> float", unpack)
 def top_within(s, i, reach):
     """The largest Φ within a distance of the mean of arm i, or at one of its rewards."""
-    mean, top, before = s.sums[i] / s.told[i], -np.inf, 1.0
+    mean, last, place = s.sums[i] / s.told[i], s.n_knots - 1, s.row_place[i]
     low, high = mean - reach, mean + reach
-    for c in range(s.n_knots):
-        x, after = s.knots[c], s.laws[i, c] if c < s.n_knots - 1 else 0.0
-        if before - after > NOTHING or (x >= low and x <= high):
-            top = max(top, s.phi[c])
-        before = after
+    top = max(s.phi[place[0]], s.phi[place[s.row_used[i] - 1]])
+    if s.metric_shape == CONCAVE:  # then Φ is convex, and so largest at one end
+        if low <= s.knots[0]:
+            top = max(top, s.phi[0])
+        if high >= s.knots[last]:
+            top = max(top, s.phi[last])
+    else:
+        for j in range(s.row_used[i]):
+            top = max(top, s.phi[place[j]])
+        for c in range(s.n_knots):
+            if s.knots[c] >= low and s.knots[c] <= high:
+                top = max(top, s.phi[c])
     for end in (low, high):
-        if end > s.knots[0] and end < s.knots[s.n_knots - 1]:
+        if end > s.knots[0] and end < s.knots[last]:
             c = cell_of(s.knots, s.n_knots, end)
             part = (end - s.knots[c]) / (s.knots[c + 1] - s.knots[c])
             top = max(top, s.phi[c] + part * (s.phi[c + 1] - s.phi[c]))
@@ -192,7 +196,7 @@ def distance(s, i):
     Where it is plainly on one side of what the threshold needs, the answer is only known to lie on that side.
     """
     if s.mode == BINARY:
-        return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth)
+        return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth, s.first_good, s.last_good)
     n = evidence(s, i)
     need = max(s.threshold - math.log(n), 0.0) / n
     least = distance_to_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
@@ -208,21 +212,28 @@ def distance_to_slope(s, i, need):
     It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
     of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
     """
-    share, place = np.empty(s.n_knots), np.empty(s.n_knots, np.int64)
-    used = shares_at(s.laws[i], s.n_knots, share, place)
+    share, place, used = s.row_share[i], s.row_place[i], s.row_used[i]
     anywhere = farthest(s, i)
     near = top_within(s, i, own_scale(s, i) * reach_of(s, i)) if s.caution < 1.0 else anywhere
-    least, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need)
+    least, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need, s.spare)
     if least <= 0.0 or near >= anywhere:
         return least
     if least >= FAR:  # nothing within its reach is enough
-        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, anywhere, s.root[i], need * s.caution)
+        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, anywhere, s.root[i], need * s.caution, s.spare)
         return least / s.caution
     largest = 1.0 / (anywhere - s.level)
     if s.root[i] <= largest or (least >= need and s.root[i] * s.caution <= largest):
         return least
     value, slope = at_multiplier(share, place, used, s.phi, s.level, largest)
     return min(least, value / s.caution) if slope >= 0.0 else least
+
+
+@step("state, int, float, float -> float and int", unpack)
+def search_for_worth(s, i, worth, need):
+    """:func:`to_be_worth` for an arm's row."""
+    share, place, used, e = s.row_share[i], s.row_place[i], s.row_used[i], grain_at(s)
+    own, first = s.row_worth[i], s.start[i]
+    return to_be_worth(s.h, s.knots, s.laws[i], s.played, s.n_knots, share, place, used, own, worth, e, need, first)
 
 
 @shared("state, int, float -> float", unpack)
@@ -235,16 +246,15 @@ def distance_to_worth(s, i, need):
     """
     if s.safe_told[i] == s.told[i] and s.worth >= s.safe_worth[i] and s.safe[i] >= need:
         return s.safe[i]
-    own = utility_of(s.h, s.knots, s.laws[i], s.n_knots)
-    if own >= s.worth:
+    own, goal = s.row_worth[i], s.worth
+    if own >= goal:
         return 0.0
-    e, law, goal = grain_at(s), s.laws[i], s.worth
-    far, s.start[i] = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, goal, e, need, s.start[i])
+    far, s.start[i] = search_for_worth(s, i, goal, need)
     if far < need:
         return far
     # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
     goal -= 0.5 * (1.0 - math.sqrt(need / far)) * (goal - own)
-    less, start = to_be_worth(s.h, s.knots, law, s.played, s.n_knots, goal, e, need, s.start[i])
+    less, start = search_for_worth(s, i, goal, need)
     s.safe_told[i] = s.told[i]
     if less >= need:
         s.safe_worth[i], s.safe[i], s.start[i] = goal, less, start
@@ -281,10 +291,13 @@ def set_the_bar(s, e):
     s.worth = utility_of(s.h, s.knots, s.played, s.n_knots)
     if s.metric_shape != CONVEX:
         mix_rows(s, s.wanted, s.n_knots, s.played)
-    phi_at(s.h, s.knots, s.played, s.n_knots, e, s.phi)
-    s.top = s.phi[top_knot(s.phi, s.n_knots)]
     steep = np.empty(s.n_knots)
-    weigh_cells(s, s.n_knots, s.played, e, steep)
+    slopes_of_h(s, s.n_knots, s.played, e, steep)
+    weigh_cells(s, s.n_knots, steep, steep)
+    s.phi[0], s.top = 0.0, 0.0
+    for c in range(s.n_knots - 1):
+        s.phi[c + 1] = s.phi[c] + steep[c]
+        s.top = max(s.top, s.phi[c + 1])
     if s.metric_shape == CONCAVE:  # λ: the slope of the arm that is furthest behind; it is the one that is pulled
         level = slope_of(s, s.n_knots, steep, most_wanted(s))
     else:
@@ -295,6 +308,8 @@ def set_the_bar(s, e):
     if s.mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
         s.steep = h_slope(s.h, s.played[0], e)
         level = level / steep[0] if steep[0] != 0.0 else s.played[0]
+        if s.metric_shape != CONCAVE:
+            s.first_good, s.last_good = good_means(s.h, s.worth)
     s.level = level
 
 

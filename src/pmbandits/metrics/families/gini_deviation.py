@@ -16,7 +16,8 @@ class GiniDeviation(Family):
     """Gini deviation: h(u) = u(1 − u); half the mean distance of two independent rewards.
 
     **In one sentence:** how different two rewards drawn one after the other are.
-    **Use it** for rewards that lie far apart: variety, exploration of a catalogue. It does not make choices hard to guess.
+    **Use it** for rewards that lie far apart: variety, exploration of a catalogue. It does not make choices hard to
+    guess.
 
     >>> import scipy.stats as st
     >>> round(GiniDeviation().value(st.uniform()), 12)   # 1/6
