@@ -35,6 +35,7 @@ RECIPES: dict[str, tuple[pmb.Policy, Any]] = {
     "fixed-grid-binary": (pmb.FixedGrid(GINI, epsilon=0.3), pmb.Binary()),
     "track-real": (pmb.Track(pmb.CVaR(0.5)), LINE),
     "track-neither": (pmb.Track(NEITHER), UNIT),
+    "track-certify": (pmb.Track(GINI, certify=0.2), pmb.Binary()),
     "track-sketch": (pmb.Track(GINI, estimates="sketch:8"), LINE),
     "vet-interval": (pmb.Vet(GINI), UNIT),
     "vet-finite": (pmb.Vet(NEITHER), THREE),

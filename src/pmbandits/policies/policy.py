@@ -285,17 +285,13 @@ class Policy(Declared):
                 reward = float(reward)
             elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
                 reward = float(reward) if -MOST < reward < MOST else reward
-        if type(arm) is int and type(reward) is float:
+        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # beyond there is no arm
             try:
                 _, address, _held = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            try:
-                done = _tell(address, arm, reward) == OK
-            except OverflowError:  # no number of 64 bits, so no arm either
-                done = False
-            if not done:
+            if _tell(address, arm, reward) != OK:
                 self._tell_carefully([arm], [reward])
             return
         one = not _check.is_list(reward)

@@ -10,7 +10,6 @@ from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._certifying import to_certify
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._laws import KNOTS
 from pmbandits.mixtures._sampling import fewest, pull
 from pmbandits.mixtures._vetting import look, most_wanted, news, to_be_tried, unpack
 from pmbandits.policies.build import Setup, certifying_share, reading_set
@@ -134,7 +133,6 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
             and 0 <= m.looked <= m.rewards
             and abs(float(m.wanted.sum()) - 1.0) < 1e-6
             and not m.left_out.all()
-            and m.start.max() <= KNOTS
         )
 
     def _reason(self, arm: int) -> str:

@@ -89,7 +89,7 @@ FIELDS: tuple[Field, ...] = (
     _field("asked", int, "", "saved added"),  # pulls so far
     _field("rewards", int, "", "saved added"),  # rewards so far
     _field("seed", int, "", "fixed"),
-    _field("stream", int, "", "saved"),  # how many random numbers the policy has drawn
+    _field("stream", int, "", "saved", "0 … 4503599627370496"),  # how many random numbers the policy has drawn
     # How rewards are kept.
     _field("mode", int, "", "fixed"),  # BINARY, FINITE or SAMPLES
     _field("bounded", int, "", "fixed"),  # 1 if the support is bounded
@@ -211,7 +211,7 @@ FIELDS: tuple[Field, ...] = (
     _field("vetted_pulls", int, "n_vetted", "saved", "0 … pulls"),  # its pulls and rewards when that was worked out
     _field("vetted_told", int, "n_vetted", "saved", "0 … told"),
     _field("root", float, "n_vetted", "saved"),  # where the divergence was found, to start there next time
-    _field("start", int, "n_vetted", "saved"),  # the same for metrics that are not concave
+    _field("start", int, "n_vetted", "saved", "0 … knot_room"),  # the same for metrics that are not concave
     # The arm is at least ``safe`` from being worth ``safe_worth``,
     _field("safe", float, "n_vetted", "saved cleared", "any"),
     _field("safe_worth", float, "n_vetted", "saved cleared"),
