@@ -123,7 +123,7 @@ def normal(rng: np.random.Generator, radius: np.ndarray) -> float:
 
 
 def factors() -> Table:
-    runs = 200 if QUICK else 2000
+    runs = 200 if QUICK else 1000
     table = Table(
         title=f"Width ÷ what would just fail with probability {DELTA}, at all times, {runs} runs (goals 1.3, 1.5, 2)"
     )
