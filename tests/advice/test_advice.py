@@ -228,7 +228,7 @@ def test_bounds_and_intervals_cover_the_truth_as_often_as_they_say() -> None:
     rng = np.random.default_rng(9)
     bandit = pmb.Bandit([st.uniform(0, 1), st.beta(2, 5)], names=["a", "b"])
     metric = pmb.GiniDeviation()
-    bounded, covered, times = 0, 0, 60
+    bounded, covered, times = 0, 0, 40
     for _ in range(times):
         data = {"a": rng.uniform(0, 1, 80), "b": rng.beta(2, 5, 80)}
         advice = pmb.advise(data, metric, support=pmb.Interval(0, 1), splits=8)
@@ -322,7 +322,10 @@ NULLS: dict[str, tuple[str, pmb.Support | None, Callable[[Rng], list[NDArray[np.
 }
 
 
-@pytest.mark.parametrize("case", NULLS)
+SLOW = ("equal arms", "one arm clearly widest", "one arm on the peak of a tent")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in NULLS])
 def test_noise_is_called_sure_in_at_most_one_of_twenty_cases(case: str) -> None:
     metric, support, make = NULLS[case]
     rng = np.random.default_rng(13)
@@ -598,7 +601,7 @@ def test_half_an_arm_is_exact_while_few_rewards_differ_and_knows_its_ends_afterw
 
 def test_summarised_arms_say_so_and_widen_the_interval() -> None:
     rng = np.random.default_rng(17)
-    data = {"a": rng.normal(0, 1, 140_000), "b": rng.normal(2, 1, 140_000)}
+    data = {"a": rng.normal(0, 1, 45_000), "b": rng.normal(2, 1, 45_000)}
     advice = pmb.advise(data, "gini")
     exact = pmb.oracle(pmb.GiniDeviation(), pmb.Bandit.from_samples({k: v[:20_000] for k, v in data.items()}))
     assert any("summarised" in note for note in advice.notes)

@@ -195,7 +195,8 @@ def notes(advice: Advice, problem: Problem) -> Iterator[str]:
     if all(map(isfinite, advice.bounds)):
         low, high = (number(end, advice) for end in advice.bounds)
         yield (
-            f"Whatever the arms' distributions are, the recommendation is worth between {low} and {high} "
+            f"Whatever the arms' distributions are inside the declared range, the recommendation is worth between "
+            f"{low} and {high} "
             f"(at {100 * advice.level:g} %)."
         )
     if advice.evidence.divisions:
@@ -262,7 +263,8 @@ def general_notes(advice: Advice) -> Iterator[str]:
             f"shares are off by at most {worst:.2g}, which is allowed for."
         )
     if advice.family > 1:
-        said = f": one or more of them is wrong with probability at most {100 * (1 - advice.level):.3g} %"
+        chance = f"{100 * (1 - advice.level):.3g} %"
+        said = f": that one or more of them is wrongly called sure has probability at most {chance}"
         yield (
             f"{advice.family} preferences were tested at once, and the verdicts allow for that (Holm's rule)"
             f"{'' if advice.support_assumed else said}."

@@ -55,7 +55,7 @@ def lay_cells(memory, width, low, high):
         for i in range(k):
             low[0, i], high[0, i] = s.lower[i], s.upper[i]
         return 1
-    if not by_cells(s):
+    if not by_cells(s) or s.tail_order > 0.0:
         return 0
     tidy(s)
     finite, set_kind, told, radius, blurs, belt = s.mode == FINITE, s.set_kind, s.told, s.radius, lay_belts(s), s.belt

@@ -135,6 +135,17 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     return chosen_set(policy, support, n_arms)
 
 
+def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
+    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
+    share: float = policy.options["certify"]
+    if share > 0.0 and chosen is None:
+        raise ValueError(
+            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
+            "Interval(lo, hi), or leave certify out."
+        )
+    return share
+
+
 def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
     """The promise about heavy tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
     modulus = metric._modulus()
@@ -147,17 +158,6 @@ def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
             f"above {1.0 / q:g}; promise a higher order, or declare Interval(lo, hi)."
         )
     return {"tail_order": support.order, "tail_bound": support.bound, "tail_q": q, "tail_c": constant}
-
-
-def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
-    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
-    share: float = policy.options["certify"]
-    if share > 0.0 and chosen is None:
-        raise ValueError(
-            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
-            "Interval(lo, hi), or leave certify out."
-        )
-    return share
 
 
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:

@@ -85,8 +85,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
-    certify : the share of pulls that goes to the arm whose rewards make the certified regret smaller the fastest; see
-        :class:`Track`. Default: 0.
+    certify : the share of pulls that is for a small certified regret; see :class:`Track`.
     confidence, delta : the sets behind :meth:`certainty`; without ``certify`` they do not change what is played.
 
     Examples

@@ -158,7 +158,7 @@ FIELDS: tuple[Field, ...] = (
     _field("upper", float, "n_arms"),
     _field("radius", float, "n_arms"),
     # Prices of the moment, for the largest and for the smallest utility; at how many rewards they are found anew.
-    _field("prices", float, "n_prices", "saved cleared"),
+    _field("prices", float, "n_prices", "saved cleared", "0 … "),
     _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),
