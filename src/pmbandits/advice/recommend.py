@@ -281,6 +281,8 @@ def _advice(
     inside = Bands(metric, problem.samples, support, level)
     independent = problem.declared and problem.clusters is None and not changed
     bounds = inside.value(found.weights) if independent else (nan, nan)
+    if isfinite(interval[0]) and isfinite(bounds[0]):  # no wider than what always holds
+        interval = min(max(interval[0], bounds[0]), found.value), max(min(interval[1], bounds[1]), found.value)
     if metric.jumps and not minded:  # a standard error says little there
         interval = inside.value(found.weights)
     factor = found.more((1.0 - level) / family) if not passed and found.margins and not found.few else float("inf")
