@@ -276,13 +276,14 @@ def _advice(
     if found.is_mixture or kept is not None:
         verdict = "real" if sure == "surely" else "looks real" if sure == "looks" else "could be noise"
     best = int(np.argmax(found.singles)) if found.is_mixture else int(np.argmax(found.weights))
+    value, _ = _within((found.value, found.value), metric, problem)
     unknown = bool(minded) or (not problem.declared and checks.vertical(metric))
     interval = (nan, nan) if unknown else _within(found.interval(level), metric, problem)
     inside = Bands(metric, problem.samples, support, level)
     independent = problem.declared and problem.clusters is None and not changed
     bounds = inside.value(found.weights) if independent else (nan, nan)
     if isfinite(interval[0]) and isfinite(bounds[0]):  # no wider than what always holds
-        interval = min(max(interval[0], bounds[0]), found.value), max(min(interval[1], bounds[1]), found.value)
+        interval = min(max(interval[0], bounds[0]), value), max(min(interval[1], bounds[1]), value)
     if metric.jumps and not minded:  # a standard error says little there
         interval = inside.value(found.weights)
     factor = found.more((1.0 - level) / family) if not passed and found.margins and not found.few else float("inf")
@@ -291,7 +292,7 @@ def _advice(
         metric=metric,
         names=names,
         weights=found.weights,
-        value=found.value,
+        value=value,
         apparent=found.apparent,
         interval=interval,
         bounds=bounds,
