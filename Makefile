@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all lint bench paper family docs numba lock clean
+.PHONY: demo test test-all lint bench paper family docs fuzz audit wheels numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -42,6 +42,27 @@ family: $(RUNTIME)
 # The documentation, out/docs/index.html: runs every example and checks every link inside. Warnings are errors.
 docs: $(DOCS)
 	$(BIN)/python docs/build.py
+
+# Attacks on all readers and public functions, for an hour or so; prints the table of docs/security.md. Then atheris, which
+# looks for inputs by itself, where there is one for this Python (FUZZ_SECONDS for each reader).
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz
+	$(INSTALL) --require-hashes -r requirements-fuzz.txt || echo "There is no atheris for this Python; random edits must do."
+	$(BIN)/python -m tests.fuzz.guided $(FUZZ_SECONDS)
+
+# Known vulnerabilities of what is pinned (needs the network, or DATABASE=all.zip), the bill of materials, and licences.
+audit: $(READY)
+	$(BIN)/python -m tools.audit $(if $(DATABASE),--database $(DATABASE))
+
+# The wheel and the source distribution, and that the wheel can be installed and used.
+wheels: $(RUNTIME)
+	rm -rf out/wheels $(VENV)-wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir out/wheels .
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-deps out/wheels/*.whl
+	cd out/wheels && ../../$(VENV)-wheel/bin/python -c \
+		"import pmbandits as p; print(p.__version__, p.Track('gini', n_arms=2, support=p.Binary()).ask())"
 
 # The library alone, which is all that the demonstration needs …
 $(RUNTIME): requirements.txt pyproject.toml
@@ -84,4 +105,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-numba out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-numba $(VENV)-wheel out .pytest_cache .mypy_cache .ruff_cache

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         load,
     )
     from pmbandits.simulation import Run, Stop, run_until, simulate
-    from pmbandits.supports import Binary, Finite, Interval, Real, Support
+    from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
 __version__ = "0.1.0"
@@ -142,7 +142,7 @@ _ROOMS = {
     ),
     "pmbandits.mixtures": ("etc_grid", "grid_size", "ucb_grid"),
     "pmbandits.simulation": ("Run", "Stop", "run_until", "simulate"),
-    "pmbandits.supports": ("Binary", "Finite", "Interval", "Real", "Support"),
+    "pmbandits.supports": ("Binary", "Finite", "Heavy", "Interval", "Real", "Support"),
     "pmbandits.warming": ("Warmed", "warm"),
 }
 _SUBMODULES = ("kit", "simulation", "theory")
@@ -177,6 +177,7 @@ __all__ = [
     "Gaps",
     "GiniDeviation",
     "GiniShortfall",
+    "Heavy",
     "Holder",
     "InterESRange",
     "InterQuantileRange",

@@ -160,7 +160,7 @@ def unknown(what: str, value: Any, known: Sequence[str]) -> str:
 def short(value: Any, limit: int = 60) -> str:
     """A value as Python writes it, cut where it is long; control characters are written out."""
     try:
-        text = readable(repr(value))
+        text = readable(" ".join(repr(value).split()))
     except Exception:  # whole numbers of thousands of digits, and objects that cannot show themselves
         text = f"a {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -18,7 +18,7 @@ LARGEST_SIGMA = 1e140  # squares of rewards must be numbers of 64 bits
 
 
 class Support:
-    """Base of the four supports; ``lo``, ``hi`` and ``width`` bound the rewards."""
+    """Base of the five supports; ``lo``, ``hi`` and ``width`` bound the rewards."""
 
     lo: float
     hi: float
@@ -36,6 +36,11 @@ class Support:
         (500.0, 2.0)
         """
         return 0.5 * self.width
+
+    @property
+    def typical(self) -> float:
+        """How far rewards typically lie from their middle, in the order of magnitude."""
+        return self.scale
 
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each reward may occur."""
@@ -71,7 +76,7 @@ class Support:
         >>> Support.from_dict({"kind": "interval", "lo": 0, "hi": 2})
         Interval(lo=0.0, hi=2.0)
         """
-        kinds = {"binary": Binary, "finite": Finite, "interval": Interval, "real": Real}
+        kinds = {"binary": Binary, "finite": Finite, "interval": Interval, "real": Real, "heavy": Heavy}
         rest = {k: v for k, v in data.items() if k != "kind"}
         kind = _check.choice("support", data.get("kind"), kinds)
         try:
@@ -212,3 +217,62 @@ class Real(Support):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "real", "sigma": self.sigma}
+
+
+@dataclass(frozen=True)
+class Heavy(Support):
+    """Rewards can be any number, and may have heavy tails: all that is promised is a moment, E|X|^order ≤ bound.
+
+    For delays, claims, incomes: laws such as lognormal, Pareto or Student's t. The moment is about 0. So if typical
+    rewards are far from 0, subtract a known number from all: then ``bound`` is small, and what can be said is tight.
+
+    Parameters
+    ----------
+    order : p > 1. The largest for which you know a bound; 2 is a bound on the mean square.
+    bound : what E|X|^p does not exceed, for every arm.
+    lo : no reward is less than this. Give it if you know it (0 for delays): bounds are tighter then.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track("gini", n_arms=2, support=pmb.Heavy(order=2, bound=12))
+    >>> policy.tell([0, 1, 0, 1], [0.3, 4.1, 1.2, 0.8])
+    >>> policy.support
+    Heavy(order=2.0, bound=12.0, lo=-inf)
+    """
+
+    order: float
+    bound: float
+    lo: float = -np.inf
+
+    def __post_init__(self) -> None:
+        hint = "with less than a first moment not even the mean of rewards need exist"
+        object.__setattr__(self, "order", _check.within("order", self.order, 1.0, open_lo=True, hint=hint))
+        object.__setattr__(self, "bound", _check.within("bound", self.bound, 0.0, open_lo=True))
+        lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _check.number("lo", self.lo)
+        object.__setattr__(self, "lo", lo)
+        if lo > self.typical:
+            raise ValueError(
+                f"rewards of at least lo={lo:g} have E|X|^{self.order:g} ≥ {lo**self.order:g}, more than the "
+                f"bound={self.bound:g}; give a larger bound."
+            )
+
+    @property
+    def hi(self) -> float:  # type: ignore[override]
+        return np.inf
+
+    @property
+    def scale(self) -> float:
+        raise ValueError(
+            f"rewards of {self!r} are not sub-Gaussian, as this needs; take Vet, Track, PMUCB or CIRT, or declare "
+            "Interval(lo, hi)."
+        )
+
+    @property
+    def typical(self) -> float:
+        """bound^(1/order)."""
+        return float(self.bound ** (1.0 / self.order))
+
+    def to_dict(self) -> dict[str, Any]:
+        least = {} if self.lo == -np.inf else {"lo": self.lo}
+        return {"kind": "heavy", "order": self.order, "bound": self.bound, **least}

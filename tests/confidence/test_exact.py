@@ -7,9 +7,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import pmbandits as pmb
-from pmbandits.confidence.exact import extreme_value
+from pmbandits.confidence.exact import _largest_gain, extreme_value
 
 CONCAVE = {
     "gini": (pmb.GiniDeviation(), lambda s: s - cp.square(s)),
@@ -94,6 +95,22 @@ def test_no_random_curves_do_better_and_ends_are_reached(metric: Any, largest: b
     reached = points[0] * metric(1.0) + metric(np.minimum(weights @ found.curves, 1.0)) @ np.diff(points)
     assert reached == pytest.approx(found.value, abs=1e-6)
     assert (np.diff(found.curves) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_proof_finds_the_largest_gain_of_falling_curves(seed: int) -> None:
+    """Slopes of any sign: the best falling curves within the limits, level by level, and by a linear program."""
+    _, lower, upper, weights = limits(seed, (6, 4, 12), 9)
+    slope = np.random.default_rng(seed).normal(size=9)
+    start = np.minimum.accumulate(0.5 * (lower + upper), axis=1)
+    best = 0.0
+    for low, high, weight, curve in zip(lower, upper, weights, start, strict=True):
+        falls = np.diff(np.eye(9), axis=0)  # S(k + 1) − S(k) ≤ 0
+        cost = -weight * slope
+        solved_by = linprog(cost, A_ub=falls, b_ub=np.zeros(8), bounds=list(zip(low, high, strict=True)))
+        best += -solved_by.fun - weight * slope @ curve
+    assert _largest_gain(slope, lower, upper, weights, start) == pytest.approx(best, abs=1e-9)
+    assert best > 1e-3
 
 
 def test_of_one_arm_the_value_cell_by_cell_is_exact() -> None:

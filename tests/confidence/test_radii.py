@@ -6,7 +6,7 @@ import numpy as np
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.confidence._bounds import OCTAVE, coarse_counts, slot
+from pmbandits.confidence._ends import OCTAVE, coarse_counts, slot
 
 UNIT = pmb.Interval(0.0, 1.0)
 

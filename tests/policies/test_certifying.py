@@ -75,32 +75,21 @@ def test_a_gain_is_at_least_what_certainty_gains_when_an_arm_becomes_known(metri
             assert found[i] <= fell[0] + fell[1] + left
 
 
-def test_certifying_pulls_go_to_the_largest_gain_for_each_reward() -> None:
+def test_certifying_pulls_go_in_turn_to_the_largest_gain_for_each_reward_and_to_the_fewest() -> None:
     policy = pmb.Track(GINI, n_arms=3, support=pmb.Interval(0, 1), certify=0.3)
     rng, law = np.random.default_rng(0), SUPPORTS["interval"][1]
     seen = 0
     for _ in range(300):
-        before = policy._memory.sure_pulls.copy()
+        before = int(policy._memory.sure_pulls.sum())
         arm = policy.ask()
-        if policy._memory.sure_pulls.sum() > before.sum():
-            memory = policy._memory
+        memory = policy._memory
+        if int(memory.sure_pulls.sum()) > before:
             n = np.maximum(memory.pulls - (np.arange(3) == arm), memory.told).astype(float)
-            worth = memory.sure_gain / n**1.5
-            assert worth[arm] >= worth.max() * (1.0 - 1e-12)
+            worth = memory.sure_gain / n**1.5 if before % 2 == 0 else -n
+            assert worth[arm] >= worth.max() - 1e-12 * abs(worth.max())
             seen += 1
         policy.tell(arm, law(rng, arm))
     assert seen >= 85
-
-
-def test_arms_that_are_ruled_out_get_no_more_pulls_for_certifying() -> None:
-    """Four coins that are plainly worse, and two that are not: the pulls go to the two."""
-    policy = pmb.Vet(pmb.LowerCVaR(0.5), n_arms=6, support=pmb.Interval(0, 1), certify=0.2)
-    rng = np.random.default_rng(0)
-    arms = np.repeat(np.arange(6), 2000)
-    low = np.where(arms < 4, 0.0, 0.6)
-    policy.tell(arms, low + 0.1 * rng.random(arms.size))
-    asked = policy.ask(500)
-    assert (asked >= 4).all()
 
 
 def test_with_late_rewards_certifying_pulls_still_spread() -> None:

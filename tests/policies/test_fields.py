@@ -105,7 +105,7 @@ def test_saved_fields_that_cannot_be_are_refused(name: str, tmp_path: Path) -> N
     """Each field in turn gets numbers of another kind; those that fit by chance are what they were."""
     policy = played(name)
     fields = [field for field in those("saved") if policy._memory.field(field.name).size]
-    free = {"stream", "pooled", "look_at", "wide_at", "slope", "spread", "sketch_items", "dirty", "used"}
+    free = {"stream", "pooled", "look_at", "wide_at", "slope", "spread", "sketch_items", "dirty", "used", "prices"}
     for field in fields:
         memory = policy._memory.copy()
         part = memory.field(field.name)[..., :1] if field.name in ("x", "owner") else memory.field(field.name)

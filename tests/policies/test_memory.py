@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 import pmbandits as pmb
-from pmbandits.confidence._bounds import COARSE_TABLE, bounds, wasserstein_radius
+from pmbandits.confidence._bounds import bounds, wasserstein_radius
+from pmbandits.confidence._ends import COARSE_TABLE
 from pmbandits.estimates import _kernels as sketching
 from tests.helpers import play_rewards, sketch_of
 

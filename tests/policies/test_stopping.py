@@ -187,8 +187,12 @@ def test_what_is_certain_already_takes_no_more_rounds_and_what_cannot_be_takes_f
     coarse, _ = taught(GINI, "interval", 2, 3000, estimates="binned:8")
     never = coarse.forecast(1e-4)  # rounding alone is worth more
     assert math.isinf(never.rounds) and "will never be certain" in str(never)
+    heavy = pmb.Track(GINI, n_arms=2, support=pmb.Heavy(order=2.5, bound=12.0), certify=0.1)
+    heavy.tell([0, 1] * 50, np.random.default_rng(0).lognormal(0.0, 0.5, 100))
+    assert len(set(heavy.ask(20).tolist())) == 2 and not heavy.done(0.01) and heavy.done(1e6)
+    assert math.isnan(heavy.forecast(0.01).rounds) and "heavy tails" in heavy.explain(0.01)
     new = pmb.Track(GINI, n_arms=2, support=pmb.Binary()).forecast(0.1)
-    assert math.isnan(new.rounds) and "before every arm has paid" in str(new)
+    assert math.isnan(new.rounds) and "some arm has not paid" in str(new)
 
 
 @pytest.mark.parametrize("estimates", ["exact", "binned", "sketch:64"])

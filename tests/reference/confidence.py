@@ -86,7 +86,11 @@ class Confidence:
             return 0.85 * math.sqrt((math.log(1 + math.log(n)) + howard_ramdas(arm)) / n)
         if self.kind == "wasserstein":
             band = 0.85 * math.sqrt((math.log(1 + math.log(n)) + howard_ramdas(arm)) / n)
-            return wasserstein_radius(self.support, n, arm / (n * (n + 1)), band)
+            epoch = 0  # of the line: 1.1^epoch ≤ n < 1.1^(epoch + 1)
+            while 1.1 ** (epoch + 1) <= n * (1 + 1e-12):
+                epoch += 1
+            first = min(math.ceil(1.1**epoch * (1 - 1e-12)), n) if isinstance(self.support, Real) else n
+            return wasserstein_radius(self.support, first, arm / ((epoch + 1) * (epoch + 2)), band)
         delta_k = (1 + self.delta) ** (1 / self.n_arms) - 1
         return self.sigma() * 16 * (math.sqrt(math.e * math.log(2 / delta_k)) + 32) / math.sqrt(n)
 

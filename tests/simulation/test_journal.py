@@ -22,7 +22,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.simulation import JournalWarning, execute, prepare
-from pmbandits.simulation.journal import Journal
+from pmbandits.simulation.journal import Journal, decode, encode
 
 GINI = pmb.GiniDeviation()
 BANDIT = pmb.Bandit.bernoulli([0.4, 0.9])
@@ -580,3 +580,40 @@ def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bytes(
         assert b"KeyboardInterrupt" in process.communicate()[1]
         assert process.returncode != 0
     goes_on(tmp_path, uninterrupted, 3, monkeypatch)
+
+
+# ---- records that cannot be ------------------------------------------------------------------------------
+SMALL: dict[str, Any] = {
+    "bandit": pmb.Bandit.bernoulli([0.4, 0.9]), "metric": "gini", "policies": "uniform", "horizon": 40, "trials": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pulls", lambda x: x + 1),
+        ("pulls", lambda x: -x),
+        ("pulls", lambda x: x[:-1]),
+        ("pulls", lambda x: x[::-1]),
+        ("mixture", lambda x: x * np.nan),
+        ("mixture", lambda x: x + 5.0),
+        ("ends", lambda x: np.array([10**9])),
+        ("seconds", lambda x: float("nan")),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, name: str, change: Any) -> None:
+    pmb.simulate(**SMALL, out=tmp_path, n_jobs=1)
+    identity = prepare.prepare(**SMALL, seed=0, checkpoints=None).identity
+    with Journal(tmp_path, identity) as journal:
+        payloads = list(journal.records())
+    rows = decode(payloads[0])
+    rows[0][name] = change(rows[0][name])
+    (tmp_path / "journal.bin").unlink()
+    (tmp_path / "run.parquet").unlink()
+    with Journal(tmp_path, identity) as journal:
+        journal.append(encode(rows))
+    before = (tmp_path / "journal.bin").read_bytes()
+    with pytest.raises(ValueError, match=r"not the journal of this simulation.*nothing was overwritten"):
+        pmb.simulate(**SMALL, out=tmp_path, n_jobs=1)
+    assert (tmp_path / "journal.bin").read_bytes() == before

@@ -580,3 +580,44 @@ def test_drawing_leaves_the_style_alone(run: pmb.Run) -> None:
     before = dict(mpl.rcParams)
     run.plot()
     assert dict(mpl.rcParams) == before
+
+
+# ---- files that somebody made ----------------------------------------------------------------------------
+def forged(run: pmb.Run, path: Path, provenance: Any = None, **columns: Any) -> None:
+    """A file with other columns or another description, and a checksum that fits."""
+    table = run._table
+    for name, values in columns.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.schema.field(name), pa.array(values, table.schema.field(name).type))
+    text = json.dumps(provenance or run.provenance, sort_keys=True).encode()
+    meta = {room._KEY: text, room._CHECK: room._digest(table, text)}
+    pq.write_table(table.replace_schema_metadata(meta), path)
+
+
+@pytest.mark.parametrize("name", ["pulls", "mixture", "t", "trial", "horizon", "policy", "regret"])
+def test_a_file_with_results_that_cannot_be_is_refused_in_spite_of_its_checksum(
+    run: pmb.Run, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "run.parquet"
+    forged(run, path)
+    assert pmb.Run.load(path).equals(run)
+    values = run._table[name].to_pylist()
+    strange = {"pulls": [[-5, 5]], "mixture": [[2.0, -1.0]], "policy": ["x"], "regret": [float("nan")]}
+    arms = len(values[0]) if isinstance(values[0], list) else 0
+    first = strange.get(name, [10**6])[0]
+    values[3] = first[:1] * arms if arms else first
+    forged(run, path, **{name: values})
+    with pytest.raises(ValueError, match="damaged"):
+        pmb.Run.load(path)
+
+
+def test_a_description_that_is_none_is_refused(run: pmb.Run, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    for change in ({"spec": {}}, {"best": None}, {"spec": {**run.spec, "trials": [0, 1]}}, {"schema": True}):
+        forged(run, path, {**run.provenance, **change})
+        with pytest.raises(ValueError, match="damaged"):
+            pmb.Run.load(path)
+    spec = {**run.spec, "policies": [{**p, "label": "\x1b[2J"} for p in run.spec["policies"]]}
+    forged(run, path, {**run.provenance, "spec": spec})
+    with pytest.raises(ValueError, match="damaged"):
+        pmb.Run.load(path)

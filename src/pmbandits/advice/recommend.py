@@ -23,7 +23,7 @@ from pmbandits.limits import Limits, Shares, limits
 from pmbandits.logs import ArmLog, Reading, read
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.supports import Binary, Finite, Interval, Real, Support
+from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
 
 _LARGE = 1 << 25  # bytes of a file from which on a progress bar is shown
 
@@ -228,6 +228,11 @@ def _range(arms: Sequence[ArmLog]) -> Support:
 
 def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
     """The declared support, turned for losses; an error if a reward lies outside."""
+    if isinstance(support, Heavy):
+        raise ValueError(
+            f"advice has no bounds for {support!r} yet; leave support out (then nothing is said to be sure), or "
+            "declare Interval(lo, hi)."
+        )
     if loss:
         least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
         if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:

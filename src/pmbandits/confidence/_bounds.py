@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pmbandits.confidence._belts import belt_ends, blurred_ends, lay_belt
+from pmbandits.confidence._ends import (
+    BAND,
+    BELT,
+    INTERVAL,
+    by_cells,
+    cell_ends,
+    lay_belts,
+    table_radius,
+)
 from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
+from pmbandits.confidence._tails import best_price, settle_prices, tail_distance, tail_pass
 from pmbandits.estimates._kernels import span_of
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, rank_error, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_value
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 
-INTERVAL, BAND, BALL, BELT = range(4)  # kinds of confidence sets
 EMPIRICAL, OPTIMISTIC, PESSIMISTIC = range(3)  # which utility is asked for
-
-# Bounded memory: the table of radii has OCTAVE entries for each doubling of n. An entry is the radius at its smallest
-# n. Radii fall, so it is at least the radius at n: valid, and wider by 1/OCTAVE of itself at most.
-OCTAVE = 128
-COARSE_TABLE = OCTAVE * 35  # n up to 2⁴¹; beyond, the last radius
-
-
-@step("int -> int")
-def slot(n):
-    """The entry of the coarse table for n."""
-    doublings = 0
-    while n >= 2 * OCTAVE:
-        n >>= 1
-        doublings += 1
-    return min(doublings * OCTAVE + n, COARSE_TABLE - 1)
-
-
-def coarse_counts() -> NDArray[np.int64]:
-    """The n of each entry of the coarse table."""
-    entry = np.arange(COARSE_TABLE)
-    doublings = np.maximum(entry // OCTAVE - 1, 0)
-    return (entry - doublings * OCTAVE) << doublings
-
-
-@step("state, int -> float")
-def table_radius(s, n):
-    """The radius of the confidence set after n rewards."""
-    return s.radii[slot(n)] if s.coarse == 1 else s.radii[n]
 
 
 @shared("state, int -> float")
@@ -94,39 +73,8 @@ def refresh(s):
                 continue
             p = share_of_ones(s, i)
             s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
-
-
-@step("state -> bool")
-def by_cells(s):
-    """Whether the sets limit the survival at each x, so that their values are sums over cells."""
-    return s.set_kind == BAND or s.set_kind == BELT
-
-
-@shared("state -> floats")
-def lay_belts(s):
-    """Bring what is kept of belts up to date; returns how far each arm's shares may be off (by its sketch)."""
-    blurs = np.zeros(s.n_arms)
-    if s.set_kind == BELT:
-        for i in range(s.n_arms):
-            blurs[i] = rank_error(s, i)
-            n = s.told[i]
-            if n > 0 and s.belt_at[i] != n:
-                s.belt_at[i] = n
-                lay_belt(n, table_radius(s, n), s.stretched == 1, s.belt_side, s.belt[i])
-    return blurs
-
-
-@step("int, int, int, float, float, table, int -> two floats")
-def cell_ends(kind, above, n, radius, blur, belt, i):
-    """The ends of arm i's survival where so many of its n rewards lie above; its band's radius, or its row of belts."""
-    if n == 0:
-        return 0.0, 1.0
-    if kind == BAND:
-        share = above / n
-        return max(share - radius, 0.0), min(share + radius, 1.0)
-    if blur > 0.0:
-        return blurred_ends(above / n, blur, belt[i])
-    return belt_ends(above, n, belt[i])
+    if s.tail_order > 0.0:
+        settle_prices(s)
 
 
 # Kernels that run once for every mixture or cell take the few arrays that they use.
@@ -316,12 +264,15 @@ def bound(s, a, what):
     """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
 
     Intervals: exact. Bands and belts: exact for one arm; for several a bound (each arm's own curve must fall too,
-    which the mixture's cells do not see). Balls: of the pooled radius, a bound within some per cent of the arms' own.
+    which the mixture's cells do not see). With a moment in place of ends of the support: a bound (``_tails.py``).
+    Balls: of the pooled radius, a bound within some per cent of the arms' own.
     """
     k = s.n_arms
     if s.mode == BINARY:
         return binary_bound(s.h, a, s.lower, s.upper, what)
     sign = 1.0 if what == OPTIMISTIC else -1.0
+    if s.tail_order > 0.0:
+        return sign * tail_pass(s, a, sign, s.prices[0 if what == OPTIMISTIC else 1], 0.0, np.empty(0))
     if by_cells(s):  # of the rounded rewards' laws, and what rounding is worth at most
         return sweep(s, a, what) + sign * s.offset
     far = 0.0
@@ -345,6 +296,10 @@ def ball_bound(s, a, sign, radius):
 def bounds(s, a):
     """The least, the empirical and the largest utility of a mixture."""
     refresh(s)
+    if s.tail_order > 0.0:  # at the best prices for this very mixture
+        low, high = best_price(s, a, -1.0), best_price(s, a, 1.0)
+        none = np.empty(0)
+        return -tail_pass(s, a, -1.0, low, 0.0, none), utility(s, a), tail_pass(s, a, 1.0, high, 0.0, none)
     return bound(s, a, PESSIMISTIC), utility(s, a), bound(s, a, OPTIMISTIC)
 
 
@@ -356,6 +311,8 @@ def wasserstein_radius(s, i):
             return s.radius[i]
         p = share_of_ones(s, i)
         return max(s.upper[i] - p, p - s.lower[i])
+    if s.tail_order > 0.0:
+        return tail_distance(s, i)
     width = s.high - s.low
     if s.told[i] == 0:
         return width

@@ -7,7 +7,7 @@ kind           the arm's law is within                                     for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
 ``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
-``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports
+``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports, ``Heavy``
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
@@ -31,10 +31,11 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.confidence import bands, radii
 from pmbandits.schedules import arm_failure
-from pmbandits.supports import Binary, Finite, Real, Support
+from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
 KINDS = ("interval", "band", "ball", "belt")
+EPOCH = 1.1  # by how much n grows from epoch to epoch
 MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
 
 
@@ -98,9 +99,9 @@ def confidence_set(
 
     Parameters
     ----------
-    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports, ``wasserstein`` for Real.
-        ``"paper"`` takes the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes (σ ≤ 1,
-        width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
+    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports and for Heavy, ``wasserstein`` for
+        Real. ``"paper"`` takes the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
+        (σ ≤ 1, width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
     support : where rewards lie; it decides what is valid.
     n_arms : over how many arms ``delta`` is shared.
     horizon : valid for all n up to it; ``None`` for all n without end.
@@ -123,8 +124,11 @@ def confidence_set(
     else:
         total = _check.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
         each = total / n_arms
+    heavy = isinstance(support, Heavy)
     if name == "auto":
-        name = "kl" if isfinite(support.width) else "wasserstein"
+        name = "kl" if heavy or isfinite(support.width) else "wasserstein"
+    if heavy and name != "kl":
+        raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
         return _paper(support, n_arms, horizon, delta)
     when = f"up to {horizon:,} rewards" if horizon is not None else "rewards without end"
@@ -150,8 +154,11 @@ def confidence_set(
 
 
 def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
-    if not isfinite(support.width):
-        raise ValueError(f"confidence 'kl' needs a bounded support, but the support is {support!r}; take 'auto'.")
+    if isinstance(support, Heavy):
+        meaning = f"{meaning}, if each arm has E|X|^{support.order:g} ≤ {support.bound:g}"
+    elif not isfinite(support.width):
+        raise ValueError(f"confidence 'kl' needs a bounded support, or a Heavy one, but the support is {support!r}; "
+                         "take 'auto'.")  # fmt: skip
     thresholds = cells
     if isinstance(support, (Binary, Finite)):
         thresholds = support.atoms.size - 1
@@ -196,13 +203,19 @@ def _wasserstein(
     support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if isinstance(support, Real):
-        sigma = support.sigma
-        return ConfidenceSet(
-            "wasserstein",
-            "ball",
-            f"{meaning}, if each arm is {sigma:g}-sub-Gaussian",
-            lambda n: radii.subgaussian_ball(n, sigma, depth(n)),
-        )
+        sigma, said = support.sigma, f"{meaning}, if each arm is {support.sigma:g}-sub-Gaussian"
+        source = "Kontorovich's inequality (2014)"
+        if horizon is not None:
+            rule = lambda n: radii.subgaussian_ball(n, sigma, depth(n))  # noqa: E731
+            return ConfidenceSet("wasserstein", "ball", said, rule, source=f"{source}, and a union over n")
+
+        def stitched(n: FloatArray) -> FloatArray:
+            """The distance is a reverse submartingale: from m on, it exceeds what it may at m no more often."""
+            epoch = np.floor(np.log(n) / log(EPOCH) + 1e-9)
+            first = np.minimum(np.ceil(EPOCH**epoch - 1e-9), n)
+            return radii.subgaussian_ball(first, sigma, np.log((epoch + 1.0) * (epoch + 2.0) / each))
+
+        return ConfidenceSet("wasserstein", "ball", said, stitched, source=f"{source}, stitched over epochs")
     # The ball around the band: that of the mean distance and bounded differences would be wider.
     width, (rule, source) = support.width, _band_rule(horizon, each, depth)
     return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * np.minimum(rule(n), 1.0), source=source)

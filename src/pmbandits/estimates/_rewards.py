@@ -55,7 +55,7 @@ def keep(s, arm, reward):
     most the root of the mean square. The last term is more than what rounding can have taken from the two sums.
     """
     if s.mode == SAMPLES:
-        if s.bounded == 1 and (reward < s.low or reward > s.high):
+        if reward < s.low or reward > s.high:
             return np.nan
         if s.sketch_size > 0:
             record_sketched(s, arm, reward)

@@ -95,7 +95,7 @@ def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     import pyarrow as pa
 
     if isinstance(arms, np.ma.MaskedArray):
-        arms = np.ma.filled(arms.astype(object), None)
+        arms = _unmasked(arms)
     try:
         coded = pa.array(arms, from_pandas=True).dictionary_encode()
         found, codes = coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy().astype(np.int64)
@@ -113,6 +113,13 @@ def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     return list(names), place[codes]
 
 
+def _unmasked(cells: Any) -> NDArray[Any]:
+    """The cells of a masked array, with nothing where they are masked."""
+    out: NDArray[Any] = np.array(cells.data, dtype=object)
+    out[np.ma.getmaskarray(cells)] = None
+    return out
+
+
 def is_missing(value: Any) -> bool:
     """Whether a cell is empty: nothing, NaN, blanks, or a word for nothing such as "NaN" or "null"."""
     if isinstance(value, str):
@@ -127,7 +134,7 @@ def as_numbers(values: Any, tidy: Callable[[str], str] | None = None) -> tuple[F
         values[:] = [None if value is np.ma.masked else value for value in cells]
     raw = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):  # a masked cell is an empty one
-        raw = np.ma.filled(values.astype(object), None)
+        raw = _unmasked(values)
     reasons: dict[int, str] = {}
     if raw.dtype.kind in "biuf":
         out = raw.astype(np.float64)

@@ -223,6 +223,15 @@ def one_family_value(h: FloatArray, u: float) -> float:
     return h[_WEIGHT] * _formula(int(h[_FAMILY]), min(max(u, 0.0), 1.0), h[_FIRST], h[_SECOND])
 
 
+@step("floats, float, float -> float")
+def one_family_slope(h: FloatArray, u: float, e: float) -> float:
+    """The same as :func:`h_slope`, for a multiple of one family's formula."""
+    lo, hi = max(u - e, 0.0), min(u + e, 1.0)
+    if h[_FAMILY] == _GINI:
+        return h[_WEIGHT] * (1.0 - lo - hi)
+    return (one_family_value(h, hi) - one_family_value(h, lo)) / (hi - lo)
+
+
 @step("floats -> bool")
 def has_table(h: FloatArray) -> bool:
     """Whether a part of h is a table."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.confidence._bounds import lower_end, table_radius, upper_end
+from pmbandits.confidence._bounds import lower_end, upper_end
+from pmbandits.confidence._ends import table_radius
 from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_max, h_min, h_value

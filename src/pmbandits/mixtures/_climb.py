@@ -15,7 +15,9 @@ import math
 
 import numpy as np
 
-from pmbandits.confidence._bounds import cell_ends, inverses, lay_belts, share_of_ones
+from pmbandits.confidence._bounds import inverses, share_of_ones
+from pmbandits.confidence._ends import cell_ends, lay_belts
+from pmbandits.confidence._tails import tail_pass
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, dot
@@ -160,6 +162,9 @@ def band_slopes(s, a, e, out):
 @shared("state, floats, int, floats, float, floats -> none")
 def slopes(s, a, kind, far, e, out):
     """The slopes of what is maximised; ``far`` holds the arms' radii in W1."""
+    if kind == BOUND and s.tail_order > 0.0:
+        tail_pass(s, a, 1.0, s.prices[0], e, out)
+        return
     if kind == BOUND:
         band_slopes(s, a, e, out)
         return

@@ -18,7 +18,7 @@ from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import extremum_place, extremum_value, h_max, h_value, n_extrema
 from pmbandits.mixtures._climb import accuracy, climb, grain, maximise
-from pmbandits.mixtures._index import BONUS, BOUND, POOLED, TIE, UTILITY, bonus, ready
+from pmbandits.mixtures._index import BONUS, TIE, UTILITY, bonus, optimism, ready
 from pmbandits.state.arrays import copy_into, fill_with, largest_of, next_largest
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
@@ -188,7 +188,7 @@ def best_now(memory):
 @shared("state, floats, int, floats -> float")
 def index_of(s, a, kind, far):
     """The value of what is maximised."""
-    if kind in (POOLED, BOUND):
+    if kind != UTILITY and kind != BONUS:
         return bound(s, a, OPTIMISTIC)
     return utility(s, a) + bonus(s, a, far, kind)
 
@@ -225,7 +225,7 @@ def continuous_mixture(s, with_bonus):
     if s.current < 0:
         fill_with(s.mix, 1.0 / k)
     far = s.radius.copy()
-    kind = POOLED if s.bounded == 0 else BOUND
+    kind = optimism(s)
     if with_bonus:
         kind = BONUS
         for i in range(k):
@@ -278,7 +278,7 @@ def rival_outside(s, low, high, reach, tolerance, first):
     """
     k, mix = s.n_arms, s.mix
     least = bound(s, mix, PESSIMISTIC) + tolerance
-    kind = POOLED if s.bounded == 0 else BOUND
+    kind = optimism(s)
     far, b = s.radius.copy(), np.empty(k)
     e, goal = grain(s), accuracy(s)
     for j in range(2 * k):

@@ -11,11 +11,20 @@ import math
 import numpy as np
 
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, kl
-from pmbandits.metrics.packed import extremum_place, h_slope, h_value, n_extrema
+from pmbandits.metrics.packed import (
+    extremum_place,
+    h_slope,
+    h_value,
+    is_one_family,
+    n_extrema,
+    one_family_slope,
+    one_family_value,
+)
 from pmbandits.mixtures._laws import NOTHING, utility_of
 from pmbandits.state.shared import shared, step
 
 FAR = 1e9  # no change is enough
+MEMORY = 64  # so many steps of a search are remembered
 FEW_CELLS = 20  # so many places are tried one by one
 
 
@@ -117,12 +126,15 @@ def phi_at(h, knots, law, at, m, e, phi):
     The share of rewards after the j-th of these knots is ``law[j]``.
     """
     phi[at[0]] = 0.0
-    last, value, slope = -1.0, 0.0, 0.0
+    last, value, slope, alone = -1.0, 0.0, 0.0, is_one_family(h)
     total = knots[0] * h_value(h, 1.0)
     for j in range(m - 1):
         if law[j] != last:  # a law of few rewards has few levels
             last = law[j]
-            value, slope = h_value(h, last), h_slope(h, last, e)
+            if alone:
+                value, slope = one_family_value(h, last), one_family_slope(h, last, e)
+            else:
+                value, slope = h_value(h, last), h_slope(h, last, e)
         width = knots[at[j + 1]] - knots[at[j]]
         phi[at[j + 1]] = phi[at[j]] + width * slope
         total += width * value
@@ -194,6 +206,7 @@ def to_be_worth(h, knots, above, other, n_knots, share, place, used, own, worth,
     changed, mass, at = np.empty(n_knots), np.empty(n_knots), np.empty(n_knots, np.int64)
     best, best_start = FAR, first
     steps = cells if cells <= FEW_CELLS else 8
+    seen, count = np.empty((MEMORY, 3)), 0  # from which slopes it went on: their level and mean, and turns left
     for turn in range(-1, 2 + steps):
         start = turn if turn >= 0 else first
         if turn == first:
@@ -210,10 +223,17 @@ def to_be_worth(h, knots, above, other, n_knots, share, place, used, own, worth,
         last = FAR
         level = worth - phi_at(h, knots, law, at, m, e, phi)
         reached = level <= 0.0
-        for _ in range(6 if start < 2 else 3):
+        for left_over in range(5 if start < 2 else 2, -1, -1):
             for j in range(m - 1):
                 level += (phi[at[j + 1]] - phi[at[j]]) * law[j]
-            top = top_place(phi, at, m)
+            top, mean, known = top_place(phi, at, m), 0.0, False
+            for j in range(used):
+                mean += share[j] * phi[place[j]]
+            for j in range(count):  # two starts often meet; from there on nothing new would be found
+                same = abs(seen[j, 0] - level) + abs(seen[j, 1] - mean) <= 1e-12 * phi[top]
+                known |= same and seen[j, 2] >= left_over
+            if known:
+                break
             found, nu = to_reach(share, place, used, phi, level, phi[top], -1.0, np.inf, room)
             if found >= FAR or found <= 0.0:
                 break
@@ -221,7 +241,7 @@ def to_be_worth(h, knots, above, other, n_knots, share, place, used, own, worth,
             for j in range(used):
                 changed[j] = share[j] / max(1.0 - nu * (phi[place[j]] - level), 1e-12)
                 total += changed[j]
-            rest, total = max(1.0 - total, 0.0), max(total, 1.0)
+            rest, total, before = max(1.0 - total, 0.0), max(total, 1.0), level
             m = lay_places(changed, place, used, cells, top, at, mass)
             left = 1.0
             for j in range(m - 1):
@@ -234,6 +254,9 @@ def to_be_worth(h, knots, above, other, n_knots, share, place, used, own, worth,
                 if abs(found - last) < 1e-2 * found:
                     break
             last = found
+            if count < MEMORY:
+                seen[count, 0], seen[count, 1], seen[count, 2] = before, mean, left_over
+                count += 1
         if reached and best >= need and (cells <= FEW_CELLS or best >= FAR):
             found = straight_way(h, knots, above, other, n_knots, worth, sure)
             if found < best:

@@ -19,7 +19,7 @@ from pmbandits.confidence._bounds import (
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_value
 from pmbandits.mixtures._ahead import may_look_ahead, settle_down, stays_optimistic
-from pmbandits.mixtures._index import BOUND, POOLED, TIE, ready, take
+from pmbandits.mixtures._index import TIE, optimism, ready, rest, take
 from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
 from pmbandits.state.shared import shared, step
 
@@ -106,10 +106,12 @@ def optimistic_mixture(s):
     used = s.used
     if s.mode == BINARY:
         binary_bounds(s.h, s.grid, used, s.lower, s.upper, s.index)
-    elif s.random_ties == 0 and may_be_lazy(s, POOLED if s.bounded == 0 else BOUND):
-        take(s, lazy_choice(s, POOLED if s.bounded == 0 else BOUND))
+    elif s.random_ties == 0 and may_be_lazy(s, optimism(s)):
+        take(s, lazy_choice(s, optimism(s)))
         return
     else:
+        if s.tail_order > 0.0:
+            rest(s)
         for g in range(used):
             s.index[g] = bound(s, s.grid[g], OPTIMISTIC)
     if still_best(s.index, used, s.current):

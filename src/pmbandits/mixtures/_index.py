@@ -43,6 +43,18 @@ def holder_change(s, distance):
     return s.holder_c * (distance if s.holder_q == 1.0 else distance**s.holder_q)
 
 
+@step("state -> int")
+def optimism(s):
+    """What the largest utility in the sets is, of UTILITY, …, BOUND: in balls on the line 𝓛·Σ a·r is added."""
+    return POOLED if s.bounded == 0 and s.tail_order == 0.0 else BOUND
+
+
+@step("state -> none")
+def rest(s):
+    """Do not look again before 1 % more rewards are in: where a look is a pass over all cells for every mixture."""
+    s.look_at = s.rewards + 1 + int(s.fineness * s.rewards)
+
+
 @step("state -> bool")
 def ready(s):
     """Whether every arm has paid at least one reward. Before that no mixture is known to be better than another."""

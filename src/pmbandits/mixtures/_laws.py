@@ -15,7 +15,7 @@ import numpy as np
 
 from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, pool_size, stands_for, tidy
-from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
+from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value, is_one_family, one_family_slope
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.shared import shared, step
 
@@ -85,17 +85,6 @@ def cell_of(knots, n_knots, x):
     return lo
 
 
-@step("floats, floats, int -> float")
-def variance_of(above, knots, n_knots):
-    """The variance of a row's law: from the means of x and x², as integrals of the share that lies above."""
-    mean, square = 0.0, 0.0
-    for c in range(n_knots - 1):
-        low, high = knots[c] - knots[0], knots[c + 1] - knots[0]
-        mean += (high - low) * above[c]
-        square += (high - low) * (high + low) * above[c]
-    return max(square - mean * mean, 0.0)
-
-
 @step("floats, floats, floats, int -> float")
 def utility_of(h, knots, above, n_knots):
     """U_h of a law, given the share that lies above in each cell."""
@@ -108,26 +97,50 @@ def utility_of(h, knots, above, n_knots):
     return total
 
 
-@step("floats, int, floats, ints -> int")
-def shares_at(above, n_knots, share, place):
-    """The share of the rewards at each knot that has any, and the knot; returns how many have."""
-    used, before = 0, 1.0
-    for c in range(n_knots):
-        after = above[c] if c < n_knots - 1 else 0.0
-        share[used], place[used] = before - after, c  # written over if there are none
-        used += before - after > NOTHING
-        before = after
-    return used
-
-
 @step("state, int, int -> none")
-def read_row(s, i, n_knots):
-    """What follows from the row of an arm: where it has rewards, its variance and, unless h is concave, its worth."""
-    s.row_told[i] = s.told[i]
-    s.row_used[i] = shares_at(s.laws[i], n_knots, s.row_share[i], s.row_place[i])
-    s.row_variance[i] = variance_of(s.laws[i], s.knots, n_knots)
-    if s.metric_shape != CONCAVE:
-        s.row_worth[i] = utility_of(s.h, s.knots, s.laws[i], n_knots)
+def write_row(s, i, n_knots):
+    """From how many rewards an arm has at which knots to its row, the shares, the variance and the worth of it.
+
+    On entry ``row_share`` has numbers of rewards. The worth is left out if h is concave.
+    """
+    row, place, share, knots = s.laws[i], s.row_place[i], s.row_share[i], s.knots
+    cells, inverse, valued = n_knots - 1, 1.0 / s.told[i], s.metric_shape != CONCAVE
+    left, used, start, mean, square = float(s.told[i]), 0, 0, 0.0, 0.0
+    level = left * inverse
+    before = 1.0 if place[0] == 0 else level
+    worth = knots[0] * h_value(s.h, 1.0) if valued else 0.0
+    for j in range(s.row_used[i] + 1):
+        end = place[j] if j < s.row_used[i] else cells
+        for c in range(start, end):
+            row[c] = level
+        low, high = knots[start] - knots[0], knots[end] - knots[0]
+        mean += (high - low) * level
+        square += (high - low) * (high + low) * level
+        if valued and end > start:
+            worth += (knots[end] - knots[start]) * h_value(s.h, level)
+        if j < s.row_used[i]:
+            left -= share[j]
+            level = left * inverse if left > 1e-9 and end < cells else 0.0  # parts of one reward leave some rounding
+            if before - level > NOTHING:
+                share[used], place[used] = before - level, end
+                used += 1
+            before, start = level, end
+    s.row_told[i], s.row_used[i] = s.told[i], used
+    s.row_variance[i], s.row_worth[i] = max(square - mean * mean, 0.0), worth
+
+
+@step("state, int, int, float -> none")
+def put_in_row(s, i, knot, mass):
+    """Count rewards at a knot; they come in order, so it is the last one, or the one before, or a new one."""
+    if mass > 0.0:
+        last = s.row_used[i] - 1
+        if last >= 0 and s.row_place[i, last] == knot:
+            s.row_share[i, last] += mass
+        elif last >= 1 and s.row_place[i, last - 1] == knot:
+            s.row_share[i, last - 1] += mass
+        else:
+            s.row_place[i, last + 1], s.row_share[i, last + 1] = knot, mass
+            s.row_used[i] += 1
 
 
 @shared("state, int, int -> bool")
@@ -157,10 +170,14 @@ def add_to_row(s, i, n_knots):
             for c in range(here):
                 above[c] += 1.0
             above[here] += min(max((s.x[j] - s.knots[here]) / (s.knots[here + 1] - s.knots[here]), 0.0), 1.0)
-    inverse = 1.0 / s.told[i]
-    for c in range(n_knots - 1):
-        above[c] *= inverse
-    read_row(s, i, n_knots)
+    used, before = 0, float(s.told[i])
+    for c in range(n_knots):
+        after = above[c] if c < n_knots - 1 else 0.0
+        s.row_place[i, used], s.row_share[i, used] = c, before - after  # written over if that is nothing
+        used += before - after > NOTHING * s.told[i]
+        before = after
+    s.row_used[i] = used
+    write_row(s, i, n_knots)
     return True
 
 
@@ -168,45 +185,36 @@ def add_to_row(s, i, n_knots):
 def fill_rows(s, n_knots, only):
     """Write the rows of all arms, or of one arm only (otherwise −1)."""
     first, last = (0, s.n_arms) if only < 0 else (only, only + 1)
-    laws, knots, cells = s.laws, s.knots, n_knots - 1
+    knots, cells = s.knots, n_knots - 1
     if s.mode != SAMPLES:  # the knots are always the same, so only arms with new rewards cost anything
         for i in range(first, last):
             if s.row_told[i] != s.told[i]:
-                left, inverse = s.told[i], 1.0 / s.told[i]
-                for c in range(cells):
-                    left -= s.counts[i, c]
-                    laws[i, c] = left * inverse
-                read_row(s, i, n_knots)
+                used = 0
+                for c in range(n_knots):
+                    s.row_place[i, used], s.row_share[i, used] = c, s.counts[i, c]  # written over if there are none
+                    used += s.counts[i, c] > 0
+                s.row_used[i] = used
+                write_row(s, i, n_knots)
         return
     if only >= 0 and add_to_row(s, only, n_knots):
         return
+    tidy(s)
     for i in range(first, last):
-        for c in range(n_knots):
-            laws[i, c] = 0.0
-    if s.sketch_size > 0:
-        tidy(s)
-    at, count, in_order = 0, pool_size(s), max(s.ordered, 0)
-    for j in range(count):
-        i = s.owner[j]
+        s.row_used[i] = 0
+    at = 0
+    for j in range(pool_size(s)):
+        i, x = s.owner[j], s.x[j]
         if only >= 0 and i != only:
             continue
-        x = s.x[j]
-        if j < in_order:
-            while at < cells - 1 and knots[at + 1] <= x:
-                at += 1
-        else:
-            at = cell_of(knots, n_knots, x)
+        while at < cells - 1 and knots[at + 1] <= x:
+            at += 1
         # A reward between two knots counts in part at either, so that its mean stays.
         share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
         mass = stands_for(s, j)
-        laws[i, at] += share * mass
-        laws[i, at + 1] += (1.0 - share) * mass
+        put_in_row(s, i, at, share * mass)
+        put_in_row(s, i, at + 1, (1.0 - share) * mass)
     for i in range(first, last):
-        left, inverse = float(s.told[i]), 1.0 / s.told[i]
-        for c in range(cells):
-            left -= laws[i, c]
-            laws[i, c] = left * inverse if left > 1e-9 else 0.0  # what is left of parts of one reward is rounding
-        read_row(s, i, n_knots)
+        write_row(s, i, n_knots)
 
 
 @shared("state, floats, int, floats -> none")
@@ -224,10 +232,11 @@ def mix_rows(s, a, n_knots, above):
 @step("state, int, floats, float, floats -> none")
 def slopes_of_h(s, n_knots, above, e, rise):
     """h' in each cell, where the mixture's law is ``above``, into ``rise``."""
-    last, slope = -1.0, 0.0
+    last, slope, alone = -1.0, 0.0, is_one_family(s.h)
     for c in range(n_knots - 1):
         if above[c] != last:
-            last, slope = above[c], h_slope(s.h, above[c], e)
+            last = above[c]
+            slope = one_family_slope(s.h, last, e) if alone else h_slope(s.h, last, e)
         rise[c] = slope
 
 
@@ -259,10 +268,11 @@ def slope_of(s, n_knots, steep, i):
 @step("state, int, floats, floats, float, float, floats -> float")
 def slope_along(s, n_knots, above, direction, far, e, rise):
     """The slope of U_h in a direction, ``far`` along it; and h' there, in each cell that changes, into ``rise``."""
-    total = 0.0
+    total, alone = 0.0, is_one_family(s.h)
     for c in range(n_knots - 1):
         if direction[c] != 0.0:
-            rise[c] = h_slope(s.h, above[c] + far * direction[c], e)
+            here = above[c] + far * direction[c]
+            rise[c] = one_family_slope(s.h, here, e) if alone else h_slope(s.h, here, e)
             total += (s.knots[c + 1] - s.knots[c]) * direction[c] * rise[c]
     return total
 

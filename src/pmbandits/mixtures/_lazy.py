@@ -22,19 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits.confidence._belts import belt_slopes
-from pmbandits.confidence._bounds import (
-    BALL,
-    BAND,
-    BELT,
-    EMPIRICAL,
-    OPTIMISTIC,
-    bound,
-    cell_ends,
-    lay_belts,
-    sweep,
-    utility,
-    wasserstein_radius,
-)
+from pmbandits.confidence._bounds import EMPIRICAL, OPTIMISTIC, bound, sweep, utility, wasserstein_radius
+from pmbandits.confidence._ends import BALL, BAND, BELT, cell_ends, lay_belts
 from pmbandits.confidence._kernels import NEITHER
 from pmbandits.estimates._rewards import FINITE
 from pmbandits.metrics.packed import h_max, h_value, has_table, peak_place, single_peak

@@ -26,7 +26,8 @@ import math
 
 import numpy as np
 
-from pmbandits.confidence._bounds import by_cells, cell_ends, lay_belts, refresh
+from pmbandits.confidence._bounds import refresh
+from pmbandits.confidence._ends import by_cells, cell_ends, lay_belts
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
 from pmbandits.mixtures._climb import most_ahead
@@ -54,7 +55,7 @@ def lay_cells(memory, width, low, high):
         for i in range(k):
             low[0, i], high[0, i] = s.lower[i], s.upper[i]
         return 1
-    if not by_cells(s):
+    if not by_cells(s) or s.tail_order > 0.0:
         return 0
     tidy(s)
     finite, set_kind, told, radius, blurs, belt = s.mode == FINITE, s.set_kind, s.told, s.radius, lay_belts(s), s.belt

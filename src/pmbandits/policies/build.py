@@ -11,7 +11,7 @@ import numpy as np
 from pmbandits._check import FloatArray
 from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence._belts import LONG, side_of
-from pmbandits.confidence._bounds import COARSE_TABLE, coarse_counts
+from pmbandits.confidence._ends import COARSE_TABLE, coarse_counts
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.confidence.sets import KINDS
 from pmbandits.estimates import _kernels as sketching
@@ -23,7 +23,7 @@ from pmbandits.mixtures._laws import KNOTS
 from pmbandits.policies.options import how_kept
 from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Binary, Finite, Real, Support
+from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
@@ -83,7 +83,7 @@ class Plan:
 def kept(policy: Policy, support: Support) -> tuple[str, int]:
     """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
     name, size = how_kept(policy.options.get("estimates", "exact"))
-    if name == "binned" and isinstance(support, Real):
+    if name == "binned" and not np.isfinite(support.width):
         raise ValueError(f"estimates='binned' needs a bounded support, but rewards are {support!r}; "
                          "declare Interval(lo, hi), or take estimates='sketch'.")  # fmt: skip
     return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, size)
@@ -125,11 +125,13 @@ def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
 def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
     """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
     try:
-        metric.holder(support)
+        if isinstance(support, Heavy):
+            tail_numbers(metric, support)
+        else:
+            metric.holder(support)
     except ValueError:
-        # On Real rewards, and on bins, no bound holds for such a metric. It can be played all the same.
-        rounded = policy.options["confidence"] == "auto" and rounding_of(policy, support) > 0.0
-        return None if rounded or isinstance(support, Real) else chosen_set(policy, support, n_arms)
+        # On the line no bound holds for such a metric. It can be played all the same.
+        return None if not np.isfinite(support.width) else chosen_set(policy, support, n_arms)
     return chosen_set(policy, support, n_arms)
 
 
@@ -144,6 +146,20 @@ def certifying_share(policy: Policy, metric: Distortion, support: Support, chose
     return share
 
 
+def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
+    """The promise about heavy tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
+    modulus = metric._modulus()
+    if isinstance(modulus, str):
+        raise ValueError(f"{metric!r} has no bounds on {support!r}, because {modulus}; declare Interval(lo, hi).")
+    q, constant = modulus
+    if support.order * q <= 1.0:
+        raise ValueError(
+            f"{metric!r} on {support!r} can be infinite: h rises like u^{q:g} at 0, which needs a moment of an order "
+            f"above {1.0 / q:g}; promise a higher order, or declare Interval(lo, hi)."
+        )
+    return {"tail_order": support.order, "tail_bound": support.bound, "tail_q": q, "tail_c": constant}
+
+
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
@@ -156,8 +172,11 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     live = policy._uses_sets or setup.certifies
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
-    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width):
+    heavy = isinstance(support, Heavy) and setup.confidence is not None
+    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width) and not heavy:
         raise ValueError(f"a {kind} needs a bounded support; take confidence='wasserstein'.")
+    if heavy and kind != "belt":
+        raise ValueError(f"for heavy tails ({support!r}) a set must be of kind 'belt', not {kind!r}; take 'auto'.")
     lipschitz, rounding, packed = _lipschitz(metric, support, setup), rounding_of(policy, support), pack(metric)
     offset = _worth_of_rounding(metric, support, rounding) if setup.confidence is not None and kind != "ball" else 0.0
     arrays = {"h": packed, "table": np.zeros(1)}
@@ -171,7 +190,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     coarse = how_kept(policy.options.get("estimates", "exact"))[0] != "exact"
     buffer = sketch_room(fineness) if how == "sketch" else 0
     n_atoms = arrays["points"].size if "points" in arrays else 0
-    watched = setup.confidence is not None and not isinstance(support, Binary) and not buffer
+    watched = setup.confidence is not None and not isinstance(support, (Binary, Heavy)) and not buffer
     pair = holder_numbers(metric, support)
     chordal = watched and _needs_chords(metric, support, packed, pair, kind)
     belts = setup.confidence is not None and kind == "belt"
@@ -193,6 +212,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_slopes": n_arms if setup.slopes else 0,
         "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
+        "n_prices": 3 if heavy else 0,
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)
@@ -209,6 +229,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "peak": metric.maximum().value,
         "lipschitz": lipschitz,
         **pair,
+        **(tail_numbers(metric, support) if heavy and isinstance(support, Heavy) else {}),
         "set_kind": KINDS.index(kind),
         "stretched": int(setup.confidence is not None and setup.confidence.stretched),
         "chordal": int(chordal),

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.confidence._bounds import refresh, table_radius, wasserstein_radius
+from pmbandits.confidence._bounds import refresh, wasserstein_radius
+from pmbandits.confidence._ends import table_radius
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._ahead import (
     least_lead,
@@ -18,7 +19,7 @@ from pmbandits.mixtures._ahead import (
 )
 from pmbandits.mixtures._continuous import continuous_mixture
 from pmbandits.mixtures._grid import settle, utilities
-from pmbandits.mixtures._index import BONUS, SURE, bonus, due, ready, take
+from pmbandits.mixtures._index import BONUS, SURE, bonus, due, ready, rest, take
 from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup
@@ -38,6 +39,8 @@ def bonus_mixture(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
+    if s.tail_order > 0.0:
+        rest(s)
     if s.random_ties == 0 and may_be_lazy(s, BONUS):
         take(s, lazy_choice(s, BONUS))
         return

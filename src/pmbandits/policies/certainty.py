@@ -111,6 +111,8 @@ def _exact_ends(
             "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
             "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
         )
+    if not np.isfinite(support.width):
+        raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")
     arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
     points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
     sides = [arm.band(points[:-1]) for arm in arms]
@@ -149,7 +151,8 @@ def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[fl
 
 def first_guess(memory: Memory) -> FloatArray:
     """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
-    if memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0:
+    few = memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0
+    if few or memory.tail_order > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
     rough = small(memory, laws_of(memory))
     rival_mixture(rough.address)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pmbandits import _check
-from pmbandits.confidence._bounds import BELT, OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
+from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
+from pmbandits.confidence._ends import BELT
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
@@ -16,7 +17,7 @@ from pmbandits.metrics.packed import h_max, h_min
 from pmbandits.mixtures._ahead import least_lead, may_look_ahead, settle_down, shares_within, surely_inside
 from pmbandits.mixtures._continuous import best_within, rival_outside
 from pmbandits.mixtures._grid import empirical_mixture, utilities
-from pmbandits.mixtures._index import BOUND, SURE, TIE, UTILITY, dot, due, holder_change, ready, take
+from pmbandits.mixtures._index import BOUND, SURE, TIE, UTILITY, dot, due, holder_change, ready, rest, take
 from pmbandits.mixtures._lazy import (
     change_since,
     distance,
@@ -47,7 +48,7 @@ from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Support
 
 LARGEST_PHASE_GRID = 200_000
 unpack = state(branching=int, phases=int, phase=int, tracking=int, literal=int, tolerance=float)
@@ -221,16 +222,15 @@ def surely_alive(s: Any) -> bool:
     low = s.index[witness] - change_since(s, witness, BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
-    if s.set_kind == BELT:
-        if s.holder_c > 0.0 and s.holder_q == 1.0:
-            # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
-            moved = 0.0
-            for i in range(s.n_arms):
-                then = s.leader_radius[i]
-                reach = min(1.0, 1.34 * math.sqrt(0.5 * then))
-                moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + (1.0 - s.radius[i] / then) * reach)
-            high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
-    elif s.holder_c > 0.0:
+    if s.set_kind == BELT and s.holder_q == 1.0:
+        # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
+        moved = 0.0
+        for i in range(s.n_arms):
+            then = s.leader_radius[i]
+            nearer = (1.0 - s.radius[i] / then) * min(1.0, 1.34 * math.sqrt(0.5 * then))
+            moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + nearer)
+        high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
+    elif s.set_kind != BELT and s.holder_c > 0.0:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
@@ -267,6 +267,8 @@ def refine(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
+    if s.tail_order > 0.0:
+        rest(s)
     lead(s)
     witness = still_alive(s)
     if witness >= 0:
@@ -441,7 +443,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         if literal:
             tolerance = 0.0  # the literal rule gives nothing away
         elif tolerance is None:
-            span = 4.0 * support.sigma if isinstance(support, Real) else support.width
+            span = support.width if np.isfinite(support.width) else 4.0 * support.typical
             reach = metric.maximum().value - metric.minimum().value
             spacing = 1.0 / levels(o["branching"], max(1, phases))
             tolerance = 0.5 * spacing**2 * reach * span

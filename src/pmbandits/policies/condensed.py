@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.confidence._bounds import COARSE_TABLE, coarse_counts
+from pmbandits.confidence._ends import COARSE_TABLE, coarse_counts
 from pmbandits.estimates._kernels import SQUARES, SUM
 from pmbandits.estimates._rewards import FINITE, SAMPLES
 from pmbandits.policies.build import Plan
@@ -60,7 +60,7 @@ def small(memory: Memory, laws: Laws, plan: Plan | None = None) -> Memory:
         out.coarse = 1
     if memory.mode == SAMPLES:
         out.mode = FINITE
-        if memory.bounded == 0:  # the range of rewards takes the place of the ends
+        if memory.bounded == 0 and memory.tail_order == 0.0:  # the range of rewards takes the place of the ends
             out.low, out.high = laws.points[0], laws.points[-1]
     out.points[:] = laws.points
     play_out(out, laws.counts, memory.told, memory)

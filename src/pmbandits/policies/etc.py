@@ -13,7 +13,7 @@ from pmbandits.mixtures._continuous import best_mixture
 from pmbandits.mixtures._grid import empirical_mixture
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
-from pmbandits.policies.build import Setup
+from pmbandits.policies.build import Setup, tail_numbers
 from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
@@ -23,7 +23,7 @@ from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import step
 from pmbandits.state.views import state
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Heavy, Real, Support
 
 unpack = state(horizon=int, explore=int, committed=int)
 
@@ -126,7 +126,9 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         horizon: int = o["horizon"]
-        if isinstance(support, Real) and not isinstance(metric._modulus(), str):
+        if isinstance(support, Heavy):
+            tail_numbers(metric, support)  # says why, where the metric can be infinite
+        elif isinstance(support, Real) and not isinstance(metric._modulus(), str):
             metric.holder(support)  # says why, where the metric needs a bounded support
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "etc", None)
         grid = np.zeros((0, n_arms)) if continuous else etc_grid(n_arms, epsilon)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.policies.archive import Archive, Damaged
 from pmbandits.policies.build import affordable
 from pmbandits.policies.policy import Policy
@@ -47,6 +47,10 @@ def read_old(archive: Archive, description: dict[str, Any], policy: Policy) -> t
     arrays, numbers = _from_2(policy, arrays) if description["version"] < 3 else (arrays, dict(numbers))
     if not set(arrays) <= set(_saved_arrays()) | _DERIVED:
         raise Damaged("it has parts that it cannot have")
+    if policy.name == "vet" and "first_good" not in numbers:  # these came with format 4; Vet finds them when it looks
+        numbers = {**numbers, "first_good": 0.0, "last_good": 0.0}
+        if policy._memory.mode == BINARY:
+            numbers["window_end"] = 0
     return {name: array for name, array in arrays.items() if array.size and name not in _DERIVED}, numbers
 
 

@@ -47,9 +47,9 @@ class Policy(Declared):
     ----------
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
     n_arms : how many arms there are (or give ``names``).
-    support : where rewards lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)`` or ``Real(sigma)``. A promise:
-        the confidence sets, and so the decisions, are valid for it only, and for rewards of an arm that are
-        independent and alike.
+    support : where rewards lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
+        ``Heavy(order, bound)``. A promise: the confidence sets, and so the decisions, are valid for it only, and for
+        rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
 
@@ -122,9 +122,8 @@ class Policy(Declared):
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
-            raise TypeError(
-                f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {_check.short(support)}."
-            )
+            known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
+            raise TypeError(f"support must be {known}, got {_check.short(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
         if n_arms is None and names is not None:

@@ -63,9 +63,10 @@ def explain(policy: Policy, regret: float | str | None = None) -> str:
     own = twin._reason(arm)
     if int(twin._memory.sure_pulls.sum()) > spent:
         share = 100 * twin._memory.certify
-        text += (
-            f" This pull is for certifying, as {share:.3g} % of pulls are: of all arms, a reward of this one makes the "
-            "certified regret smaller the fastest."
+        text += f" This pull is for certifying, as {share:.3g} % of pulls are: " + (
+            "of all arms, a reward of this one narrows what the best mixture can be worth the fastest."
+            if spent % 2 == 0
+            else "every other one of these is of the arm with the fewest pulls."
         )
     elif own:
         text += f" {own}"

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmbandits.confidence._bounds import OPTIMISTIC, bound, by_cells, refresh, wasserstein_radius
+from pmbandits.confidence._bounds import OPTIMISTIC, bound, refresh, wasserstein_radius
+from pmbandits.confidence._ends import by_cells
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import holder_change
@@ -31,11 +32,11 @@ def choose(memory: int) -> int:
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += holder_change(s, wasserstein_radius(s, i))
-    elif s.bounded == 0:
+    elif s.bounded == 0 and s.tail_order == 0.0:
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += s.lipschitz * s.radius[i]
-    elif s.mode != BINARY and by_cells(s):
+    elif s.mode != BINARY and s.bounded == 1 and by_cells(s):
         banded(s, s.index)  # eq:UCB_alpha at all vertices in one pass
     else:
         for i in range(s.n_arms):

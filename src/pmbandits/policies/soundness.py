@@ -105,6 +105,6 @@ def _mixture(memory: Memory) -> str | None:
     if memory.current >= max(points, 0):
         return "the mixture that it plays is not one of its grid"
     clock = 2 * (memory.asked + memory.rewards) + 2
-    if memory.look_at > clock or memory.wide_at > clock:
+    if max(memory.look_at, memory.wide_at, memory.prices[2:].max(initial=0.0)) > clock:
         return "it would not look at its rewards for too long"
     return None

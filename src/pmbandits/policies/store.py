@@ -262,6 +262,9 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
     known = _content(policy, memory)[1]
     if old:  # these had constants, too
         constants = _constants(policy)
+        grid = arrays.get("grid", memory.grid)
+        if "grid" in constants and not (grid.shape == memory.grid.shape and np.allclose(grid, memory.grid)):
+            raise Damaged("its grid is not the one of its options")
         numbers, arrays = ({k: v for k, v in part.items() if k not in constants} for part in (numbers, arrays))
     if set(numbers) != set(known):
         raise Damaged("it has not the numbers of such a policy")

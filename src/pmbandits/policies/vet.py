@@ -18,7 +18,7 @@ from pmbandits.policies.options import known_estimates, known_set, option, part,
 from pmbandits.policies.policy import Policy
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Binary, Finite, Real, Support
+from pmbandits.supports import Binary, Finite, Support
 
 FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely as the rewards say
 
@@ -85,8 +85,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
-    certify : the share of pulls that goes to the arm whose rewards make the certified regret smaller the fastest; see
-        :class:`Track`. Default: 0.
+    certify : the share of pulls that is for a small certified regret; see :class:`Track`.
     confidence, delta : the sets behind :meth:`certainty`; without ``certify`` they do not change what is played.
 
     Examples
@@ -107,7 +106,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        pad = support.sigma if isinstance(support, Real) else 0.0
+        pad = 0.0 if np.isfinite(support.width) else support.typical
         chosen = reading_set(self, metric, n_arms, support)
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
         numbers = {

@@ -29,6 +29,7 @@ SIZES = (
     "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
+    "n_prices",  # 3 if rewards have heavy tails (see confidence/_tails.py), else 0
     "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
     "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
 )
@@ -112,6 +113,10 @@ FIELDS: tuple[Field, ...] = (
     _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
     _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
     _field("belt_side", int, "", "fixed"),  # for how many rewards above or below the ends of belts are exact
+    _field("tail_order", float, "", "fixed"),  # p and B of E|X|^p ≤ B (confidence/_tails.py); 0 without such a promise
+    _field("tail_bound", float, "", "fixed"),
+    _field("tail_q", float, "", "fixed"),  # |h(u) − h(v)| ≤ C·|u − v|^q
+    _field("tail_c", float, "", "fixed"),
     _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
@@ -152,6 +157,8 @@ FIELDS: tuple[Field, ...] = (
     _field("lower", float, "n_arms"),
     _field("upper", float, "n_arms"),
     _field("radius", float, "n_arms"),
+    # Prices of the moment, for the largest and for the smallest utility; at how many rewards they are found anew.
+    _field("prices", float, "n_prices", "saved cleared", "0 … "),
     _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
     _field("table", float, "n_table", "fixed"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from pmbandits.metrics import LowerCVaR
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.supports import Real, Support
+from pmbandits.supports import Support
 
 
 def tail_metric(alpha: float | None) -> Distortion | None:
@@ -35,7 +35,7 @@ def tail_level(policy: str, metric: Distortion, alpha: float | None) -> float:
 
 def bounded(policy: str, support: Support) -> None:
     """Refuse supports without an upper end."""
-    if isinstance(support, Real):
+    if not np.isfinite(support.hi):
         raise ValueError(
             f"{policy} assumes rewards with a known upper bound, but the support is {support!r}; "
             "declare Interval(lo, hi), Finite(atoms) or Binary()."

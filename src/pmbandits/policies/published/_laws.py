@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits._random import POSTERIOR, inner, log_gamma_variate, philox
-from pmbandits.confidence._bounds import cell_ends, lay_belts
+from pmbandits.confidence._ends import cell_ends, lay_belts
 from pmbandits.estimates._rewards import SAMPLES, tidy
 from pmbandits.metrics.packed import h_max, h_value, is_one_family, n_extrema, one_family_value
 from pmbandits.mixtures._sampling import play_alone
