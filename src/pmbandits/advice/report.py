@@ -213,7 +213,7 @@ def _support(advice: Advice) -> str:
         return f"{support.lo:g} to {support.hi:g} ({known})"
     if isinstance(support, Finite):
         return f"{support.atoms.size} numbers from {support.lo:g} to {support.hi:g} (declared)"
-    return f"any number, σ = {support.sigma:g} (declared)" if isinstance(support, Real) else repr(support)
+    return f"any number, σ = {support.sigma:g} (declared)" if isinstance(support, Real) else f"{support!r} (declared)"
 
 
 def markdown(result: Advice | AdviceTable) -> str:
