@@ -442,6 +442,23 @@ def test_heavy_tails_are_found_and_get_no_interval_and_no_verdict() -> None:
     assert not np.isfinite(rare.interval).any() and "nobody has seen yet" in str(rare)
 
 
+def test_a_declared_moment_allows_surely_and_is_checked() -> None:
+    rng = np.random.default_rng(28)
+    wide = {"a": rng.standard_t(5, 800), "b": rng.standard_t(5, 800) + 1.5}  # E X² is 1.7 and 3.9
+    sure = pmb.advise(wide, "mean", support=pmb.Heavy(2, 6), splits=8)
+    assert sure.proven and sure.mixture == {"b": 1.0} and not np.isfinite(sure.bounds).any()
+    broken = pmb.advise(wide, "mean", support=pmb.Heavy(2, 2), splits=8)
+    assert broken.sure == "looks" and "speak against the declared Heavy" in broken.reason
+    assert not pmb.advise(wide, "pht(0.5)", support=pmb.Heavy(2, 6), splits=8).proven
+    wrong = 0
+    for _ in range(60):  # b is better: a rare and large reward that the moment allows, and that was not seen
+        n, far = 100, 100.0
+        data = {"a": np.full(n, 0.3) + 0.01 * rng.random(n), "b": far * (rng.random(n) < 0.0035)}
+        said = pmb.advise(data, "mean", support=pmb.Heavy(2, far**2 * 0.0035), splits=8)
+        wrong += said.proven and said.mixture == {"a": 1.0}
+    assert wrong <= 3
+
+
 def test_mostly_unusable_rows_are_the_headline() -> None:
     said = pmb.advise({"a": [1.0, 2.0, 3.0, None, "x"], "b": [None] * 20 + [1.0, 2.0]}, "mean")
     assert str(said).startswith("Most rows could not be used: 22 of 27.")

@@ -22,6 +22,7 @@ NORMAL = pmb.Bandit([st.norm(1), st.norm(3), st.norm(5)], names=["A", "B", "C"])
 def random_rules(rng: np.random.Generator, arms: int, most: int) -> list[convex.Rule]:
     """Linear rules that some mixture keeps: floors, caps, groups and anything else."""
     hidden = rng.dirichlet(np.full(arms, rng.choice([0.3, 1.0, 3.0])))
+    hidden = 0.999 * hidden + 0.001 / arms  # linear programs know shares to 1e-10 only
     out: list[convex.Rule] = []
     for _ in range(int(rng.integers(1, most + 1))):
         row = np.zeros(arms)
@@ -71,7 +72,7 @@ def agree(name: str, arms: int, seed: int, most_rules: int) -> pmb.Best:
     assert best.certified and 0.0 <= best.gap <= 1e-8 * size
     # The solver is right to about 1e-6, and sometimes breaks the rules by as much.
     assert best.value == pytest.approx(optimum, abs=(2e-4 if name == "pht" else 3e-6) * size)
-    if beyond(reference, rules) <= 1e-12:
+    if beyond(reference, rules) <= 1e-15:
         assert best.value + best.gap >= convex.utility(h, points, above, reference) - 1e-12 * size
     return best
 
@@ -122,7 +123,7 @@ def against_brute_force(seed: int) -> None:
     dice = np.vstack((rng.dirichlet(np.full(arms, 0.5), 4000), rng.dirichlet(np.full(arms, 3.0), 1000)))
     near = np.vstack([best.weights + share * (dice[:300] - best.weights) for share in (1e-4, 0.01, 0.1)])
     tried = np.array([row for row in np.vstack((dice, near)) if beyond(row, rules) <= 1e-15])
-    size = max(abs(best.value), best.best_arm_value, 1e-9)
+    size = max(abs(best.value), best.best_arm_value, 1e-5)
     assert best.value == pytest.approx(pmb.utility(metric, bandit, best.weights), abs=1e-10 * size)
     if tried.size:
         top = tried[int(np.argmax(utilities(metric, bandit, tried)))]

@@ -184,6 +184,7 @@ def test_paper_radius_to_the_letter_in_cirt():
 def test_auto_takes_the_tightest_valid_set_and_says_which(support, name, kind, horizon):
     chosen = confidence_set("auto", support, 2, horizon=horizon)
     assert (chosen.name, chosen.kind) == (name, kind)
+    assert any(year.strip("(),;") in chosen.source for year in ("1981", "2014", "2026")), "since when it is known"
     named = confidence_set(name, support, 2, horizon=horizon)
     np.testing.assert_array_equal(chosen.radius(COUNTS), named.radius(COUNTS))
     assert ("1,000" in chosen.meaning) == (horizon is not None)

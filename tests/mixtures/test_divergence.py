@@ -12,7 +12,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.confidence._kernels import SHAPES
 from pmbandits.metrics.packed import pack
-from pmbandits.mixtures._divergence import FAR, of_coin, to_be_worth, to_reach
+from pmbandits.mixtures._divergence import FAR, good_means, of_coin, to_be_worth, to_reach
 from tests.reference import vet as slow
 
 
@@ -47,7 +47,8 @@ def program(law: np.ndarray, phi: np.ndarray, level: float) -> float:
 
 def fast_reach(law: np.ndarray, phi: np.ndarray, level: float, start: float = -1.0, need: float = math.inf) -> float:
     place = np.flatnonzero(law > 0)
-    found, _ = to_reach(law[place].copy(), place, place.size, phi, level, float(phi.max()), start, need)
+    given = law[place].copy(), place, place.size, phi, level, float(phi.max()), start, need, np.empty(law.size)
+    found, _ = to_reach(*given)
     return float(found)
 
 
@@ -106,8 +107,9 @@ def above(law: np.ndarray) -> np.ndarray:
 def fast_worth(
     metric: Any, points: np.ndarray, law: np.ndarray, other: np.ndarray, worth: float, t: int = 100, need: float = 0.0
 ) -> float:
-    given = pack(metric), points, above(law), above(other), points.size, worth, 0.5 / t, need, 0
-    return float(to_be_worth(*given)[0])
+    place, own = np.flatnonzero(law > 0), float(slow.utilities(metric, points, law))
+    row = points, above(law), above(other), points.size, law[place].copy(), place, place.size
+    return float(to_be_worth(pack(metric), *row, own, worth, 0.5 / t, need, 0)[0])
 
 
 def worth_problems(metric: Any, n: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
@@ -245,5 +247,5 @@ def test_coins_in_closed_form(metric: Any) -> None:
             least = min(least, 0.0 if metric(p) >= worth else least)
             for q in (*good[good <= p][-1:], *good[good >= p][:1]):
                 least = min(least, slow.coin_kl(p, float(q)))
-        found = of_coin(packed, SHAPES[shape], p, mean, steep, worth)
+        found = of_coin(packed, SHAPES[shape], p, mean, steep, worth, *good_means(packed, worth))
         assert found == pytest.approx(least if math.isfinite(least) else FAR, rel=2e-3, abs=2e-4)

@@ -23,7 +23,7 @@ from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Sample
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
-from pmbandits.supports import Binary, Real, Support
+from pmbandits.supports import Binary, Heavy, Real, Support
 
 _PARTS = 16  # pieces of an arm's band in which the difference to a mixture is bounded
 _STEP = 1.3  # the level of the band is worked out for sizes that grow by this factor, and taken from the next larger
@@ -155,7 +155,9 @@ class Bands:
         return Laid(plain.base, plain.widths, plain.points, plain.curves, low, high)
 
     def value(self, weights: FloatArray) -> tuple[float, float]:
-        """Least and most utility of a mixture."""
+        """Least and most utility of a mixture; for heavy tails none are worked out here."""
+        if isinstance(self.support, Heavy):
+            return -np.inf, np.inf
         used = np.flatnonzero(weights > 0.0)
         laid, shares = self.laid(tuple(used.tolist())), weights[used]
         if not isinstance(self.support, Real):
@@ -170,6 +172,8 @@ class Bands:
 
     def alone(self, arm: int) -> tuple[float, float]:
         """Least and most utility of a single arm."""
+        if isinstance(self.support, Heavy):
+            return -np.inf, np.inf
         laid = self._lay([self.arms[arm]])
         if not isinstance(self.support, Real):
             return laid.value_bounds(self.metric, np.ones(1))
@@ -181,7 +185,7 @@ class Bands:
         share = float(weights[arm])
         if share == 1.0:
             return 0.0, 0.0
-        if share > 0.0 and not isinstance(self.support, Real):
+        if share > 0.0 and not isinstance(self.support, (Real, Heavy)):
             used = np.flatnonzero(weights > 0.0)
             laid = self.laid(tuple(used.tolist()))
             return laid.difference_bounds(self.metric, weights[used], int(np.searchsorted(used, arm)))

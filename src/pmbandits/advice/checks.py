@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from pmbandits._check import FloatArray
 from pmbandits.logs import Log, Sample
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.supports import Heavy, Support
 
 _LEAST = 40  # rewards from which on tails are looked at
 _UNEVEN = 0.3  # the shape of excesses (0 for an exponential law, 0.5 where there is no variance)
@@ -82,6 +83,13 @@ def minds(metric: Distortion, upper: bool) -> bool:
     with np.errstate(all="ignore"):
         change = metric(u) if upper else metric(1.0) - metric(1.0 - u)
     return abs(float(change)) > 1e-6 * u
+
+
+def broken(support: Support, samples: Sequence[Sample]) -> bool:
+    """Whether rewards speak against a declared moment: that of an arm is beyond the bound in the data."""
+    if not isinstance(support, Heavy):
+        return False
+    return any(float(np.abs(s.x) ** support.order @ s.p) > support.bound for s in samples)
 
 
 def vertical(metric: Distortion) -> bool:

@@ -39,7 +39,7 @@ from pmbandits.logs import PARTS, Log, Sample, thin
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
-from pmbandits.supports import Binary, Real, Support
+from pmbandits.supports import Binary, Heavy, Real, Support
 
 CHOOSING = 3  # of the eight random parts choose, the others measure
 TIE = 1e-9  # a mixture that gains less than this share is not one
@@ -114,8 +114,15 @@ def _turned(parts: Sequence[int], by: int) -> list[int]:
 def _ends(samples: Sequence[Sample], support: Support) -> tuple[Ends, ...]:
     """Where the made-up rewards of each arm lie: at the ends of the support.
 
-    For rewards without limits, where a σ-sub-Gaussian reward lies with probability 1 − 1/n, or what was seen.
+    For rewards without limits, beyond which a reward lies with probability at most 1/n: by the σ of sub-Gaussian ones,
+    or by Markov's inequality from a moment that is declared; or what was seen, if that is further.
     """
+    if isinstance(support, Heavy):
+        far = [float((s.n * support.bound) ** (1.0 / support.order)) for s in samples]
+        return tuple(
+            (min(float(s.x[0]), max(-away, support.lo)), max(float(s.x[-1]), away))
+            for s, away in zip(samples, far, strict=True)
+        )
     if not isinstance(support, Real):
         return ((support.lo, support.hi),) * len(samples)
     out = []
@@ -281,7 +288,7 @@ def best_mixture(metric: Distortion, problem: Problem, singles: FloatArray) -> F
 
 def _wide(support: Support) -> Support | None:
     """Thinned rewards lie between atoms, so only the others are held against a finite support."""
-    return support if isinstance(support, (Binary, Real)) else None
+    return support if isinstance(support, (Binary, Real, Heavy)) else None
 
 
 @dataclass

@@ -58,13 +58,15 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
             colours.append("0.25")
         places = np.arange(len(named))
         away = np.abs(np.array(spans).T - np.array(values))
-        away = np.where(np.isfinite(away), away, 0.0)
+        known = np.isfinite(away).all(axis=0)
         right.bar(places, values, color=colours, width=0.6)
-        right.errorbar(places, values, yerr=away, fmt="none", ecolor="0.2", capsize=4, lw=1.2)
+        if known.any():
+            spots, heights = places[known], np.array(values)[known]
+            right.errorbar(spots, heights, yerr=away[:, known], fmt="none", ecolor="0.2", capsize=4, lw=1.2)
         right.set_xticks(places, named, rotation=30 if len(named) > 4 else 0)
-        right.set_ylabel("utility")
+        right.set_ylabel("worth")
         right.axhline(0.0, color="0.6", lw=0.8)
-        right.set_title(f"worth, with how far it may be off: {verdict(advice)}")
+        right.set_title(f"worth{', with how far it may be off' if known.any() else ''}: {verdict(advice)}")
         left_out = len(advice.arms) - len(chosen)
         if left_out:
             figure.text(0.5, -0.02, f"{left_out:,} more arms, of lower worth, are not drawn", ha="center", fontsize=9)

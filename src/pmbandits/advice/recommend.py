@@ -152,7 +152,8 @@ def advise(
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):
         raise TypeError(
-            f"support must be Binary(), Finite(...), Interval(lo, hi) or Real(sigma), got {_check.short(support)}."
+            "support must be Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound), "
+            f"got {_check.short(support)}."
         )
     how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency)
     log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
@@ -228,11 +229,6 @@ def _range(arms: Sequence[ArmLog]) -> Support:
 
 def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
     """The declared support, turned for losses; an error if a reward lies outside."""
-    if isinstance(support, Heavy):
-        raise ValueError(
-            f"advice has no bounds for {support!r} yet; leave support out (then nothing is said to be sure), or "
-            "declare Interval(lo, hi)."
-        )
     if loss:
         least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
         if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
@@ -250,6 +246,8 @@ def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
 def _negated(support: Support) -> Support:
     if isinstance(support, Real):
         return support
+    if isinstance(support, Heavy):
+        return Heavy(support.order, support.bound)
     if isinstance(support, (Binary, Finite)):
         return Finite(-support.atoms)
     return Interval(-support.hi, -support.lo)
@@ -274,19 +272,28 @@ def _advice(
     names = tuple(arm.name for arm in log.arms)
     minded = tuple(t for t in tails if checks.minds(metric, t.upper))
     changed = tuple(drift)
+    limited = problem.declared and not isinstance(support, (Real, Heavy))
     sure: Sure = "unclear"
     if passed and not minded:
-        sure = "surely" if problem.declared and not changed else "looks"
+        known = limited or (
+            problem.declared and not checks.vertical(metric) and not checks.broken(support, problem.samples)
+        )
+        sure = "surely" if known and not changed else "looks"
     verdict: Verdict = "single arm"
     if found.is_mixture or kept is not None:
         verdict = "real" if sure == "surely" else "looks real" if sure == "looks" else "could be noise"
     best = int(np.argmax(found.singles)) if found.is_mixture else int(np.argmax(found.weights))
-    unknown = bool(minded) or (not problem.declared and checks.vertical(metric))
+    value, _ = _within((found.value, found.value), metric, problem)
+    unknown = bool(minded) or (not limited and checks.vertical(metric))
     interval = (nan, nan) if unknown else _within(found.interval(level), metric, problem)
     inside = Bands(metric, problem.samples, support, level)
     independent = problem.declared and problem.clusters is None and not changed
     bounds = inside.value(found.weights) if independent else (nan, nan)
-    if metric.jumps and not minded:  # a standard error says little there
+    if not all(map(isfinite, bounds)):
+        bounds = nan, nan
+    if isfinite(interval[0]) and isfinite(bounds[0]):  # no wider than what always holds
+        interval = min(max(interval[0], bounds[0]), value), max(min(interval[1], bounds[1]), value)
+    if metric.jumps and not minded and not isinstance(support, Heavy):  # a standard error says little there
         interval = inside.value(found.weights)
     factor = found.more((1.0 - level) / family) if not passed and found.margins and not found.few else float("inf")
     negative = max(float(s.x[-1]) for s in problem.samples) <= 0.0
@@ -294,7 +301,7 @@ def _advice(
         metric=metric,
         names=names,
         weights=found.weights,
-        value=found.value,
+        value=value,
         apparent=found.apparent,
         interval=interval,
         bounds=bounds,
@@ -355,7 +362,7 @@ def _arms(
 def _within(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
     """Standard errors do not know what the metric can be at all on the support."""
     support = problem.support
-    if isinstance(support, Real) or not problem.declared or not isfinite(interval[0]):
+    if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval
     base = support.lo * float(metric(1.0))
     low, high = (base + support.width * end.value for end in (metric.minimum(), metric.maximum()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from html import escape
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,7 +130,9 @@ def _answer(advice: Advice, alone: bool) -> list[str]:
             drawing.shares([advice.names[k] for k in played], [float(advice.weights[k]) for k in played], played)
         )
     if not any(t.no_average for t in advice.tails):
-        out.append('<p class="soft">What each arm is worth by this preference. Lines show how far that may be off.</p>')
+        known = any(isfinite(low) for _, _, (low, _), _ in rows)
+        off = "Lines show how far that may be off." if known else "How far that may be off is not known."
+        out.append(f'<p class="soft">What each arm is worth by this preference. {off}</p>')
         out.append(drawing.worths(rows))
         out.append(f'<p class="soft">{left:,} more arms, of lower worth, are not drawn.</p>' if left > 0 else "")
     once = () if alone else (*words.general_notes(advice), *words.general_checks(advice))  # they stand at the top
@@ -210,7 +213,7 @@ def _support(advice: Advice) -> str:
         return f"{support.lo:g} to {support.hi:g} ({known})"
     if isinstance(support, Finite):
         return f"{support.atoms.size} numbers from {support.lo:g} to {support.hi:g} (declared)"
-    return f"any number, σ = {support.sigma:g} (declared)" if isinstance(support, Real) else repr(support)
+    return f"any number, σ = {support.sigma:g} (declared)" if isinstance(support, Real) else f"{support!r} (declared)"
 
 
 def markdown(result: Advice | AdviceTable) -> str:

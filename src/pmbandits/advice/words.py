@@ -10,7 +10,7 @@ import numpy as np
 
 from pmbandits.advice.checks import SAFE, vertical
 from pmbandits.advice.evidence import FEWEST, TIE, Problem
-from pmbandits.supports import Binary, Interval, Real
+from pmbandits.supports import Binary, Heavy, Interval, Real
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
@@ -91,6 +91,8 @@ def _reason_within_limits(advice: Advice, wrong: str) -> str:
 def _why_not_surely(advice: Advice) -> str:
     if advice.drift:
         return "It is not sure, because rewards changed over time."
+    if isinstance(advice.support, Heavy) and not vertical(advice.metric):
+        return f"It is not sure, because the rewards speak against the declared {advice.support!r}."
     return (
         "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen "
         "could "
@@ -145,7 +147,7 @@ def warnings(advice: Advice) -> Iterator[str]:
             f"on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
             f"{', '.join(SAFE[both])}. Or declare where rewards can lie, if that is known."
         )
-    elif advice.support_assumed and vertical(advice.metric):
+    elif (advice.support_assumed or isinstance(advice.support, (Real, Heavy))) and vertical(advice.metric):
         yield (
             f"{advice.metric!r} counts a reward the more the rarer it is, so it depends on rewards that nobody has "
             f"seen yet: "

@@ -51,7 +51,7 @@ class Certainty(NamedTuple):
     >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
     >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
     >>> print(policy.certainty())
-    With probability 95 %, the mixture falls short of the best by at most 0.0052.
+    With probability 95 %, the mixture falls short of the best by at most 0.0039.
     >>> policy.certainty().meaning
     "each arm's law stays inside, rewards without end, with probability 0.975 at least"
     """

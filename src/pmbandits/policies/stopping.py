@@ -257,7 +257,9 @@ class Ahead:
             self.memory.mix[:] = self.mix
             gains = np.empty(told.size)
             gains_now(self.memory.address, gains)
-            told = _fill(told, np.maximum(gains, 0.0) ** (2.0 / 3.0), told.sum() + share * (further - t))
+            half = 0.5 * share * (further - t)  # and in turn to the arms with the fewest
+            told = _fill(told, np.maximum(gains, 0.0) ** (2.0 / 3.0), told.sum() + half)
+            told = _fill(told, np.ones(told.size), told.sum() + half)
         rate = self.policy.options.get("exploration")
         least = told * (math.log(further) / math.log(max(t, 2.0)))  # as good rules do with arms that are left out
         if rate is not None:

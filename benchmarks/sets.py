@@ -1,0 +1,207 @@
+"""Confidence sets: how wide they are beside the old ones, how much wider than needed, what they cost, and the regret.
+
+Seconds are those of the processor; all ratios are within one run. ``QUICK=1`` plays fewer runs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.stats as st
+from rich.table import Table
+
+import pmbandits as pmb
+from pmbandits.confidence import berk_jones, confidence_set
+from pmbandits.confidence._bounds import bounds
+
+QUICK = bool(os.environ.get("QUICK"))
+UNIT = pmb.Interval(0, 1)
+METRICS = ("gini", "wang_right_tail", "cvar(0.9)", "lower_cvar(0.1)", "mean")
+DELTA = 0.05
+
+
+def tables() -> Iterator[Table]:
+    yield widths()
+    yield once()
+    yield factors()
+    yield cost()
+    yield regret()
+
+
+def told(metric: str, support: Any, rewards: np.ndarray, confidence: str, arms: int = 1) -> Any:
+    policy = pmb.Track(metric, n_arms=arms, support=support, confidence=confidence, delta=DELTA)
+    policy.tell(np.arange(rewards.size) % arms, rewards)
+    return policy
+
+
+def widths() -> Table:
+    table = Table(title="Upper − lower bound of U_h of one arm, kl ÷ dkw, at all times")
+    for column in ("law", "n", *METRICS):
+        table.add_column(column, justify="left" if column == "law" else "right")
+    for law in ((2, 5), (5, 5), (0.1, 0.1)):
+        for n in (1000, 10_000) if QUICK else (1000, 10_000, 100_000):
+            x = np.random.default_rng(1).beta(*law, n)
+            row = []
+            for metric in METRICS:
+                found = [told(metric, UNIT, x, name).utility_bounds([1.0]) for name in ("kl", "dkw")]
+                row.append(f"{(found[0][2] - found[0][0]) / (found[1][2] - found[1][0]):.2f}")
+            table.add_row(f"Beta{law}", f"{n:,}", *row)
+    return table
+
+
+def once() -> Table:
+    table = Table(title="Berk and Jones ÷ Dvoretzky, Kiefer and Wolfowitz, Beta(2, 5), looked at once")
+    for column in ("n", "gini", "wang_right_tail", "cvar(0.9)"):
+        table.add_column(column, justify="right")
+    for n in (200, 1000):
+        x = np.sort(np.random.default_rng(1).beta(2, 5, n))
+        cells, k = np.diff(np.concatenate(([0.0], x, [1.0]))), np.arange(n, -1, -1)
+        even = np.sqrt(np.log(2 / DELTA) / (2 * n))
+        ends = [
+            berk_jones(n, 1 - DELTA),
+            (np.maximum(np.arange(n + 1) / n - even, 0), np.minimum(np.arange(n + 1) / n + even, 1)),
+        ]
+        row = []
+        for name in ("gini", "wang_right_tail", "cvar(0.9)"):
+            h = pmb.metric(name)
+            spread = []
+            for lo, hi in ends:
+                inside = ((w, a, b) for w, a, b in zip(cells, lo[k], hi[k], strict=True) if w > 0)
+                spread.append(sum(w * (h.maximum(a, b).value - h.minimum(a, b).value) for w, a, b in inside))
+            row.append(f"{spread[0] / spread[1]:.2f}")
+        table.add_row(f"{n:,}", *row)
+    return table
+
+
+# ---- how much wider than what would just give δ, at all times ----------------------------------------------
+
+LOOKS = np.unique(np.geomspace(1, 5000, 70).astype(int))
+
+
+def entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = np.where(p > 0, p * np.log(p / q), 0.0)
+        return one + np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
+
+
+def continuous(rng: np.random.Generator, radius: np.ndarray, shape: str) -> float:
+    """The largest share of its radius that a set needs, over all looks, for a continuous law."""
+    ranks, most = rng.random(LOOKS[-1]), 0.0
+    for n, r in zip(LOOKS.tolist(), radius, strict=True):
+        u = np.sort(ranks[:n])
+        for p in (np.arange(n) / n, np.arange(1, n + 1) / n):
+            most = max(most, float((entropy(p, u) if shape == "belt" else np.abs(p - u)).max()) / r)
+    return most
+
+
+def coin(rng: np.random.Generator, p: float, radius: np.ndarray, shape: str) -> float:
+    """The same for a coin, at all n up to the last look."""
+    n = np.arange(1, LOOKS[-1] + 1)
+    share = np.cumsum(rng.random(n.size) < p) / n
+    return float(((entropy(share, np.full(n.size, p)) if shape != "band" else np.abs(share - p)) / radius).max())
+
+
+def normal(rng: np.random.Generator, radius: np.ndarray) -> float:
+    """The same for the Wasserstein distance of a normal sample from its law."""
+    rewards, most = rng.standard_normal(LOOKS[-1]), 0.0
+
+    def area(x: np.ndarray) -> np.ndarray:  # ∫ Φ
+        return x * st.norm.cdf(x) + st.norm.pdf(x)
+
+    for n, r in zip(LOOKS.tolist(), radius, strict=True):
+        x = np.sort(rewards[:n])
+        level = np.arange(1, n) / n
+        middle = np.clip(st.norm.ppf(level), x[:-1], x[1:])
+        inside = level * (2 * middle - x[:-1] - x[1:]) - 2 * area(middle) + area(x[:-1]) + area(x[1:])
+        ends = area(x[:1])[0] + area(-x[-1:])[0]
+        most = max(most, float(inside.sum() + ends) / r)
+    return most
+
+
+def factors() -> Table:
+    runs = 200 if QUICK else 1000
+    table = Table(
+        title=f"Width ÷ what would just fail with probability {DELTA}, at all times, {runs} runs (goals 1.3, 1.5, 2)"
+    )
+    for column in ("law", "set", "failures", "factor"):
+        table.add_column(column, justify="left" if column in ("law", "set") else "right")
+    every = np.arange(1, LOOKS[-1] + 1)
+
+    def add(law: str, name: str, needed: np.ndarray, squared: bool) -> None:
+        just = np.quantile(needed, 1 - DELTA)
+        table.add_row(law, name, f"{(needed > 1).mean():.4f}", f"{(just**-0.5 if squared else 1 / just):.2f}")
+
+    for name, shape in (("kl", "belt"), ("dkw", "band")):
+        radius = confidence_set(name, UNIT, 1, delta=DELTA).radius(LOOKS)
+        needed = np.array([continuous(np.random.default_rng([k, 1]), radius, shape) for k in range(runs)])
+        add("continuous", name, needed, shape == "belt")
+    for p in (0.5, 0.1, 0.01, 0.001):
+        for name, support in (("kl", pmb.Binary()), ("kl", UNIT), ("dkw", UNIT)):
+            shape = "band" if name == "dkw" else "belt"
+            radius = confidence_set(name, support, 1, delta=DELTA).radius(every)
+            needed = np.array([coin(np.random.default_rng([k, 2]), p, radius, shape) for k in range(runs)])
+            add(f"Bernoulli({p})", f"{name}, {type(support).__name__}", needed, shape == "belt")
+    stitched = confidence_set("wasserstein", pmb.Real(1), 1, delta=DELTA).radius(LOOKS)
+    union = (2.5125 + 2 * np.sqrt(np.log(LOOKS * (LOOKS + 1) / DELTA))) / np.sqrt(LOOKS)
+    for label, radius in (("wasserstein, stitched", stitched), ("wasserstein, union (before)", union)):
+        few = [normal(np.random.default_rng([k, 3]), radius) for k in range(runs // 4)]
+        add("N(0, 1)", label, np.array(few), False)
+    stitched, union = (np.interp(every, LOOKS, radius) for radius in (stitched, union))
+    for label, radius in (("wasserstein, stitched", stitched), ("wasserstein, union (before)", union)):
+        needed = np.array([2 * coin(np.random.default_rng([k, 4]), 0.5, radius, "band") for k in range(runs)])
+        add("±1", label, needed, False)
+    return table
+
+
+# ---- what it costs, and what it gives ------------------------------------------------------------------------
+
+
+def cost() -> Table:
+    table = Table(title="Nanoseconds a reward of utility_bounds (three passes, three arms)")
+    for column in ("metric", "n", "dkw", "kl", "kl / dkw"):
+        table.add_column(column, justify="left" if column == "metric" else "right")
+    for metric in ("gini", "wang_right_tail", "cvar(0.9)"):
+        for n in (1000, 10_000, 100_000):
+            spent = []
+            for name in ("dkw", "kl"):
+                memory = told(metric, UNIT, np.random.default_rng(3).beta(2, 5, n), name, 3)._with_sets()
+                a, repeat = np.array([0.3, 0.3, 0.4]), max(3, 300_000 // n)
+                bounds(memory, a)
+                start = time.process_time()
+                for _ in range(repeat):
+                    bounds(memory, a)
+                spent.append((time.process_time() - start) / repeat / n * 1e9)
+            table.add_row(metric, f"{n:,}", *(f"{ns:.1f}" for ns in spent), f"{spent[1] / spent[0]:.2f}")
+    return table
+
+
+def regret() -> Table:
+    horizon, trials = (1000, 4) if QUICK else (5000, 20)
+    table = Table(
+        title=f"Regret after {horizon:,} rounds, Beta(2,8), (5,5), (8,2), {trials} trials, the same rewards; µs a round"
+    )
+    for column in ("policy", "metric", "dkw ± s.e.", "kl ± s.e.", "µs dkw", "µs kl"):
+        table.add_column(column, justify="left" if column in ("policy", "metric") else "right")
+    bandit = pmb.Bandit([st.beta(2, 8), st.beta(5, 5), st.beta(8, 2)], support=UNIT)
+    makes: dict[str, Any] = {
+        "PM-UCB-M": lambda name: pmb.PMUCB(horizon=horizon, epsilon=1 / 8, confidence=name),
+        "CE-UCB-M": lambda name: pmb.CEUCB(horizon=horizon, epsilon=1 / 8, confidence=name),
+        "CIRT": lambda name: pmb.CIRT(confidence=name),
+    }
+    for policy, make in makes.items():
+        for metric in ("gini", "wang_right_tail", "cvar(0.9)"):
+            found, spent = [], []
+            for name in ("dkw", "kl"):
+                start = time.process_time()
+                run = pmb.simulate(
+                    bandit, metric, {"it": make(name)}, horizon, trials, seed=5, n_jobs=1, progress=False
+                )
+                spent.append((time.process_time() - start) / (trials * horizon) * 1e6)
+                last = run.column("regret", "it")[1][:, -1]
+                found.append(f"{last.mean():.5f} ± {last.std(ddof=1) / np.sqrt(trials):.5f}")
+            table.add_row(policy, metric, *found, *(f"{us:.0f}" for us in spent))
+    return table
