@@ -308,7 +308,9 @@ def _law_to_dict(law: Law) -> dict[str, Any]:
     raise TypeError(f"{law.describe()} cannot be written down.")
 
 
-def _law_from_dict(data: Mapping[str, Any]) -> Any:
+def _law_from_dict(data: Any) -> Any:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"an arm is described by a table such as {{'bernoulli': 0.4}}, got {_check.short(data)}.")
     if "bernoulli" in data:
         return _laws.bernoulli(_check.within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0))
     if "points" in data:
