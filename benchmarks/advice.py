@@ -54,7 +54,7 @@ NULLS: dict[str, Null] = {
         lambda r, n: [r.uniform(0.4, 0.6, n), 100.0 * (r.random(n) < 0.01)],
         "mean", pmb.Interval(0, 100), (50, 100, 200, 400), ("0",), "58, 34, 13, 5 %",
     ),
-    "the same, worst chance for each n (4 events expected)": Null(
+    "the same, B barely better (4 events expected at each n)": Null(
         lambda r, n: [(400 / 1.02 / n) * r.uniform(0.9, 1.1, n), 100.0 * (r.random(n) < 4 / n)],
         "mean", pmb.Interval(0, 100), (50, 200, 400), ("0",),
     ),
