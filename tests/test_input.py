@@ -148,7 +148,7 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07"
     rows = "".join(f"a{evil},{k % 2}\nb,{k % 3}\n" for k in range(20)) + f"c,{evil}\n"
     path = table(tmp_path, "t.csv", f"arm,reward\n{rows}".encode())
-    shown = CliRunner().invoke(cli.app, ["advise", str(path), "--bootstrap", "0"], color=False)
+    shown = CliRunner().invoke(cli.app, ["advise", str(path)], color=False)
     assert shown.exit_code == 0 and "\x1b]0" not in shown.output and "\x1b[2J" not in shown.output
     assert "a\\x1b[2J" in shown.output.replace("\n", "") or "a\\x1b" in shown.output
     for make in (

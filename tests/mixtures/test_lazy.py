@@ -178,7 +178,9 @@ def test_whatever_is_told_read_and_saved_between(
 @pytest.mark.parametrize("support", ["interval", "finite"])
 def test_values_stay_between_their_bounds(policy: str, metric: str, support: str) -> None:
     """Whatever comes after a value was worked out, the value of the new rewards lies within the drift."""
-    case = Case(policy, metric, support, seed=9, rounds=60)
+    # In belts, values of convex metrics that are vertical at 0 are not bounded: all are worked out.
+    options = {"confidence": "dkw"} if metric == "blend" else {}
+    case = Case(policy, metric, support, seed=9, rounds=60, options=options)
     rng, rewards, compared = np.random.default_rng(1), case.rewards(), 0
     base = case.make()
     for arm in range(3):

@@ -72,7 +72,9 @@ TABLE = [
     Row(pmb.PMUCB(horizon=2000, epsilon=1 / 8), EVERY, tracks=0.07),
     Row(pmb.CEUCB(horizon=2000, epsilon=1 / 8), EVERY, tracks=0.07),
     Row(pmb.CIRT(epsilon=0.25), EVERY, tracks=0.07),
-    Row(pmb.FixedGrid(epsilon=0.5), EVERY, tracks=0.07),
+    Row(pmb.FixedGrid(epsilon=0.5), ("binary", "finite", "interval"), tracks=0.07),
+    # Under Gini two grid points tie on these rewards, and take turns; here one is best.
+    Row(pmb.FixedGrid(epsilon=0.5), ("real",), tracks=0.07, metric=0.5 * pmb.GiniDeviation() + 0.5 * pmb.Mean()),
     Row(pmb.Track(), ("binary", "interval"), tracks=0.07),
     Row(pmb.Vet(), EVERY, tracks=0.1),
     Row(pmb.Vet(estimates="binned:64"), ("interval",), tracks=0.1),

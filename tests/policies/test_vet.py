@@ -401,8 +401,8 @@ def test_it_says_when_no_arm_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("make", [pmb.Vet, pmb.Track])
-def test_bins_can_be_played_where_no_bound_is_known_for_them(make: Any) -> None:
-    """An inverted S has no Hölder pair, so nobody knows what rounding is worth; only certainty() needs that."""
+def test_bins_can_be_played_and_certified_without_a_holder_pair(make: Any) -> None:
+    """An inverted S has no Hölder pair; what rounding is worth follows from its total variation instead."""
     policy, rng = (
         make("inverted_s(0.5)", n_arms=3, support=pmb.Interval(0, 1), estimates="binned:32"),
         np.random.default_rng(0),
@@ -412,10 +412,14 @@ def test_bins_can_be_played_where_no_bound_is_known_for_them(make: Any) -> None:
         policy.tell(arm, float(rng.beta(1 + 2 * arm, 2)))
     assert policy.mixture.sum() == pytest.approx(1.0)
     assert "is next" in policy.explain()
-    with pytest.raises(ValueError, match=r"no bound is known for .* rounded to bins; take estimates='sketch'"):
-        policy.certainty()
-    with pytest.raises(ValueError, match="Hölder pair"):  # who asks for sets by name is told that there are none
-        make("inverted_s(0.5)", n_arms=3, support=pmb.Interval(0, 1), estimates="binned:32", confidence="dkw")
+    sure = policy.certainty()  # rounding is worth its size times the total variation of h, at most
+    exact = make("inverted_s(0.5)", n_arms=3, support=pmb.Interval(0, 1))
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        arm = exact.ask()
+        exact.tell(arm, float(rng.beta(1 + 2 * arm, 2)))
+    low, _, high = exact.utility_bounds(policy.mixture)
+    assert sure.lower <= high and sure.upper >= low
 
 
 def test_threads_can_share_it() -> None:

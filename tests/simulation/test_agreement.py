@@ -283,7 +283,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "empty trials": ({"trials": []}, ValueError, "trials is empty"),
     "a negative trial": ({"trials": [0, -1]}, ValueError, "trial must be between 0"),
     "empty checkpoints": ({"checkpoints": []}, ValueError, "checkpoints is empty"),
-    "no checkpoints": ({"checkpoints": 0}, ValueError, "checkpoints must be at least 1"),
+    "no checkpoints": ({"checkpoints": 0}, ValueError, "checkpoints must be between 1 and 1000000, got 0"),
     "a late checkpoint": ({"checkpoints": [50, 101]}, ValueError, "checkpoint must be between 1 and 100.*101"),
     "checkpoint zero": ({"checkpoints": [0, 10]}, ValueError, "checkpoint must be between 1 and 100"),
     "half a checkpoint": ({"checkpoints": [0.5, 10]}, TypeError, "checkpoint must be a whole number"),

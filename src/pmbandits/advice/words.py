@@ -95,8 +95,7 @@ def _why_not_surely(advice: Advice) -> str:
         return f"It is not sure, because the rewards speak against the declared {advice.support!r}."
     return (
         "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen "
-        "could "
-        "turn it. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
+        "could turn it. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
     )
 
 
@@ -125,7 +124,8 @@ def outlook(advice: Advice) -> str:
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
-        f"{': every arm must be compared, so every arm needs them' if len(advice.more) > 2 and not kind else ''}."
+        f"{': every arm must be compared, so every arm needs them' if len(advice.more) > 2 and not kind else ''}. "
+        "If you can choose which arm to pull next, the policy `Vet` collects them while it plays the best mixture so far."
     )
 
 
@@ -143,8 +143,7 @@ def warnings(advice: Advice) -> Iterator[str]:
         which = {(True, False): "largest", (False, True): "smallest", (True, True): "largest and smallest"}[both]
         yield (
             f"The {which} rewards of {_listed(names)} are so far from the others that {advice.metric!r} does not "
-            f"settle "
-            f"on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
+            f"settle on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
             f"{', '.join(SAFE[both])}. Or declare where rewards can lie, if that is known."
         )
     elif (advice.support_assumed or isinstance(advice.support, (Real, Heavy))) and vertical(advice.metric):

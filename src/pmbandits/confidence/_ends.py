@@ -12,7 +12,8 @@ from pmbandits.state.shared import shared, step
 INTERVAL, BAND, BALL, BELT = range(4)  # kinds of confidence sets
 
 # Bounded memory: the table of radii has OCTAVE entries for each doubling of n. An entry is the radius at its smallest
-# n. Radii fall, so it is at least the radius at n: valid, and wider by 1/OCTAVE of itself at most.
+# n. Radii fall, so it is at least the radius at n: valid, and wider by 1/OCTAVE of itself at most
+# (by 5 % where a ball on the line is made of pieces, and a piece begins).
 OCTAVE = 128
 COARSE_TABLE = OCTAVE * 35  # n up to 2⁴¹; beyond, the last radius
 

@@ -19,7 +19,6 @@ from pmbandits.policies.condensed import CELLS, laws_of, small
 from pmbandits.policies.shown import estimates
 from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Real
 
 if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
@@ -172,9 +171,7 @@ def sets_of(policy: Policy) -> ConfidenceSet:
     policy._must_be_bound()
     if policy.confidence is None:
         why = ", so it has no bounds to report"
-        if "confidence" in policy.options and isinstance(policy.support, Real):
+        if "confidence" in policy.options:
             why = f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
-        elif "confidence" in policy.options:
-            why = f": no bound is known for {policy.metric!r} with rewards rounded to bins; take estimates='sketch'"
         raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
     return policy.confidence

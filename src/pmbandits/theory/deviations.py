@@ -62,7 +62,7 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
     >>> from pmbandits.confidence import confidence_set
     >>> kl = confidence_set("kl", pmb.Binary(), 2, horizon=1000)
     >>> round(wasserstein_radius(kl, pmb.Binary())(100), 4)
-    0.2693
+    0.2225
     """
     if chosen.kind == "interval":
         return lambda n: sqrt(max(float(chosen.radius(n)), 0.0) / 2.0)

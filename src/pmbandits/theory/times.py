@@ -82,7 +82,7 @@ def separation_time(
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
     >>> f"{separation_time(gini, bandit, 0.4):.3g} {separation_time(gini, bandit, 0.4, confidence='auto'):.3g}"
-    '1.33e+11 4.23e+06'
+    '1.33e+11 2.8e+06'
     """
     known, rho = facts(metric, bandit), _check.within("rho", rho, 0.0, 1.0, open_lo=True)
     key = ("separation", float(epsilon), rho, gap, confidence) if isinstance(confidence, str) else None
@@ -185,7 +185,7 @@ def refinement_time(
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.2, 0.7])
     >>> f"{refinement_time(gini, bandit, 0.25, confidence='auto'):.2g}"
-    '3.4e+16'
+    '1.2e+16'
     """
     known = facts(metric, bandit)
     phases = refinement_phases(epsilon, branching)
