@@ -24,7 +24,7 @@ def test_the_coarse_table_is_exact_at_first_and_then_a_little_wider() -> None:
             chosen = confidence_set(name, support, 3, horizon=horizon)
             ratio = chosen.radius(taken) / chosen.radius(n)
             assert (ratio >= 1.0 - 1e-12).all()
-            # The ball on the line is made of pieces for ever longer times; where a piece begins it is a little narrower.
+            # The ball on the line is made of pieces for longer and longer times, and falls where one begins.
             pieces = isinstance(support, pmb.Real) and name != "paper"
             assert (ratio <= 1.0 + (8.0 if pieces else 1.0) / OCTAVE).all()
             assert (ratio <= 1.0 + 1.0 / OCTAVE).mean() > 0.95

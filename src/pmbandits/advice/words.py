@@ -125,7 +125,7 @@ def outlook(advice: Advice) -> str:
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
         f"{': every arm must be compared, so every arm needs them' if len(advice.more) > 2 and not kind else ''}. "
-        "If you can choose which arm to pull next, the policy `Vet` collects them while it plays the best mixture so far."
+        "If you can choose which arm to pull next, the policy `Vet` collects them while it plays well."
     )
 
 
