@@ -314,7 +314,12 @@ def _advice(
         verdict=verdict,
         more={a.name: _round(a.n * (factor - 1.0)) for a in log.arms} if isfinite(factor) else {},
         arms=_arms(
-            problem, found, set(range(len(names))) if unknown else set(), level, inside if metric.jumps else None
+            metric,
+            problem,
+            found,
+            set(range(len(names))) if unknown else set(),
+            level,
+            inside if metric.jumps else None,
         ),
         level=level,
         support=support,
@@ -341,7 +346,7 @@ def _advice(
 
 
 def _arms(
-    problem: Problem, found: Evidence, unstable: set[int], level: float, inside: Bands | None
+    metric: Distortion, problem: Problem, found: Evidence, unstable: set[int], level: float, inside: Bands | None
 ) -> tuple[ArmAdvice, ...]:
     from scipy.special import stdtrit
 
@@ -354,8 +359,8 @@ def _arms(
         interval = (utility - float(away[k]), utility + float(away[k])) if known else (nan, nan)
         if known and inside is not None:  # the preference jumps, so that a standard error says little
             interval = inside.alone(k)
-        mean = float(sample.x @ sample.p)
-        out.append(ArmAdvice(arm.name, arm.n, float(found.weights[k]), mean, utility, interval))
+        mean, within = float(sample.x @ sample.p), _within(interval, metric, problem)
+        out.append(ArmAdvice(arm.name, arm.n, float(found.weights[k]), mean, utility, within))
     return tuple(out)
 
 

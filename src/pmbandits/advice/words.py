@@ -120,7 +120,7 @@ def outlook(advice: Advice) -> str:
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
-        return "No sensible number of rewards can be named that would settle it: the arms look too alike."
+        return "No sensible number of rewards would settle it: the difference is too small beside what chance can do."
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
