@@ -270,8 +270,8 @@ def _draw(seconds: By, work: By, thresholds: tuple[float, ...]) -> Any:
                 color=LOOKS[p].colour, ls=LOOKS[p].dash, marker=LOOKS[p].mark, capsize=3, lw=1.5, label=p,
             )  # fmt: skip
         middle.axhline(1.0, color=draw.GREY, lw=0.8)
-        middle.set_ylim(0.05, 20.0)
-        draw.number_axis(middle, (0.1, 0.2, 0.5, 1, 2, 5, 10), "y")
+        middle.set_ylim(0.02, 20.0)
+        draw.number_axis(middle, (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10), "y")
         middle.set_ylabel("time, fixed grid ÷ CIRT")
         middle.set_title("above 1: CIRT is faster")
         middle.legend()
