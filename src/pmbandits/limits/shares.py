@@ -25,7 +25,7 @@ _MOST = 2_000  # limits of one problem
 class Limits:
     """Limits on the shares of arms: ``matrix @ weights <= bound``, with equality where ``equal``.
 
-    Made by :func:`limits`, which also makes sure that some mixture keeps them.
+    Made by :func:`pmbandits.limits.limits`, which also makes sure that some mixture keeps them.
 
     Attributes
     ----------

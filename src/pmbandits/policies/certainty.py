@@ -32,8 +32,10 @@ class Certainty(NamedTuple):
     All of it holds at once, for every mixture and at every time for which the policy's confidence sets are valid, with
     the ``probability`` at least; so you may look as often as you like, and stop when you like. ``meaning`` says for
     which times: sets without a horizon (Vet, Track, CIRT) are valid for rewards without end, sets with one (PMUCB,
-    CEUCB, SolitaryUCB) up to so many rewards of each arm, and not beyond.
+    CEUCB, SolitaryUCB) up to so many rewards of each arm, and not beyond. Printed, it is one sentence.
 
+    Attributes
+    ----------
     utility : the mixture's empirical utility.
     lower, upper : between these lies its true utility.
     rival : no mixture's true utility exceeds this.
@@ -44,8 +46,8 @@ class Certainty(NamedTuple):
         it: with the paper's constants, and with sets of your own.
     meaning : what is guaranteed of the confidence set of each arm, and for which times.
 
-    Printed, it is one sentence.
-
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
     >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
@@ -125,7 +127,8 @@ def _exact_ends(
 def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
     """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
 
-    For every policy that keeps confidence sets. What it says holds while those are valid: see :class:`Certainty`.
+    For every policy that keeps confidence sets. What it says holds while those are valid: see
+    :class:`~pmbandits.policies.certainty.Certainty`.
 
     >>> import pmbandits as pmb
     >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)

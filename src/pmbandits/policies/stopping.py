@@ -116,14 +116,14 @@ class Forecast(NamedTuple):
     """How many more rounds it will take until a regret is certain: what :meth:`Policy.forecast` gives.
 
     A guess, not a promise: it takes the laws to be what they look like now, and the policy to go on as it does. It says
-    nothing of how good the mixture is; :meth:`Policy.done` alone decides when to stop.
+    nothing of how good the mixture is; :meth:`Policy.done` alone decides when to stop. Printed, it is one sentence.
 
+    Attributes
+    ----------
     rounds : about so many more; 0 if it is certain already, inf if it never will be; nan while an arm has no
         reward, and for heavy tails, where no forecast is made.
     low, high : in simulated runs the true number lay between these about four times out of five.
     goal : what is to be certain, in words.
-
-    Printed, it is one sentence.
     """
 
     rounds: float
@@ -156,7 +156,8 @@ def _people(rounds: float) -> str:
 
 
 def forecast(policy: Policy, regret: float | str) -> Forecast:
-    """How many more rounds it will take, about, until :meth:`done` says so; see :class:`Forecast`.
+    """How many more rounds it will take, about, until :meth:`done` says so; see
+    :class:`~pmbandits.policies.stopping.Forecast`.
 
     The certified regret is worked out as it would be after more rounds, with the laws that the arms seem to have and
     with pulls as the policy would make them. To see how sure the number is, that is repeated with rewards drawn again

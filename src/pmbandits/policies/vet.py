@@ -85,7 +85,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
     certify : the share of pulls that is for a small certified regret; see :class:`Track`.
-    confidence, delta : the sets behind :meth:`certainty`; without ``certify`` they do not change what is played.
+    confidence, delta : the sets behind :meth:`Policy.certainty`; without ``certify`` they do not change what is played.
 
     Examples
     --------
