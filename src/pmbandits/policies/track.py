@@ -58,9 +58,10 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
     tolerance : beyond Bernoulli rewards the mixture is worked out again when this share of new rewards has come (so
         the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.
         Smaller is closer and slower.
-    certify : the share of pulls, from 0 to below 1, that is for a small certified regret (:meth:`Policy.certainty`): in
-        turn of the arm whose rewards narrow what the best mixture can be worth the fastest, and of the arm with the fewest
-        pulls. With 0.1 you can stop much sooner; the page "When can I stop?" says how much, and what it costs.
+    certify : the share of pulls, from 0 to below 1, that serves to be certain sooner (:meth:`Policy.certainty`). These
+        pulls go in turn to the arm whose rewards narrow what the best mixture can be worth the fastest, and to the arm
+        with the fewest pulls. With 0.1 you can stop much sooner; the page "When can I stop?" says how much, and what it
+        costs. Default: 0.
     confidence, delta : the sets behind :meth:`Policy.certainty`; without ``certify`` they do not change what is played.
 
     References
