@@ -222,7 +222,7 @@ def test_demo_prints_the_table_and_draws_the_picture(tmp_path: Path) -> None:
         "gain",
         "Gini",
         "Wang right-tail",
-        "80 % gate A",
+        "80 % coin A",
         "what Vet plays",
         "10,000",
     ):

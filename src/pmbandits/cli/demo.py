@@ -20,11 +20,11 @@ def cases() -> list[tuple[str, Distortion, Bandit]]:
     """What the demonstration shows; the last one is a contrast, where one arm is best."""
     import scipy.stats as st
 
-    visits = Bandit.bernoulli([0.4, 0.9], names=["gate A", "gate B"])
+    coins = Bandit.bernoulli([0.4, 0.9], names=["coin A", "coin B"])
     suppliers = Bandit([st.norm(1), st.norm(3), st.norm(5)], names=["low", "mid", "high"])
     payoffs = Bandit([st.beta(1, 3), st.beta(0.5, 0.5)], names=["modest", "bold"])
     return [
-        ("surprise (Gini)", GiniDeviation(), visits),
+        ("both outcomes often (Gini)", GiniDeviation(), coins),
         ("variety (Gini)", GiniDeviation(), suppliers),
         ("upside (Wang right-tail)", WangRightTail(), payoffs),
         ("mean and top tenth", 0.7 * Mean() + 0.3 * CVaR(0.9), payoffs),
@@ -55,7 +55,7 @@ def show(out: Console, path: Path, rounds: int) -> None:
     out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
         "\n[bold]Your own data[/] (a CSV file with the columns arm,reward; first: . .venv/bin/activate):\n"
-        "  pmbandits advise rewards.csv --metric gini --out advice.png\n"
+        "  pmbandits advise rewards.csv --metric gini --out report.html\n"
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"
         "  print(pmb.advise({'a': [0, 1, 1], 'b': [2, 0, 5]}, 'gini'))\n"
