@@ -167,7 +167,7 @@ def test_paper_radius_to_the_letter_in_cirt():
         assert ours.kind == "ball"
     default = confidence_set("paper", UNIT, 2)
     assert default.radius(9) == confidence_set("paper", UNIT, 2, delta=0.05).radius(9)
-    assert "fixed n only" in default.meaning, "it must not be sold as anytime-valid"
+    assert "fixed beforehand" in default.meaning, "it must not be sold as anytime-valid"
 
 
 @pytest.mark.parametrize("horizon", [1000, None])
