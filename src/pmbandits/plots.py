@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._figures import STYLE as STYLE
+from pmbandits._figures import style, write
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
@@ -27,7 +29,6 @@ from pmbandits.palette import dash as dash_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from pmbandits.simulation.decomposition import Decomposition
     from pmbandits.simulation.run import Run
@@ -40,16 +41,6 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-STYLE: dict[Any, Any] = {
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11.0,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "savefig.dpi": 160,
-    "savefig.bbox": "tight",
-}
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -78,9 +69,7 @@ def plot_mixture(
     >>> ax.get_ylabel()
     'utility'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         best = oracle(metric, bandit)
@@ -110,12 +99,10 @@ def plot_distortion(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['CVaR(c=0.9)', 'Mean()']
     """
-    import matplotlib.pyplot as plt
-
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
     metrics = tuple(as_metric(metric) for metric in metrics)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
@@ -173,9 +160,7 @@ def plot_arms(
     >>> ax.get_ylabel()
     'share of rewards up to x'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         banded = False
@@ -255,8 +240,6 @@ def plot_life(
     >>> pmb.plot_life(run).get_ylabel()
     'share (%)'
     """
-    import matplotlib.pyplot as plt
-
     ends: FloatArray = np.zeros(0)
     if hasattr(life, "column"):
         life = cast("Run", life)
@@ -278,7 +261,7 @@ def plot_life(
         mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
@@ -324,9 +307,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
@@ -384,9 +365,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
     'log'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         mean, error = _mean_and_error(parts.regret)
@@ -416,19 +395,6 @@ def save(ax: Axes, path: str | Path) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     write(figure, path)
-
-
-def write(figure: Figure, path: str | Path | None) -> Figure:
-    """Write the figure to a file, if there is one to write to."""
-    import matplotlib.pyplot as plt
-
-    if path is not None:
-        file = Path(path)
-        file = file if file.suffix else file.with_suffix(".png")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with plt.rc_context(STYLE):
-            figure.savefig(file)
-    return figure
 
 
 def _done(ax: Axes, path: str | Path | None) -> Axes:

@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pmbandits._figures import style, write
 from pmbandits.advice.drawing import quantiles
 from pmbandits.advice.words import verdict
 from pmbandits.palette import COLOURS, MIXTURE, colour, dash
-from pmbandits.plots import STYLE, plot_arms, write
+from pmbandits.plots import plot_arms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from pmbandits.advice.result import Advice
 
 
-def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
+def plot_advice(advice: Advice, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
     """See :meth:`Advice.plot`."""
-    import matplotlib.pyplot as plt
-
     order = sorted(range(len(advice.arms)), key=lambda k: (-advice.arms[k].share, -advice.arms[k].utility))
     chosen = sorted(order[:6])
-    with plt.rc_context(STYLE):
+    with style() as plt:
         figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
         plot_arms([advice.estimates[k] for k in chosen], left, places=chosen)
         points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
@@ -71,7 +69,8 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
         if left_out:
             figure.text(0.5, -0.02, f"{left_out:,} more arms, of lower worth, are not drawn", ha="center", fontsize=9)
         _readable(advice, chosen, (left, middle))
-    return write(figure, path)
+    write(figure, path)
+    return left, middle, right
 
 
 def _readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
@@ -87,12 +86,10 @@ def _readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> No
             ax.set_xlabel(f"reward x (drawn: 5 to 95 %; seen: {far[0]:.3g} to {far[1]:.3g})")
 
 
-def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Figure:
+def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Axes:
     """See :meth:`AdviceTable.plot`."""
-    import matplotlib.pyplot as plt
-
     played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
         rows = np.arange(len(advice))
         start = np.zeros(len(advice))
@@ -107,4 +104,5 @@ def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) 
         ax.set_xlabel("recommended share (%)")
         ax.set_title("what to play, by what you value")
         ax.legend(fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return write(figure, path)
+    write(figure, path)
+    return ax

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index, arm_names
-from pmbandits.estimates import ArmEstimate
+from pmbandits.estimates import Estimates
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import OK, SAMPLES, STALE
 from pmbandits.metrics import as_metric
@@ -430,9 +430,9 @@ class Policy(Declared):
         return with_radii(self._twin()._memory, self._plan)
 
     @property
-    def estimates(self) -> tuple[ArmEstimate, ...]:
-        """What is known of each arm: its empirical distribution and confidence band."""
-        return shown.estimates(self)
+    def estimates(self) -> Estimates:
+        """What is known of each arm: its empirical distribution and confidence band. It prints as a table."""
+        return Estimates(shown.estimates(self))
 
     utility_bounds = sureness.utility_bounds
     certainty = sureness.certainty
