@@ -35,6 +35,7 @@ from pmbandits.mixtures._laws import (
     utility_of,
     weigh_cells,
 )
+from pmbandits.mixtures._sampling import evidence, time_so_far
 from pmbandits.state.arrays import fill_with, largest_of
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
@@ -55,18 +56,6 @@ unpack = state(
     within=float,  # the variance of rewards around the mean of their arm, of all arms together
     caution=float,  # what rewards count that would lie where the arm has not been seen to reach
 )
-
-
-@step("state, int -> float")
-def evidence(s, i):
-    """n of an arm: its pulls, or its rewards if more were told than asked for."""
-    return float(max(s.pulls[i], s.told[i]))
-
-
-@step("state -> float")
-def time_so_far(s):
-    """t: the pulls so far, or the rewards if there are more."""
-    return float(max(s.asked, s.rewards))
 
 
 @step("state -> float")
@@ -100,7 +89,7 @@ def best_shares(s, n_knots, e, goal):
         best_row(s)
     else:
         best_of_many(s)
-    total, t = 0.0, time_so_far(s)
+    total, t = 0.0, float(time_so_far(s))
     for i in range(k):
         if s.mix[i] * t < 1.0:
             s.mix[i] = 0.0
@@ -197,7 +186,7 @@ def distance(s, i):
     """
     if s.mode == BINARY:
         return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth, s.first_good, s.last_good)
-    n = evidence(s, i)
+    n = float(evidence(s, i))
     need = max(s.threshold - math.log(n), 0.0) / n
     least = distance_to_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
     if s.metric_shape != CONCAVE and least >= need:
@@ -266,7 +255,7 @@ def distance_to_worth(s, i, need):
 @shared("state, int -> float", unpack)
 def work_out_index(s, i):
     """I of an arm: n·D + log n. Returns D."""
-    n = evidence(s, i)
+    n = float(evidence(s, i))
     s.vetted_pulls[i], s.vetted_told[i] = s.pulls[i], s.told[i]
     far = distance(s, i) if math.log(n) < s.threshold else np.inf
     s.vet[i] = n * far + math.log(n)
@@ -316,7 +305,7 @@ def set_the_bar(s, e):
 @shared("state -> none", unpack)
 def look(s):
     """Look at all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
-    k, t = s.n_arms, time_so_far(s)
+    k, t = s.n_arms, float(time_so_far(s))
     s.window_end = s.asked + max(1, s.asked // 100)
     s.next_look = s.rewards + max(1, s.rewards // 100)
     s.looked, s.dirty = s.rewards, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -11,7 +12,18 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index
 from pmbandits.estimates._rewards import OK
-from pmbandits.policies._steps import WRONG, ask_one, choose_many, follow, tell_many, tell_one, wrong_choice
+from pmbandits.policies import changes
+from pmbandits.policies._steps import (
+    WRONG,
+    ask_one,
+    choose_many,
+    count_pull,
+    follow,
+    tell_both,
+    tell_many,
+    tell_one,
+    wrong_choice,
+)  # fmt: skip
 from pmbandits.policies.build import roomier
 from pmbandits.policies.holding import Holding
 from pmbandits.state.guard import BUSY
@@ -24,7 +36,6 @@ _ask, _tell = ask_one, tell_one
 class Asking(Holding):
     """What all policies share: ask and tell."""
 
-    names: tuple[str, ...]
     support: Support | None
 
     @overload
@@ -38,32 +49,68 @@ class Asking(Holding):
         """
         if n is None:
             try:
-                where, address, _held = self._now
+                where, address, _held, bench = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            arm: int = _ask(where, address)
+            arm: int = BUSY if bench is not None and bench.waiting else _ask(where, address)
             if arm == WRONG:
                 self._wrong_choice()
-            return arm if arm != BUSY else int(self._ask_many(1)[0])
+            if arm == BUSY:
+                return int(self._ask_many(1)[0])
+            return arm if bench is None else bench.seated[arm]
         return self._ask_many(_check.whole("n", n, 1))
 
     def _ask_many(self, n: int) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-        if self._alone(lambda: choose_many(*self._now[:2], out)) == WRONG:
+        if self._alone(lambda: self._fill(out)) == WRONG:
             self._wrong_choice()
         return out
 
+    def _fill(self, out: NDArray[np.int64]) -> int:
+        """Ask for so many arms, while alone with the policy; answers OK or WRONG."""
+        changes.welcome(self)
+        where, address, _, bench = self._now
+        if bench is None or not bench.waiting:
+            code: int = choose_many(where, address, out)
+            if bench is not None and code == OK:
+                out[:] = np.array(bench.seated)[out]
+            return code
+        arm, due = bench.next_due()
+        t = changes.rounds(self)
+        if out.size == 1:  # one kernel
+            if due > t:
+                code = choose_many(where, address, out)
+                out[0] = bench.seated[out[0]] if code == OK else -1
+                return code
+            count_pull(bench.shelf.address, -1 - bench.place[arm])
+            out[0] = arm
+            return OK
+        twin, at = self._replica(), 0  # several kernels: on a copy that then takes the place of the policy
+        while at < out.size:
+            _, due = twin._now[3].next_due()  # type: ignore[union-attr]
+            more = 1 if due <= t else min(due - t, out.size - at)
+            if due > t:
+                code = choose_many(*twin._now[:2], out[at : at + more])
+                if code != OK:
+                    return code
+                out[at : at + more] = np.array(bench.seated)[out[at : at + more]]
+            else:
+                twin._fill(out[at : at + 1])
+            at, t = at + more, t + more
+        changes.become(self, twin)
+        return OK
+
     def _wrong_choice(self) -> NoReturn:
-        raise wrong_choice(type(self).__name__, len(self.names))
+        raise wrong_choice(type(self).__name__, self._memory.n_arms)
 
     def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
         """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
 
         Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
-        If anything is wrong with the input nothing is taken in.
+        Rewards of arms that are paused or retired are taken in, too. If anything is wrong with the input nothing is.
         """
         if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
             if isinstance(arm, np.integer):
@@ -74,11 +121,12 @@ class Asking(Holding):
                 reward = float(reward) if -MOST < reward < MOST else reward
         if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # beyond there is no arm
             try:
-                _, address, _held = self._now
+                _, address, _held, bench = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            if _tell(address, arm, reward) != OK:
+            place = arm if bench is None else bench.place[arm] if 0 <= arm < len(bench.place) else -1
+            if _tell(address, place, reward) != OK:
                 self._tell_carefully([arm], [reward])
             return
         one = not _check.is_list(reward)
@@ -98,12 +146,21 @@ class Asking(Holding):
         if not where.size:
             return
         values = self.support.check(_numbers(rewards))
+        self._alone(lambda: self._take_in(where, values))
 
-        def take_in() -> int:
-            self._memory = roomier(self._memory, self._plan, where.size)
-            return tell_many(self._now[1], where, values)
-
-        code = self._alone(take_in)
+    def _take_in(self, where: NDArray[np.int64], values: FloatArray) -> None:
+        """Take in rewards that were checked, while alone with the policy."""
+        self._memory = roomier(self._memory, self._plan, where.size)
+        _, address, memory, bench = self._now
+        if bench is None:
+            code = tell_many(address, where, values)
+        else:
+            places = np.array(bench.place)[where]
+            if places.min() < 0:
+                bench = replace(bench, shelf=roomier(bench.shelf, self._plan, where.size))
+                self._now = self._moment(memory, bench)
+            code = tell_both(address, bench.shelf.address, places, values)
+            changes.welcome(self)
         assert code == OK, code
 
     def asked(self, arm: int | str | ArrayLike) -> None:
@@ -122,7 +179,17 @@ class Asking(Holding):
         """
         arms: Any = arm if _check.is_list(arm) else [arm]
         places = self._places(arms)
-        self._follow(places, np.full(places.size, np.nan), False)
+        if places.size == 0:
+            return
+        values, twin = np.full(places.size, np.nan), places.size > 1 and self._bench is not None
+
+        def take_in() -> None:
+            if twin:
+                self._follow(places, values, False)
+            else:
+                self._follow_here(places, values, False)
+
+        self._alone(take_in)
 
     def replay(self, arms: ArrayLike, rewards: ArrayLike, *, check: bool = False) -> int | None:
         """Take in events that were stored: asks and tells, in the order in which they came; a million take seconds.
@@ -160,26 +227,54 @@ class Asking(Holding):
         told = ~np.isnan(values)
         if told.any():
             values[told] = self.support.check(values[told])
-        return self._follow(places, values, check)
+        return self._alone(lambda: self._follow(places, values, check))
 
     def _follow(self, places: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
-        """Take in asks (nan) and tells with one call of compiled code, on a copy that then takes the memory's place."""
-        self._must_be_bound()
+        """Take in asks (nan) and tells on a copy, which takes the place of the policy if it took in all of them."""
+        twin = self._replica()
+        differs = twin._follow_here(places, values, check)
+        if differs is None:
+            changes.become(self, twin)
+        return differs
 
-        def take_in() -> tuple[int, int]:
-            memory = roomier(self._memory.copy(), self._plan, int((~np.isnan(values)).sum()))
-            code = np.zeros(1, dtype=np.int64)
-            at = int(follow(self._now[0], memory.address, places, values, check, code))
-            if at == places.size:
-                memory.busy = self._memory.busy  # it is still at work
-                self._memory = memory
-            return at, int(code[0])
-
-        at, code = self._alone(take_in)
-        if code == WRONG:
-            self._wrong_choice()
-        assert code == OK, code
-        return None if at == places.size else at
+    def _follow_here(self, arms: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
+        """Take in asks (nan) and tells, while alone; the position of the first that differs, or ``None``."""
+        at, n, seen = 0, arms.size, None
+        code = np.zeros(1, dtype=np.int64)
+        while at < n:
+            bench = self._bench
+            if at == 0 or (bench is not None and bench.place != seen):  # somebody came
+                seen = None if bench is None else bench.place
+                places = arms if bench is None else np.array(seen)[arms]
+                beside = np.append(np.flatnonzero(places < 0), n)
+            end = int(beside[np.searchsorted(beside, at)])
+            if check and bench is not None and bench.waiting:  # the next arm may be one that waits
+                end = at
+            if end > at:
+                told = int((~np.isnan(values[at:end])).sum())
+                if told:
+                    self._memory = roomier(self._memory, self._plan, told)
+                done = int(follow(*self._now[:2], places[at:end], values[at:end], check, code))
+                if code[0] == WRONG:
+                    self._wrong_choice()
+                assert code[0] == OK, code
+                at += done
+                if at < end:
+                    return at
+                continue
+            if not np.isnan(values[at]):
+                self._take_in(arms[at : at + 1], values[at : at + 1])
+            elif check:
+                mine = np.empty(1, dtype=np.int64)
+                if self._fill(mine) == WRONG:
+                    self._wrong_choice()
+                if mine[0] != arms[at]:
+                    return at
+            else:
+                assert bench is not None
+                count_pull(bench.shelf.address, -1 - int(places[at]))
+            at += 1
+        return None
 
     def _places(self, arms: Any) -> NDArray[np.int64]:
         """Positions of arms that are given by position or name; an error for the first that there is not."""

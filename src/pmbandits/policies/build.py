@@ -20,6 +20,7 @@ from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.mixtures._laws import KNOTS
+from pmbandits.policies.bench import sharing
 from pmbandits.policies.options import how_kept
 from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
@@ -95,28 +96,66 @@ def rounding_of(policy: Policy, support: Support) -> float:
     return 0.5 * support.width / size if name == "binned" else 0.0
 
 
+def shared(policy: Policy, n_arms: int) -> tuple[int, int]:
+    """Between how many arms δ is shared, and how often that number was doubled; see :func:`bench.sharing`.
+
+    It is not the arms that play that count, but all that ever came: each had a set.
+    """
+    bench = policy._bench
+    first = max(policy.options.get("most_arms") or 0, n_arms if bench is None else bench.first)
+    return sharing(first, n_arms if bench is None else len(policy.names))
+
+
+def failure(policy: Policy) -> float:
+    """The probability that any set which the policy ever used fails, of all arms and all times together; nan: unknown.
+
+    With a set for each of M arms that fails with probability f: M·f. When more arms come than that, sets are made anew
+    for 2M arms with f/4 each, which is half of that; and so on: all together less than twice as much.
+    """
+    assert policy.confidence is not None
+    arms, doubled = shared(policy, policy._memory.n_arms)
+    return arms * policy.confidence.failure * (2.0 ** (doubled + 1) - 1.0)
+
+
 def rank_delta(policy: Policy, n_arms: int) -> float:
     """The probability that an arm's sketch is further off than stated: half of δ goes to the sketches."""
     horizon, delta = policy.options.get("horizon"), policy.options.get("delta")
+    arms, doubled = shared(policy, n_arms)
     if "confidence" not in policy.options:
-        return 0.05 / n_arms
+        return 0.05 / (arms << doubled)
     half = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
-    return half if horizon is not None else half / n_arms
+    return half / 4.0**doubled if horizon is not None else half / (arms << doubled)
 
 
 def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
     """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly."""
     horizon, delta = policy.options.get("horizon"), policy.options["delta"]
     how, fineness = kept(policy, support)
+    arms, doubled = shared(policy, n_arms)
+    if delta is None and (how == "sketch" or doubled):
+        each = 2.0 if policy.options["confidence"] == "paper" and how != "sketch" else 1.0
+        delta = 0.05 if horizon is None else min(each / horizon, 1.0)
     if how == "sketch":  # half of δ is for the sketches
-        delta = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
+        delta = 0.5 * delta
+    if doubled:  # with a horizon δ is of each arm, else of all together
+        delta = delta / (4.0**doubled if horizon is not None else 2.0**doubled)
     cells = fineness if how == "binned" else None
-    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta, cells=cells)
+    chosen = confidence_set(policy.options["confidence"], support, arms, horizon=horizon, delta=delta, cells=cells)
     if how != "exact":
         lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
         also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
         meaning = f"{chosen.meaning}; and the error of {lost} is added"
         chosen = replace(chosen, meaning=meaning, failure=chosen.failure + also)
+    if arms != n_arms or policy._bench is not None:
+        come = (
+            f"so for {arms} arms that may come"
+            if not doubled
+            else (
+                f"for {arms} arms since more than {arms >> doubled} came; all sets since the start hold together with "
+                f"probability {1 - arms * chosen.failure * (2.0 ** (doubled + 1) - 1.0):.6g} at least"
+            )
+        )
+        chosen = replace(chosen, meaning=f"{chosen.meaning}; {come}")
     if chosen.kind == "interval" and not isinstance(support, Binary):
         raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
     return chosen
@@ -213,6 +252,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
         "n_prices": 3 if heavy else 0,
+        "n_past": n_arms if policy._bench is not None else 0,
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)
@@ -341,7 +381,7 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
         return max(needed, doubled if limit is None else min(doubled, limit))
 
     sizes = {}
-    rewards, most = memory.rewards + more, int(memory.told.max()) + more
+    rewards, most = memory.rewards + more, int(memory.told.max(initial=0)) + more
     if rewards > memory.most_rewards:
         sizes["room"] = enough(rewards, 2 * memory.room)
     if most > memory.most_told:
@@ -355,7 +395,7 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:
     """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
-    most = int(memory.told.max())
+    most = int(memory.told.max(initial=0))
     if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
         return memory
     larger = memory.resized(n_radii=most + 1)

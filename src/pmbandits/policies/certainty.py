@@ -14,7 +14,8 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
 from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.mixtures._rivals import most_of_any, rival_mixture
-from pmbandits.policies.build import with_radii
+from pmbandits.policies import changes
+from pmbandits.policies.build import failure, with_radii
 from pmbandits.policies.condensed import CELLS, laws_of, small
 from pmbandits.policies.shown import estimates
 from pmbandits.policies.together import FINE, regret_together
@@ -42,8 +43,8 @@ class Certainty(NamedTuple):
     regret : the mixture falls short of the best by at most this. It is rival − lower, or less: those two are at their
         ends for different laws of the arms, and where the metric is concave or convex and the sets are intervals, bands
         or belts, the best mixture and this one are also valued for the same laws.
-    probability : with which all this holds, at least: 1 − K·(probability that one arm's set fails). nan if nobody says
-        it: with the paper's constants, and with sets of your own.
+    probability : with which all this holds, at least: 1 − K·(probability that one arm's set fails), with K the arms
+        that may come (``most_arms``). nan if nobody says it: with the paper's constants, and with sets of your own.
     meaning : what is guaranteed of the confidence set of each arm, and for which times.
 
     Examples
@@ -91,11 +92,10 @@ def utility_bounds(
     (:func:`pmbandits.confidence.exact.extreme_value`), for some ten milliseconds to a tenth of a second.
     """
     chosen = sets_of(policy)
-    policy = policy._twin() if exact else policy  # all of one moment
-    memory, mix = moment(policy, weights)
+    twin, memory, mix = moment(policy, weights)
     low, middle, high = (float(value) for value in bounds(memory, mix))
     if exact and memory.mode != BINARY and int((mix > 0.0).sum()) > 1:
-        low, high = _exact_ends(policy, chosen, memory, mix, low, high)
+        low, high = _exact_ends(twin, chosen, memory, mix, low, high)
     return low, middle, high
 
 
@@ -114,7 +114,8 @@ def _exact_ends(
         )
     if not np.isfinite(support.width):
         raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")
-    arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
+    known = estimates(policy)
+    arms = [replace(known[i], rounding=0.0) for i in policy._seated]  # rounding is counted by ``offset``
     points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
     sides = [arm.band(points[:-1]) for arm in arms]
     lower, upper = (np.clip(1.0 - np.array([side[k] for side in sides]), 0.0, 1.0) for k in (1, 0))
@@ -137,10 +138,11 @@ def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
     >>> sure.regret < 0.02, sure.probability
     (True, 0.9998)
     """
-    chosen = sets_of(policy)
-    memory, mix = moment(policy, weights)
+    sets_of(policy)
+    twin, memory, mix = moment(policy, weights)
     low, middle, high, rival, regret = what_is_sure(memory, mix)
-    probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
+    wrong, chosen = failure(twin), sets_of(twin)
+    probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
     return Certainty(middle, low, high, rival, regret, probability, chosen.meaning)
 
 
@@ -161,12 +163,20 @@ def first_guess(memory: Memory) -> FloatArray:
     return rough.mix.copy()
 
 
-def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArray]:
-    """The state at one moment, in which confidence sets can be worked out, and a mixture (default: the current one)."""
-    if weights is not None:
-        return policy._with_sets(), _check.weights(weights, policy.n_arms)
-    memory = policy._look()  # the rewards are put in order once, for the mixture and for the sets
-    return with_radii(memory, policy._plan), memory.mix.copy()
+def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, FloatArray]:
+    """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
+
+    By default it is the current mixture. Arms that wait for their first reward are in that memory like all others: as
+    long as nothing is known of them, little is certain. Arms that do not play are not: nobody can play them now.
+    """
+    twin = policy._twin() if weights is not None else policy._updated()  # rewards are put in order once, for both
+    given = changes.spread(twin, twin._memory.mix.copy()) if weights is None else _check.weights(weights, twin.n_arms)
+    twin = changes.everybody(twin)
+    seated = list(twin._seated)
+    idle = [name for i, name in enumerate(twin.names) if given[i] > 0.0 and i not in seated]
+    if idle:
+        raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
+    return twin, with_radii(twin._memory, twin._plan), given[seated]
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:

@@ -495,6 +495,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     @property
     def phase_ends(self) -> tuple[int, ...]:
-        """After how many rounds each phase so far ended."""
-        ends = self._look().ends
-        return tuple(int(t) for t in ends[ends > 0])
+        """After how many rounds each phase so far ended; phases begin anew when the arms that play change."""
+        twin = self._updated()
+        ends = twin._memory.ends
+        return tuple(twin._began + int(t) for t in ends[ends > 0])

@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,14 @@ from pmbandits.estimates import Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import merging, shown, stopping
+from pmbandits.policies import changes, merging, shown, stopping
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
-from pmbandits.policies.options import Declared, option, whole
+from pmbandits.policies.options import MOST_ARMS, Declared, option, whole
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 REGISTRY: dict[str, type[Policy]] = {}
-MOST_ARMS = 1_000_000
 
 
 class Policy(Asking, Declared):
@@ -41,6 +40,8 @@ class Policy(Asking, Declared):
         rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
+    most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`): the confidence sets share
+        their ``delta`` between so many. By default as many as there are; more can come all the same, at a price.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
@@ -76,6 +77,7 @@ class Policy(Asking, Declared):
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
+    _most_arms: int | None = option(default=None, alias="most_arms", check=whole(1, MOST_ARMS))
 
     def __init_subclass__(
         cls, *, name: str | None = None, choose: Any = None, update: Any = None, unpack: Any = None,
@@ -107,6 +109,8 @@ class Policy(Asking, Declared):
         self.seed = options.pop("seed")
         if options.get("estimates") == "exact":
             del options["estimates"]
+        if options.get("most_arms") is None:
+            del options["most_arms"]
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
@@ -119,8 +123,12 @@ class Policy(Asking, Declared):
         self._own_names = names is not None
         self.names = arm_names(names, n_arms) if n_arms is not None else ()
         self._lock, self._owner = threading.Lock(), 0  # and the thread that has it
+        if n_arms is not None and options.get("most_arms", n_arms) < n_arms:
+            raise ValueError(
+                f"most_arms is {options['most_arms']}, but there are {n_arms} arms; give at least as many."
+            )
         if self.metric is not None and n_arms is not None and support is not None:
-            memory, self._plan = build(self, self.metric, n_arms, support)
+            memory, self._plan = build(self, self.metric, len(self._seated), support)
             self._memory = memory
             self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
 
@@ -168,24 +176,35 @@ class Policy(Asking, Declared):
 
     merge = merging.merge
 
+    # ---- arms that come and go -------------------------------------------------------------------------
+    add_arm = changes.add_arm
+    pause = changes.pause
+    resume = changes.resume
+    retire = changes.retire
+
     # ---- reading ---------------------------------------------------------------------------------------
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """How many arms there are, with those that are paused or retired."""
         return len(self.names)
+
+    @property
+    def playing(self) -> tuple[str, ...]:
+        """The names of the arms that play now: all that are neither paused nor retired."""
+        return changes.playing(self)
 
     @property
     def t(self) -> int:
         """How many pulls were asked for."""
         self._must_be_bound()
-        return self._memory.asked
+        return changes.rounds(self)
 
     @property
     def explore_rounds(self) -> int:
         """For how many rounds the policy only explores at first; 0 if it has no such phase."""
         self._must_be_bound()
         explore: int = self._memory.explore if "explore" in self._own else 0
-        return explore * self.n_arms
+        return explore * self._memory.n_arms
 
     @property
     def pulls(self) -> NDArray[np.int64]:
@@ -199,18 +218,22 @@ class Policy(Asking, Declared):
 
     def _copy_of(self, name: str) -> NDArray[Any]:
         self._must_be_bound()
-        return self._alone(lambda: self._memory.field(name).copy())
+        return self._alone(lambda: changes.of_each_arm(self, name).copy())
 
     @property
     def mixture(self) -> FloatArray:
-        """The current estimate of the best mixing weights, with all rewards told so far."""
-        return self._look().mix.copy()
+        """The current estimate of the best mixing weights, with all rewards so far; 0 for arms that do not play."""
+        twin = self._updated()
+        return changes.spread(twin, twin._memory.mix.copy())
 
     def _look(self) -> Memory:
         """The state after an update with the newest rewards, on a copy: reading changes nothing."""
+        return self._updated()._memory
+
+    def _updated(self) -> Self:
         twin = self._twin()
         twin._update(twin._memory.address)
-        return twin._memory
+        return twin
 
     def _with_sets(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""

@@ -24,18 +24,19 @@ from pmbandits.policies.archive import Archive, Damaged
 from pmbandits.policies.build import TooLarge, recall, room_for
 from pmbandits.policies.old_files import read_old
 from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.policies.shelving import SHELF, described, fits_in, read_bench, read_shelf, shelved
 from pmbandits.policies.soundness import what_is_wrong
 from pmbandits.state.layout import FIELDS, MOST
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 4  # 1 to 3: see old_files.py
+VERSION = 5  # 1 to 3: see old_files.py; 4 had no arms that come and go
 _MEMORY = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
 _UNPACKED = 100
 _KEYS = frozenset(
     ("format", "version", "library", "policy", "metric", "support", "names", "n_arms", "seed", "options", "numbers")
-)  # and "parts" and "sha256"
+)  # and "parts", "bench" and "sha256"
 
 _GRID = {"used", "grid", "steps", "kept", "ends"}
 
@@ -45,9 +46,10 @@ Numbers = dict[str, Any]
 
 def save(policy: Policy, path: Path) -> None:
     """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
-    twin = policy._twin()
+    policy = twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
     arrays, numbers = _content(policy, twin._memory)
+    arrays |= shelved(twin)
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -68,6 +70,7 @@ def save(policy: Policy, path: Path) -> None:
         "seed": policy.seed,
         "options": options,
         "numbers": numbers,
+        "bench": described(policy._bench),
         "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
     }
     description["sha256"] = digest(description)
@@ -165,6 +168,11 @@ def load(
             "size may take; if you trust it, give load(path, max_memory=...)."
         ) from None
     policy._memory = memory
+    if not fits_in(policy):
+        raise ValueError(
+            f"{file.name} is not a policy file, or it is damaged (an arm came after the last round); "
+            "nothing was loaded."
+        )
     del policy._most_bytes
     return policy
 
@@ -179,7 +187,8 @@ def _description(archive: Archive, label: str) -> dict[str, Any]:
             f"{label} was written by a newer pmbandits ({_check.readable(str(found.get('library')))[:40]}, format "
             f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
         )
-    needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"} | ({"parts"} if version > 3 else set())
+    needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"}
+    needed |= ({"parts"} if version > 3 else set()) | ({"bench"} if version > 4 else set())
     if set(found) != needed:
         raise Damaged("its description is not complete")
     try:
@@ -236,6 +245,9 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
         raise Damaged("an option is no number and no word")
     policy: Policy = object.__new__(cls)
     policy._most_bytes = limit
+    bench = read_bench(description.get("bench"), description["n_arms"])
+    if bench is not None:  # the memory is made for those that play
+        policy._now = 0, 0, bench.shelf, bench
     try:
         policy.__init__(  # type: ignore[misc]
             Distortion.from_dict(description["metric"]) if metric is None else metric,
@@ -274,7 +286,7 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
             raise Damaged(f"its number {name!r} cannot be")
     if old and "told" not in arrays:
         raise Damaged("it has not the parts of such a policy")
-    told = arrays["told"] if old else _part(archive, description, "told", (policy.n_arms,), np.int64)
+    told = arrays["told"] if old else _part(archive, description, "told", memory.told.shape, np.int64)
     if told.dtype != np.int64:
         raise Damaged("its counts of rewards cannot be")
     most = int(told.max(initial=0))
@@ -284,7 +296,9 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
     for name, number in numbers.items():
         setattr(memory, name, number)
     wanted = _content(policy, memory)[0]
-    if set(arrays if old else archive.arrays) != set(wanted) or (not old and archive.others != {"policy.json"}):
+    beside = read_shelf(policy, memory, lambda name, shape, kind: _part(archive, description, name, shape, kind))
+    parts = set(wanted) | {f"{SHELF}{name}" for name in beside}
+    if set(arrays if old else archive.arrays) != parts or (not old and archive.others != {"policy.json"}):
         raise Damaged("it has not the parts of such a policy")
     for name, into in wanted.items():
         array = arrays[name] if old else _part(archive, description, name, into.shape, into.dtype)

@@ -153,7 +153,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
         first = int(np.argmin(least))
         return (
-            f"{text} Of the arms that are left out, {self.names[left[first]]} comes first: its index is "
+            f"{text} Of the arms that are left out, {self.names[self._seated[left[first]]]} comes first: its index is "
             f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and it is tried again when "
             f"the threshold, now {threshold:.3g}, is above that."
         )
