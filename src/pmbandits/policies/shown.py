@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def estimates(policy: Policy) -> tuple[ArmEstimate, ...]:
     """What is known of each arm: its empirical distribution and confidence band."""
-    memory, out = policy._twin()._memory, []
+    memory, out = (policy._twin()._memory if policy.confidence is None else policy._with_sets()), []
     for i, name in enumerate(policy.names):
         n = int(memory.told[i])
         if memory.sketch_size > 0:
