@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits._check import readable
+from pmbandits._extras import need
 
 if TYPE_CHECKING:
     from pmbandits.service.store import Store as Opened
@@ -133,12 +134,5 @@ def _when(at: int | None) -> str:
 
 
 def _needs_extra() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import msgspec  # noqa: F401
-        import sqlalchemy  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            f"the service needs the package {error.name!r}; install it with pip install 'pmbandits[service]'."
-        ) from None
+    for package in ("fastapi", "uvicorn", "sqlalchemy", "alembic", "msgspec"):
+        need(package, "serving experiments, and their keys,")

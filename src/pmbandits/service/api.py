@@ -147,13 +147,16 @@ def _health(app: FastAPI, service: Service) -> None:
     async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
         """Counters of this process, for Prometheus."""
         lines = list(service.counting.lines())
-        for name, n in {**service.turns.counts, "disagreements": service.book.disagreements}.items():
+        for name, n in service.turns.counts.items():
             lines += [f"# TYPE pmbandits_{name}_total counter", f"pmbandits_{name}_total {n}"]
-        lines.append("# TYPE pmbandits_experiment_events gauge")
-        lines += [
-            sample("pmbandits_experiment_events", {"experiment": live.record.name}, live.fold.seen)
-            for live in list(service.book.lives.values())
-        ]
+        lives = list(service.book.lives.values())
+        for name, numbers in (
+            ("experiment_events", [live.fold.seen for live in lives]),
+            ("experiment_disagreements", [live.others for live in lives]),
+        ):
+            lines.append(f"# TYPE pmbandits_{name} gauge")
+            for live, n in zip(lives, numbers, strict=True):
+                lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/openapi.json", tags=["health"])

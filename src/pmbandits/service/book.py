@@ -8,7 +8,7 @@ from typing import Any
 
 from pmbandits import _check
 from pmbandits.service.events import Lane
-from pmbandits.service.fold import Disagrees, Fold, made, packed, unpacked
+from pmbandits.service.fold import Fold, made, packed, unpacked
 from pmbandits.service.live import Live
 from pmbandits.service.store import Record, Store
 
@@ -24,9 +24,7 @@ class Book:
         self.store, self.lane = store, lane
         self.lives: dict[str, Live] = {}
         self.saved: dict[int, int] = {}  # the event after which each was saved last
-        self.disagreements = 0
         self._reading: dict[str, asyncio.Lock] = {}
-        self._forced: dict[int, int] = {}  # up to which event asks are taken as stored
         self._saving: set[asyncio.Task[Any]] = set()
 
     async def find(self, name: str) -> Live | None:
@@ -48,37 +46,23 @@ class Book:
 
     def read(self, record: Record) -> Live:
         """An experiment from the store: the newest saved policy, and all events after it."""
-        while True:
-            try:
-                return self._read(record)
-            except Disagrees as error:
-                self.disagreements += 1
-                log.warning("%s: %s; stored arms are taken as they are", _check.readable(record.name), error)
-                self._forced[record.id] = self.store.last(record.id)
-
-    def _read(self, record: Record) -> Live:
         snapshot = self.store.snapshot(record.id)
-        if snapshot is None:
-            fold = Fold(made(record.spec))
-        else:
-            fold = Fold(unpacked(snapshot[1]), snapshot[0])
+        fold = Fold(made(record.spec)) if snapshot is None else Fold(unpacked(snapshot[1]), snapshot[0])
         self.saved[record.id] = fold.seen
         record = self.store.find(record.name) or record  # its status is now at least as new as the saved policy
         live = Live(record, fold)
-        forced = self._forced.get(record.id, 0)
         while rows := self.lane.tail(record.id, fold.seen, CHUNK):
-            old = [row for row in rows if row[0] <= forced]
-            fold.apply(old, forced=True)
-            fold.apply(rows[len(old) :])
+            live.others += fold.apply(rows)
+        if live.others:
+            log.warning(
+                "%s: the policy would have asked for other arms than the stored ones", _check.readable(record.name)
+            )
         return live
 
     def drop(self, live: Live, why: Exception | None = None) -> None:
         """Forget what is in memory; the next request reads it anew."""
         if self.lives.get(live.record.name) is live:
             del self.lives[live.record.name]
-        if isinstance(why, Disagrees):
-            self.disagreements += 1
-            self._forced[live.record.id] = self.store.last(live.record.id)
         if why is not None:
             log.warning("%s: %s", _check.readable(live.record.name), _check.readable(str(why))[:300])
 

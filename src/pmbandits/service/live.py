@@ -60,6 +60,7 @@ class Live:
         self.told: dict[int, tuple[int, float]] = {}
         self.keys: dict[str, Done] = {}
         self.units: dict[str, int] = {}
+        self.others = 0  # runs of stored asks that this policy would have answered otherwise
 
     # ---- before a turn: what must be looked up ------------------------------------------------------------
     def needs(self, request: Ask | Tell) -> bool:
@@ -99,7 +100,7 @@ class Live:
         """Take in what others wrote."""
         if not tail:
             return
-        self.fold.apply(tail)
+        self.others += self.fold.apply(tail)
         self.units.clear()  # somebody else may have given them another arm
         for seq, kind, ticket, arm, value, data in tail:
             if kind in (ASK, ASKED):

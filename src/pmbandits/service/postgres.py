@@ -39,7 +39,7 @@ class PostgresLane:
         self._reader: psycopg.Connection[Any] | None = None
 
     def _connect(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=2)  # type: ignore[arg-type]
+        connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=2)
         connection.execute("; ".join(SETTINGS))
         return connection
 
