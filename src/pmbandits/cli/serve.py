@@ -95,6 +95,8 @@ def list_keys(store: Store = _DEFAULT) -> None:
 
     opened = _opened(store)
     table = Table("key", "label", "scopes", "experiments", "created", "last used", "state", box=None)
+    table.columns[0].no_wrap = True
+    table.columns[0].min_width = 12
     for key in keys.listed(opened):
         where = "all" if key.experiments is None else ", ".join(sorted(key.experiments))
         cells = (key.id, key.label, ", ".join(sorted(key.scopes)), where, _when(key.created), _when(key.used))

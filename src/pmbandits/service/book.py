@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from pmbandits import _check
+from pmbandits.service import warmth
 from pmbandits.service.events import Lane
 from pmbandits.service.fold import Fold, made, packed, unpacked
 from pmbandits.service.live import Live
@@ -41,6 +42,7 @@ class Book:
                     self._reading.pop(name, None)
                     return None
                 live = await asyncio.to_thread(self.read, record)
+                await asyncio.to_thread(warmth.warm, live.fold.policy)
                 self.lives[name] = live
             return live
 

@@ -84,7 +84,10 @@ class Front:
         return await self.service.admit(authorization, host, origin, reading=reading)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, began: float) -> None:
-        limit = self.service.settings.file if scope["path"] == "/v1/import" else self.service.settings.body
+        limit = self.service.settings.file
+        if scope["path"] != "/v1/import":  # all other bodies are JSON, whatever a client calls them
+            limit = self.service.settings.body
+            scope["headers"] = [(k, v) for k, v in scope["headers"] if k != b"content-type"] + [_JSON]
         seen = status = 0
 
         async def counted() -> MutableMapping[str, Any]:

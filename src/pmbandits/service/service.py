@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pmbandits import _check
-from pmbandits.service import warmth
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
@@ -57,9 +56,7 @@ class Service:
 
     async def _warm_up(self, name: str) -> None:
         try:
-            live = await self.book.find(name)
-            if live is not None:
-                await asyncio.to_thread(warmth.warm, live.fold.twin())
+            await self.book.find(name)
         except Exception as error:  # the others can be served
             log.error("%s cannot be read: %s", _check.readable(name), _check.readable(str(error))[:300])
 
