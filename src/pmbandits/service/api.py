@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from pmbandits import __version__, _check
-from pmbandits.service import fold, keys, reading, warmth
+from pmbandits.service import fold, history, keys, reading, warmth
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
@@ -22,7 +22,7 @@ from pmbandits.service.live import Refused
 from pmbandits.service.openapi import described
 from pmbandits.service.service import Service, check_name
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import Record, Taken
+from pmbandits.service.store import Record, Taken, now
 
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -263,6 +263,20 @@ def _reads(app: FastAPI, service: Service) -> None:
         found = await asyncio.to_thread(_refusing, lambda: reading.state(twin, goal))
         return {"name": name, "status": status, "events": seen, **found}
 
+    @app.get("/v1/experiments/{name}/history", tags=["reading"])
+    async def show_history(
+        name: str,
+        key: Annotated[keys.Key, needs("read")],
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    ) -> Any:
+        """How it went: shares wanted and played, and how sure the mixture was; the last point is now."""
+        live = await service.newest(name)
+        twin, seen, exp = live.fold.twin(), live.fold.seen, live.record.id
+        found = await asyncio.to_thread(history.written, service.store, exp, after)
+        if seen > after and (not found or found[-1]["seq"] < seen):
+            found.append({"seq": seen, "at": now(), **await asyncio.to_thread(history.point, twin)})
+        return {"points": found}
+
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
     async def log(
         name: str,
@@ -298,6 +312,8 @@ def _refusing(work: Callable[[], Any]) -> Any:
         return work()
     except (ValueError, TypeError, IndexError) as error:
         raise Refused(422, _check.readable(str(error))) from None
+    except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
+        raise Refused(422, f"this cannot be worked out ({type(error).__name__}); check what was given.") from None
 
 
 def _number(text: str) -> float:

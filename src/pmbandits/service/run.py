@@ -21,8 +21,8 @@ def serve(settings: Settings) -> None:
     os.environ[_TOLD] = json.dumps(dataclasses.asdict(settings))
     uvicorn.run(
         "pmbandits.service.run:one", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
-        access_log=False, log_level="warning", server_header=False, proxy_headers=False, lifespan="on", timeout_keep_alive=75,
-        limit_concurrency=4096, timeout_graceful_shutdown=10, ws="none",
+        access_log=False, log_level="warning", server_header=False, proxy_headers=False, lifespan="on",
+        timeout_keep_alive=75, limit_concurrency=4096, timeout_graceful_shutdown=10, ws="none",
     )  # fmt: skip
 
 

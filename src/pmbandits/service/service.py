@@ -14,6 +14,7 @@ from pmbandits import _check
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
+from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.settings import Settings, is_loopback
@@ -35,6 +36,7 @@ class Service:
         self.book: Book
         self.turns: Turns
         self.keyring: Keyring
+        self.historian: Historian
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -43,12 +45,14 @@ class Service:
         lane = await asyncio.to_thread(self.store.lane)
         self.book = Book(self.store, lane)
         self.turns = Turns(lane, self.book)
+        self.historian = Historian(self.store, self.book)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
             if record.status != ARCHIVED:
                 await self._warm_up(record.name)
         self.turns.start()
+        self.historian.start()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
@@ -63,6 +67,7 @@ class Service:
     async def stop(self) -> None:
         """Answer who waits, and close everything."""
         self.ready = False
+        await self.historian.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
@@ -110,8 +115,12 @@ class Service:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
             raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
-        if isinstance(request, Ask) and request.unit is not None and request.n is not None:
-            raise Refused(422, "unit is for one arm at a time; leave n out.")
+        if isinstance(request, Ask) and request.unit is not None:
+            if request.n is not None:
+                raise Refused(422, "unit is for one arm at a time; leave n out.")
+            _storable("unit", request.unit)
+        if request.key is not None:
+            _storable("key", request.key)
         return await self.turns.decide(await self.live(name), request)
 
     async def act(self, name: str, act: Callable[[Live, Batch], Any]) -> Any:
@@ -124,6 +133,11 @@ class Service:
         live = await self.live(name)
         await self.turns.newest(live)
         return live
+
+
+def _storable(what: str, text: str) -> None:
+    if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
+        raise Refused(422, f"{what} has the character 0 in it; take it out.")
 
 
 def check_name(name: str) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,18 +61,22 @@ class Turns:
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
         self._task: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
         self._open = True
+        self._now: Sequence[Job] = ()
 
     def start(self) -> None:
         """From now on requests are answered."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._task, self._sweeper = loop.create_task(self._run()), loop.create_task(self._sweep())
 
     async def stop(self) -> None:
         """Finish what waits, and no more."""
         self._open = False
         self._wake.set()
-        if self._task is not None:
+        if self._task is not None and self._sweeper is not None:
             await self._task
+            self._sweeper.cancel()
         self._thread.shutdown()
 
     async def decide(self, live: Live, request: Ask | Tell) -> Any:
@@ -108,7 +112,18 @@ class Turns:
                 continue
             jobs = [job for job in self._take() if not job.answer.done()]
             if jobs:
+                self._now = jobs
                 await self._turn(jobs)
+                self._now = ()
+
+    async def _sweep(self) -> None:
+        """Send away who waited too long, for example for a process that holds the lock and is stopped."""
+        while True:
+            await asyncio.sleep(1.0)
+            oldest = time.monotonic() - PATIENCE
+            for job in (*self._now, *self.waiting):
+                if job.since < oldest:
+                    _give(job, Unavailable(DOWN))
 
     def _take(self) -> list[Job]:
         jobs = list(self.waiting)
