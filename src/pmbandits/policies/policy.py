@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_names
-from pmbandits.estimates import ArmEstimate
+from pmbandits.estimates import Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
@@ -218,9 +218,9 @@ class Policy(Asking, Declared):
         return with_radii(twin._memory, twin._plan)
 
     @property
-    def estimates(self) -> tuple[ArmEstimate, ...]:
-        """What is known of each arm: its empirical distribution and confidence band."""
-        return shown.estimates(self)
+    def estimates(self) -> Estimates:
+        """What is known of each arm: its empirical distribution and confidence band. It prints as a table."""
+        return Estimates(shown.estimates(self))
 
     utility_bounds = sureness.utility_bounds
     certainty = sureness.certainty
