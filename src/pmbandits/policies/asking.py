@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index
-from pmbandits.estimates._rewards import OK
-from pmbandits.policies import changes
+from pmbandits.estimates import Change
+from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK
+from pmbandits.policies import lineup
 from pmbandits.policies._steps import (
     WRONG,
     ask_one,
@@ -24,10 +25,13 @@ from pmbandits.policies._steps import (
     tell_one,
     wrong_choice,
 )  # fmt: skip
-from pmbandits.policies.build import roomier
+from pmbandits.policies.build import roomier, settled
+from pmbandits.policies.forgetting import alarms
 from pmbandits.policies.holding import Holding
+from pmbandits.policies.watching import found, n_found, warn_of
 from pmbandits.state.guard import BUSY
 from pmbandits.state.layout import MOST
+from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 _ask, _tell = ask_one, tell_one
@@ -71,7 +75,7 @@ class Asking(Holding):
 
     def _fill(self, out: NDArray[np.int64]) -> int:
         """Ask for so many arms, while alone with the policy; answers OK or WRONG."""
-        changes.welcome(self)
+        lineup.welcome(self)
         where, address, _, bench = self._now
         if bench is None or not bench.waiting:
             code: int = choose_many(where, address, out)
@@ -79,7 +83,7 @@ class Asking(Holding):
                 out[:] = np.array(bench.seated)[out]
             return code
         arm, due = bench.next_due()
-        t = changes.rounds(self)
+        t = lineup.rounds(self)
         if out.size == 1:  # one kernel
             if due > t:
                 code = choose_many(where, address, out)
@@ -100,7 +104,7 @@ class Asking(Holding):
             else:
                 twin._fill(out[at : at + 1])
             at, t = at + more, t + more
-        changes.become(self, twin)
+        lineup.become(self, twin)
         return OK
 
     def _wrong_choice(self) -> NoReturn:
@@ -126,7 +130,10 @@ class Asking(Holding):
                 self._must_be_bound()
                 raise
             place = arm if bench is None else bench.place[arm] if 0 <= arm < len(bench.place) else -1
-            if _tell(address, place, reward) != OK:
+            code = _tell(address, place, reward)
+            if code == CHANGED:
+                self._deal_with_change()
+            elif code != OK:
                 self._tell_carefully([arm], [reward])
             return
         one = not _check.is_list(reward)
@@ -146,22 +153,52 @@ class Asking(Holding):
         if not where.size:
             return
         values = self.support.check(_numbers(rewards))
-        self._alone(lambda: self._take_in(where, values))
+        self._warn_of(self._alone(lambda: self._take_in(where, values)))
 
-    def _take_in(self, where: NDArray[np.int64], values: FloatArray) -> None:
-        """Take in rewards that were checked, while alone with the policy."""
-        self._memory = roomier(self._memory, self._plan, where.size)
+    def _take_in(self, where: NDArray[np.int64], values: FloatArray) -> tuple[Change, ...]:
+        """Take in rewards that were checked, while alone with the policy; the changes that they showed."""
+        plan, at = self._plan, 0
+        if plan.forgetting is not None:  # then all arms play
+            memory = self._memory.copy()  # rewards may be forgotten: with the new ones, or not at all
+            while at < where.size:
+                memory = roomier(memory, plan, where.size - at)
+                at += tell_many(memory.address, where[at:], values[at:])
+            return self._put_in_place(memory, n_found(self._memory))
+        self._memory = roomier(self._memory, plan, where.size)
         _, address, memory, bench = self._now
         if bench is None:
-            code = tell_many(address, where, values)
+            at = tell_many(address, where, values)
         else:
             places = np.array(bench.place)[where]
             if places.min() < 0:
-                bench = replace(bench, shelf=roomier(bench.shelf, self._plan, where.size))
+                bench = replace(bench, shelf=roomier(bench.shelf, plan, where.size))
                 self._now = self._moment(memory, bench)
-            code = tell_both(address, bench.shelf.address, places, values)
-            changes.welcome(self)
-        assert code == OK, code
+            at = tell_both(address, bench.shelf.address, places, values)
+            lineup.welcome(self)
+        assert at == where.size, at
+        return ()
+
+    def _deal_with_change(self) -> None:
+        """An arm has changed, and the reward that shows it was taken in."""
+
+        def take_in() -> tuple[Change, ...]:
+            if not alarms(self._memory).size:  # another thread has dealt with it
+                return ()
+            return self._put_in_place(self._memory.copy(), n_found(self._memory) - 1)
+
+        self._warn_of(self._alone(take_in))
+
+    def _put_in_place(self, memory: Memory, known: int) -> tuple[Change, ...]:
+        """Deal with changes in a copy of the memory, and put it in the memory's place; returns those not yet known."""
+        settled(memory, self._plan)
+        news = found(memory, self.names, known)
+        memory.busy = self._memory.busy  # it is still at work
+        self._memory = memory
+        return news
+
+    def _warn_of(self, news: tuple[Change, ...]) -> None:
+        if news and self._plan.forgetting is not None and self._plan.forgetting.watches == "warn":
+            warn_of(news)
 
     def asked(self, arm: int | str | ArrayLike) -> None:
         """Record a pull that somebody else chose (or pulls, in this order), as if :meth:`ask` had answered it.
@@ -227,22 +264,27 @@ class Asking(Holding):
         told = ~np.isnan(values)
         if told.any():
             values[told] = self.support.check(values[told])
-        return self._alone(lambda: self._follow(places, values, check))
-
-    def _follow(self, places: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
-        """Take in asks (nan) and tells on a copy, which takes the place of the policy if it took in all of them."""
-        twin = self._replica()
-        differs = twin._follow_here(places, values, check)
-        if differs is None:
-            changes.become(self, twin)
+        differs, news = self._alone(lambda: self._follow(places, values, check))
+        self._warn_of(news)
         return differs
+
+    def _follow(
+        self, places: NDArray[np.int64], values: FloatArray, check: bool
+    ) -> tuple[int | None, tuple[Change, ...]]:
+        """Take in asks (nan) and tells on a copy, which takes the place of the policy if it took in all of them."""
+        twin, known = self._replica(), n_found(self._memory)
+        differs = twin._follow_here(places, values, check)
+        if differs is not None:
+            return differs, ()
+        lineup.become(self, twin)
+        return None, found(self._memory, self.names, known)
 
     def _follow_here(self, arms: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
         """Take in asks (nan) and tells, while alone; the position of the first that differs, or ``None``."""
         at, n, seen = 0, arms.size, None
         code = np.zeros(1, dtype=np.int64)
         while at < n:
-            bench = self._bench
+            plan, bench = self._plan, self._bench
             if at == 0 or (bench is not None and bench.place != seen):  # somebody came
                 seen = None if bench is None else bench.place
                 places = arms if bench is None else np.array(seen)[arms]
@@ -252,13 +294,20 @@ class Asking(Holding):
                 end = at
             if end > at:
                 told = int((~np.isnan(values[at:end])).sum())
-                if told:
-                    self._memory = roomier(self._memory, self._plan, told)
-                done = int(follow(*self._now[:2], places[at:end], values[at:end], check, code))
+                if told and plan.forgetting is None:
+                    self._memory = roomier(self._memory, plan, told)
+                while True:
+                    at += int(follow(*self._now[:2], places[at:end], values[at:end], check, code))
+                    if code[0] == CHANGED:
+                        settled(self._memory, plan)
+                    elif code[0] == NEEDS_ROOM:
+                        self._memory = roomier(self._memory, plan)
+                    else:
+                        break
+                    code[0] = OK
                 if code[0] == WRONG:
                     self._wrong_choice()
                 assert code[0] == OK, code
-                at += done
                 if at < end:
                     return at
                 continue

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits.confidence import ConfidenceSet, confidence_set
+from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._belts import LONG, side_of
 from pmbandits.confidence._ends import COARSE_TABLE, coarse_counts
 from pmbandits.confidence._kernels import SHAPES
@@ -20,8 +20,19 @@ from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.mixtures._laws import KNOTS
-from pmbandits.policies.bench import sharing
+from pmbandits.policies import limited
+from pmbandits.policies.forgetting import (
+    NOTED,
+    Forgetting,
+    alarms,
+    begin_watching,
+    forget,
+    forgetting_of,
+    joined,
+    settle,
+)
 from pmbandits.policies.options import how_kept
+from pmbandits.policies.sets import kept, rank_delta, rounding_of, tail_numbers
 from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
@@ -74,6 +85,7 @@ class Plan:
     steady: bool  # whether rounding of a probability cannot move h by more than the policies' margins
     exact: bool  # whether all rewards are kept, so that the pool must grow
     live: bool  # whether the algorithm itself looks at its confidence sets; if not, radii are made for readers only
+    forgetting: Forgetting | None = None  # which rewards are forgotten, and whether arms are watched
 
     @property
     def confidence(self) -> ConfidenceSet | None:
@@ -81,127 +93,10 @@ class Plan:
         return self.setup.confidence
 
 
-def kept(policy: Policy, support: Support) -> tuple[str, int]:
-    """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
-    name, size = how_kept(policy.options.get("estimates", "exact"))
-    if name == "binned" and not np.isfinite(support.width):
-        raise ValueError(f"estimates='binned' needs a bounded support, but rewards are {support!r}; "
-                         "declare Interval(lo, hi), or take estimates='sketch'.")  # fmt: skip
-    return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, size)
-
-
-def rounding_of(policy: Policy, support: Support) -> float:
-    """How far rounding to bins moves a reward at most."""
-    name, size = kept(policy, support)
-    return 0.5 * support.width / size if name == "binned" else 0.0
-
-
-def shared(policy: Policy, n_arms: int) -> tuple[int, int]:
-    """Between how many arms δ is shared, and how often that number was doubled; see :func:`bench.sharing`.
-
-    It is not the arms that play that count, but all that ever came: each had a set.
-    """
-    bench = policy._bench
-    first = max(policy.options.get("most_arms") or 0, n_arms if bench is None else bench.first)
-    return sharing(first, n_arms if bench is None else len(policy.names))
-
-
-def failure(policy: Policy) -> float:
-    """The probability that any set which the policy ever used fails, of all arms and all times together; nan: unknown.
-
-    With a set for each of M arms that fails with probability f: M·f. When more arms come than that, sets are made anew
-    for 2M arms with f/4 each, which is half of that; and so on: all together less than twice as much.
-    """
-    assert policy.confidence is not None
-    arms, doubled = shared(policy, policy._memory.n_arms)
-    return arms * policy.confidence.failure * (2.0 ** (doubled + 1) - 1.0)
-
-
-def rank_delta(policy: Policy, n_arms: int) -> float:
-    """The probability that an arm's sketch is further off than stated: half of δ goes to the sketches."""
-    horizon, delta = policy.options.get("horizon"), policy.options.get("delta")
-    arms, doubled = shared(policy, n_arms)
-    if "confidence" not in policy.options:
-        return 0.05 / (arms << doubled)
-    half = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
-    return half / 4.0**doubled if horizon is not None else half / (arms << doubled)
-
-
-def chosen_set(policy: Policy, support: Support, n_arms: int) -> ConfidenceSet:
-    """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly."""
-    horizon, delta = policy.options.get("horizon"), policy.options["delta"]
-    how, fineness = kept(policy, support)
-    arms, doubled = shared(policy, n_arms)
-    if delta is None and (how == "sketch" or doubled):
-        each = 2.0 if policy.options["confidence"] == "paper" and how != "sketch" else 1.0
-        delta = 0.05 if horizon is None else min(each / horizon, 1.0)
-    if how == "sketch":  # half of δ is for the sketches
-        delta = 0.5 * delta
-    if doubled:  # with a horizon δ is of each arm, else of all together
-        delta = delta / (4.0**doubled if horizon is not None else 2.0**doubled)
-    cells = fineness if how == "binned" else None
-    chosen = confidence_set(policy.options["confidence"], support, arms, horizon=horizon, delta=delta, cells=cells)
-    if how != "exact":
-        lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
-        also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
-        meaning = f"{chosen.meaning}; and the error of {lost} is added"
-        chosen = replace(chosen, meaning=meaning, failure=chosen.failure + also)
-    if arms != n_arms or policy._bench is not None:
-        come = (
-            f"so for {arms} arms that may come"
-            if not doubled
-            else (
-                f"for {arms} arms since more than {arms >> doubled} came; all sets since the start hold together with "
-                f"probability {1 - arms * chosen.failure * (2.0 ** (doubled + 1) - 1.0):.6g} at least"
-            )
-        )
-        chosen = replace(chosen, meaning=f"{chosen.meaning}; {come}")
-    if chosen.kind == "interval" and not isinstance(support, Binary):
-        raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
-    return chosen
-
-
-def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
-    """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
-    try:
-        if isinstance(support, Heavy):
-            tail_numbers(metric, support)
-        else:
-            metric.holder(support)
-    except ValueError:
-        # On the line no bound holds for such a metric. It can be played all the same.
-        return None if not np.isfinite(support.width) else chosen_set(policy, support, n_arms)
-    return chosen_set(policy, support, n_arms)
-
-
-def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
-    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
-    share: float = policy.options["certify"]
-    if share > 0.0 and chosen is None:
-        raise ValueError(
-            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
-            "Interval(lo, hi), or leave certify out."
-        )
-    return share
-
-
-def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
-    """The promise about heavy tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
-    modulus = metric._modulus()
-    if isinstance(modulus, str):
-        raise ValueError(f"{metric!r} has no bounds on {support!r}, because {modulus}; declare Interval(lo, hi).")
-    q, constant = modulus
-    if support.order * q <= 1.0:
-        raise ValueError(
-            f"{metric!r} on {support!r} can be infinite: h rises like u^{q:g} at 0, which needs a moment of an order "
-            f"above {1.0 / q:g}; promise a higher order, or declare Interval(lo, hi)."
-        )
-    return {"tail_order": support.order, "tail_bound": support.bound, "tail_q": q, "tail_c": constant}
-
-
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
+    forgetting = forgetting_of(policy, n_arms, support)
     if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
         raise ValueError(
             f"rewards of {support!r} are too large for a policy, because their squares are no numbers of 64 bits; "
@@ -226,18 +121,20 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     if metric.shape == "neither" and kind == "ball":
         steps = [side for u, _ in metric.jumps for side in (u, u + 2.0 * JUMP_TOLERANCE)]
         arrays["table"] = np.unique(np.concatenate((warped_grid(4097), [*metric._critical(), *steps])))
-    coarse = how_kept(policy.options.get("estimates", "exact"))[0] != "exact"
+    coarse = how_kept(policy.options.get("estimates", "exact"))[0] in ("binned", "sketch")
     buffer = sketch_room(fineness) if how == "sketch" else 0
     n_atoms = arrays["points"].size if "points" in arrays else 0
     watched = setup.confidence is not None and not isinstance(support, (Binary, Heavy)) and not buffer
     pair = holder_numbers(metric, support)
     chordal = watched and _needs_chords(metric, support, packed, pair, kind)
     belts = setup.confidence is not None and kind == "belt"
-    sizes = {
+    gate = None if policy.limits is None else limited.gate(policy.limits)
+    first = min(FIRST_ROOM, forgetting.most) if forgetting is not None and forgetting.kind else FIRST_ROOM
+    sizes: dict[str, int] = {
         "n_arms": n_arms,
         "n_atoms": n_atoms,
         "n_grid": grid.shape[0],
-        "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
+        "room": 0 if n_atoms else n_arms * buffer or first,
         "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * live,
         "n_packed": packed.size,
         "n_table": arrays["table"].size,
@@ -252,7 +149,12 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
         "n_prices": 3 if heavy else 0,
-        "n_past": n_arms if policy._bench is not None else 0,
+        **({} if gate is None else gate.sizes),
+        "n_past": n_arms if policy._bench is not None or (forgetting is not None and forgetting.drops) else 0,
+        "n_recent": first if forgetting is not None and forgetting.kind == "window" else 0,
+        "n_watched_arms": n_arms if forgetting is not None and forgetting.watches else 0,
+        "n_tally": 3 if forgetting is not None else 0,
+        "n_noted": NOTED if forgetting is not None and forgetting.watches else 0,
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)
@@ -271,6 +173,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         **pair,
         **(tail_numbers(metric, support) if heavy and isinstance(support, Heavy) else {}),
         "set_kind": KINDS.index(kind),
+        "watch_depth": np.log(n_arms / forgetting.level) if forgetting is not None and forgetting.watches else 0.0,
         "stretched": int(setup.confidence is not None and setup.confidence.stretched),
         "chordal": int(chordal),
         "belt_side": side_of(_deepest(setup.confidence, policy.options.get("horizon"))) if belts else 0,
@@ -281,6 +184,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "current": -1,
         "fineness": 0.01,
         "exploration": 1.0,
+        "gate": 0 if gate is None else gate.kind,
         **setup.numbers,
     }
     for name, number in numbers.items():
@@ -291,6 +195,9 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             )
         setattr(memory, name, number)
     memory.grid[:], memory.mix[:] = grid, 1.0 / n_arms
+    if gate is not None:
+        arrays.update(gate.arrays)
+        memory.mix[:], memory.corner_shares[:] = gate.start, 1.0 / max(memory.n_corners, 1)
     for book, marks in zip(memory.sketch_book, memory.sketch_marks, strict=True):
         sketching.begin(book, marks, fineness)
     plan = Plan(
@@ -299,8 +206,12 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         not isinstance(support, Binary) or _is_steady(metric),
         not n_atoms and not buffer,
         live,
+        forgetting,
     )
     fill(memory, plan)
+    for arm in range(memory.n_watched_arms):
+        assert forgetting is not None
+        begin_watching(memory, forgetting, arm)
     if setup.begin is not None:
         setup.begin(memory.address)
     memory.dirty = 1
@@ -329,7 +240,7 @@ def fill(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
         memory.field(name)[:] = content
-    memory.most_rewards = memory.room if plan.exact else _NO_LIMIT
+    limit_rewards(memory, plan)
     memory.most_told = _NO_LIMIT
     if plan.confidence is None or memory.n_radii == 0:
         return
@@ -353,11 +264,32 @@ def fill(memory: Memory, plan: Plan) -> None:
     memory.radii_fall = int(plan.steady and falling and memory.sketch_size == 0)
 
 
+def limit_rewards(memory: Memory, plan: Plan) -> None:
+    """At how many rewards memory must grow, or some must be forgotten; at none while a change is to be dealt with."""
+    memory.most_rewards = memory.room if plan.exact else _NO_LIMIT
+    if plan.forgetting is None:
+        return
+    if plan.forgetting.kind:
+        memory.most_rewards = min(memory.most_rewards, memory.n_recent or _NO_LIMIT, plan.forgetting.most)
+    if alarms(memory).size:
+        memory.most_rewards = 0
+
+
+def settled(memory: Memory, plan: Plan) -> Forgetting | None:
+    """Deal with changes of arms that were found, so that there is room again; returns the plan's forgetting."""
+    if plan.forgetting is not None and alarms(memory).size:
+        settle(memory, plan.forgetting)
+        limit_rewards(memory, plan)
+    return plan.forgetting
+
+
 def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
     """New memory of a policy with room for so many rewards in all, and so many of one arm, if it may take so much."""
     sizes = memory.sizes
     if policy._plan.exact:
         sizes["room"] = max(sizes["room"], rewards)
+    if sizes["n_recent"]:
+        sizes["n_recent"] = max(sizes["n_recent"], rewards)
     if policy.confidence is not None and memory.coarse == 0:
         # Policies that do not look at their sets need the table as soon as somebody asks for them.
         affordable(policy, {**sizes, "n_radii": max(sizes["n_radii"], most + 2)})
@@ -366,7 +298,7 @@ def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
     affordable(policy, sizes)
     if sizes == memory.sizes:
         return memory
-    larger = memory.resized(**{name: sizes[name] for name in ("room", "n_radii")})
+    larger = memory.resized(**{name: sizes[name] for name in ("room", "n_radii", "n_recent")})
     fill(larger, policy._plan)
     return larger
 
@@ -374,8 +306,15 @@ def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
 def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None) -> Memory:
     """The memory, or a larger copy of it in which so many more rewards fit, whichever arms they are from.
 
-    The copy is at least twice as large where it must grow, but not larger than ``limit`` rewards need.
+    The copy is at least twice as large where it must grow, but not larger than ``limit`` rewards need. Where rewards
+    are forgotten, that makes room in the memory itself: for one more reward at least, not for all.
     """
+    forgetting = settled(memory, plan)
+    if forgetting is not None and forgetting.kind:
+        if memory.rewards >= forgetting.most:
+            forget(memory, forgetting)
+        more = min(more, forgetting.most - memory.rewards)
+        limit = forgetting.most if limit is None else min(limit, forgetting.most)
 
     def enough(needed: int, doubled: int) -> int:
         return max(needed, doubled if limit is None else min(doubled, limit))
@@ -383,7 +322,9 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
     sizes = {}
     rewards, most = memory.rewards + more, int(memory.told.max(initial=0)) + more
     if rewards > memory.most_rewards:
-        sizes["room"] = enough(rewards, 2 * memory.room)
+        for name in ("room", "n_recent"):
+            if memory.sizes[name]:
+                sizes[name] = enough(rewards, 2 * memory.sizes[name])
     if most > memory.most_told:
         sizes["n_radii"] = enough(most, 2 * max(most, FIRST_ROOM // 2)) + 2
     if not sizes:
@@ -391,6 +332,29 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
     larger = memory.resized(**sizes)
     fill(larger, plan)
     return larger
+
+
+def with_room(memory: Memory, plan: Plan, more: int) -> Memory:
+    """A copy with room for so many more rewards, even if some of them must be forgotten then."""
+    sizes = {name: memory.rewards + more for name in ("room", "n_recent") if memory.sizes[name]}
+    larger = memory.resized(**sizes) if sizes else memory
+    fill(larger, plan)
+    return larger
+
+
+def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
+    """What two policies that forget keep together, in memory as large as that of one."""
+    forgetting = plan.forgetting
+    assert forgetting is not None
+    if forgetting.drops:
+        joined(memory, other)
+        forgetting.after(memory)
+    if forgetting.kind and memory.rewards > forgetting.keep:
+        forget(memory, forgetting)
+        sizes = {name: forgetting.most for name in ("room", "n_recent") if memory.sizes[name]}
+        memory = memory.resized(**sizes) if sizes else memory
+        fill(memory, plan)
+    return memory
 
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:

@@ -14,9 +14,10 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
 from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.mixtures._rivals import most_of_any, rival_mixture
-from pmbandits.policies import changes
-from pmbandits.policies.build import failure, with_radii
+from pmbandits.policies import lineup
+from pmbandits.policies.build import with_radii
 from pmbandits.policies.condensed import CELLS, laws_of, small
+from pmbandits.policies.sets import failure, plan_now
 from pmbandits.policies.shown import estimates
 from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
@@ -170,13 +171,13 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, F
     long as nothing is known of them, little is certain. Arms that do not play are not: nobody can play them now.
     """
     twin = policy._twin() if weights is not None else policy._updated()  # rewards are put in order once, for both
-    given = changes.spread(twin, twin._memory.mix.copy()) if weights is None else _check.weights(weights, twin.n_arms)
-    twin = changes.everybody(twin)
+    given = lineup.spread(twin, twin._memory.mix.copy()) if weights is None else _check.weights(weights, twin.n_arms)
+    twin = lineup.everybody(twin)
     seated = list(twin._seated)
     idle = [name for i, name in enumerate(twin.names) if given[i] > 0.0 and i not in seated]
     if idle:
         raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
-    return twin, with_radii(twin._memory, twin._plan), given[seated]
+    return twin, with_radii(twin._memory, plan_now(twin, twin._memory)), given[seated]
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:
@@ -184,7 +185,9 @@ def sets_of(policy: Policy) -> ConfidenceSet:
     policy._must_be_bound()
     if policy.confidence is None:
         why = ", so it has no bounds to report"
-        if "confidence" in policy.options:
+        if policy._plan.forgetting is not None and policy._plan.forgetting.kind == "discount":
+            why = ": none is known to hold for rewards that are discounted; take estimates='window:...'"
+        elif "confidence" in policy.options:
             why = f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
         raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
     return policy.confidence

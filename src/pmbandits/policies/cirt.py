@@ -29,7 +29,7 @@ from pmbandits.mixtures._lazy import (
     rounding_error,
 )
 from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.build import Setup
 from pmbandits.policies.choices import continuous_search, search_numbers
 from pmbandits.policies.options import (
     above,
@@ -42,6 +42,7 @@ from pmbandits.policies.options import (
     within,
 )
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import chosen_set
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import MOST
@@ -496,6 +497,4 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     @property
     def phase_ends(self) -> tuple[int, ...]:
         """After how many rounds each phase so far ended; phases begin anew when the arms that play change."""
-        twin = self._updated()
-        ends = twin._memory.ends
-        return tuple(twin._began + int(t) for t in ends[ends > 0])
+        return tuple(self._began + int(t) for t in self._look().ends if t > 0)

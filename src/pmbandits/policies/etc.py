@@ -13,10 +13,11 @@ from pmbandits.mixtures._continuous import best_mixture
 from pmbandits.mixtures._grid import empirical_mixture
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import evidence, fewest, least_known, most_behind, pull
-from pmbandits.policies.build import Setup, tail_numbers
+from pmbandits.policies.build import Setup
 from pmbandits.policies.choices import explores, known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import tail_numbers
 from pmbandits.schedules import exploration
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.compile import kernel

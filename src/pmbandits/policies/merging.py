@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pmbandits import _check
-from pmbandits.policies.build import recall, roomier
-from pmbandits.policies.changes import welcome
+from pmbandits.policies.build import forget_after_merge, recall, roomier, with_room
+from pmbandits.policies.forgetting import side_by_side
 from pmbandits.policies.holding import Holding
+from pmbandits.policies.lineup import welcome
 from pmbandits.policies.options import how_kept
 from pmbandits.policies.records import absorb, start_clock, stop_clock
 from pmbandits.state.layout import FIELDS
@@ -27,9 +28,10 @@ def merge(policy: Policy, other: Policy) -> None:
     were taken in before from new ones.
 
     Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
-    merge on. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be. Where
-    arms came and went, they are taken to be the same by their names, and this policy must have all of the other's;
-    which of them play stays as it is here.
+    merge on. Of windows, the last rewards of both side by side are kept; their sets, and the level of watching, hold
+    from the merge on, too, and a policy goes on to watch the rewards that it is told itself. Metric, support, names of
+    arms and ``estimates`` must be the same; the kind of policy need not be. Where arms came and went, they are taken to
+    be the same by their names, and this policy must have all of the other's; which of them play stays as it is here.
 
     >>> import pmbandits as pmb
     >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
@@ -50,7 +52,7 @@ def take_in(policy: Policy, theirs: Policy) -> None:
     """
     _, _, memory, bench = policy._now
     _, _, other, others = theirs._now
-    ours = memory.copy()
+    ours, forgetting = memory.copy(), policy._plan.forgetting
     beside = None if bench is None else bench.shelf.copy()
     for source, arms in [(other, theirs._seated)] + ([] if others is None else [(others.shelf, others.benched)]):
         where = [policy.names.index(theirs.names[arm]) for arm in arms]
@@ -59,8 +61,14 @@ def take_in(policy: Policy, theirs: Policy) -> None:
             start_clock(source)
         if source.n_past > 0 and ours.n_past == 0:  # here all pulls count
             stop_clock(source)
-        ours = roomier(ours, policy._plan, source.rewards)
+        windowed = forgetting is not None and forgetting.kind
+        ours = (with_room if windowed else roomier)(ours, policy._plan, source.rewards)
+        before = ours.rewards
         absorb(ours, source, [(a, b) for a, b in enumerate(places) if b >= 0])
+        if ours.n_recent > 0:
+            ours.rewards = before
+            side_by_side(ours, source)
+            ours.rewards = before + source.rewards
         if beside is not None:
             beside = roomier(beside, policy._plan, source.rewards)
             absorb(beside, source, [(a, -1 - b) for a, b in enumerate(places) if b < 0])
@@ -70,6 +78,8 @@ def take_in(policy: Policy, theirs: Policy) -> None:
         if "cleared" in field.becomes:  # the laws may have moved by any amount
             ours.field(field.name)[...] = 0
     recall(ours)
+    if forgetting is not None:
+        ours = forget_after_merge(ours, other, policy._plan)
     ours.dirty = 1
     ours.busy = memory.busy  # it is still at work
     policy._now = policy._moment(ours, None if bench is None or beside is None else replace(bench, shelf=beside))

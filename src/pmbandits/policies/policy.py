@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_names
-from pmbandits.estimates import Estimates
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import changes, merging, shown, stopping
+from pmbandits.policies import limited, lineup, merging, sets, shown, stopping, watching
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
-from pmbandits.policies.options import MOST_ARMS, Declared, option, whole
+from pmbandits.policies.options import MOST_ARMS, Declared, known_watch, option, whole
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
@@ -42,6 +43,8 @@ class Policy(Asking, Declared):
     seed : of the policy's own random choices, if it makes any.
     most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`): the confidence sets share
         their ``delta`` between so many. By default as many as there are; more can come all the same, at a price.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
+        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
@@ -54,6 +57,18 @@ class Policy(Asking, Declared):
       rank. The order of an arm's rewards can matter, within that error.
 
     ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
+
+    For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
+    says what to take when.
+
+    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for arms
+      that have stood still since the oldest of their rewards that is kept.
+    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are. No
+      confidence sets.
+
+    Every policy can watch its arms for changes, with ``detect="warn"`` or, if it can forget, ``detect="restart"``
+    (``"restart:0.001"``: with a probability of 0.1 % that there is ever a false alarm; else of 1 %): a change is noted
+    in :attr:`changes` and warned of, or the arm's rewards are forgotten.
 
     Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
 
@@ -71,6 +86,7 @@ class Policy(Asking, Declared):
     as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
     _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
+    forgets: ClassVar[bool] = False  # whether it can go on when rewards and pulls are forgotten; see ``forgot``
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
@@ -78,6 +94,10 @@ class Policy(Asking, Declared):
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
     _most_arms: int | None = option(default=None, alias="most_arms", check=whole(1, MOST_ARMS))
+    _given_shares: Any = option(default=None, alias="shares", check=limited.known_shares)
+    _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=limited.known_cost)
+    _given_budget: float | None = option(default=None, alias="budget", check=limited.known_budget)
+    _watch: str | None = option(default=None, alias="detect", check=known_watch)
 
     def __init_subclass__(
         cls, *, name: str | None = None, choose: Any = None, update: Any = None, unpack: Any = None,
@@ -107,21 +127,24 @@ class Policy(Asking, Declared):
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
-        if options.get("estimates") == "exact":
-            del options["estimates"]
-        if options.get("most_arms") is None:
-            del options["most_arms"]
+        for name, usual in (("estimates", "exact"), ("detect", None), ("most_arms", None)):
+            if options.get(name, "") == usual:
+                del options[name]
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
             known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
             raise TypeError(f"support must be {known}, got {_check.short(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
-        self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
+        self.support, self.epsilon = support, options.get("epsilon")
         if n_arms is None and names is not None:
             n_arms = len(names)
         self._own_names = names is not None
         self.names = arm_names(names, n_arms) if n_arms is not None else ()
+        self._all_limits = limited.read_limits(options, self.names)
+        self.limits = self._all_limits  # those on the arms that play
+        if self._all_limits is not None and self._bench is not None:
+            self.limits = self._all_limits.among([self.names[arm] for arm in self._seated])
         self._lock, self._owner = threading.Lock(), 0  # and the thread that has it
         if n_arms is not None and options.get("most_arms", n_arms) < n_arms:
             raise ValueError(
@@ -130,7 +153,7 @@ class Policy(Asking, Declared):
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, len(self._seated), support)
             self._memory = memory
-            self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
+            self.epsilon = self._plan.setup.epsilon
 
     # ---- what an algorithm gives -----------------------------------------------------------------------
     @abstractmethod
@@ -152,6 +175,13 @@ class Policy(Asking, Declared):
         """
         del memory
         return True
+
+    @staticmethod
+    def forgot(memory: Memory) -> None:
+        """Bring the policy's own numbers in line when rewards and pulls were forgotten: there are fewer now.
+
+        A policy with ``forgets = True`` sets back here whatever it has counted in rounds or rewards.
+        """
 
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
@@ -177,10 +207,10 @@ class Policy(Asking, Declared):
     merge = merging.merge
 
     # ---- arms that come and go -------------------------------------------------------------------------
-    add_arm = changes.add_arm
-    pause = changes.pause
-    resume = changes.resume
-    retire = changes.retire
+    add_arm = lineup.add_arm
+    pause = lineup.pause
+    resume = lineup.resume
+    retire = lineup.retire
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property
@@ -191,13 +221,33 @@ class Policy(Asking, Declared):
     @property
     def playing(self) -> tuple[str, ...]:
         """The names of the arms that play now: all that are neither paused nor retired."""
-        return changes.playing(self)
+        return lineup.playing(self)
+
+    @property
+    def confidence(self) -> ConfidenceSet | None:
+        """The confidence set of each arm, if it keeps any; where rewards are forgotten, that of this moment."""
+        return sets.sets_now(self, self._memory) if "_now" in self.__dict__ else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes that were found in arms, the oldest first (the last 64): with ``detect="warn"`` or ``"restart"``.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
+        >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
+        >>> print(policy.changes[0])
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 24.
+        >>> [arm.n for arm in policy.estimates]
+        [16, 0]
+        """
+        self._must_be_bound()
+        return watching.changes(self)
 
     @property
     def t(self) -> int:
         """How many pulls were asked for."""
         self._must_be_bound()
-        return changes.rounds(self)
+        return lineup.rounds(self)
 
     @property
     def explore_rounds(self) -> int:
@@ -209,6 +259,7 @@ class Policy(Asking, Declared):
     @property
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
+        self._must_be_bound()
         return self._copy_of("pulls")
 
     @property
@@ -218,13 +269,13 @@ class Policy(Asking, Declared):
 
     def _copy_of(self, name: str) -> NDArray[Any]:
         self._must_be_bound()
-        return self._alone(lambda: changes.of_each_arm(self, name).copy())
+        return self._alone(lambda: lineup.of_each_arm(self, name).copy())
 
     @property
     def mixture(self) -> FloatArray:
         """The current estimate of the best mixing weights, with all rewards so far; 0 for arms that do not play."""
         twin = self._updated()
-        return changes.spread(twin, twin._memory.mix.copy())
+        return lineup.spread(twin, twin._memory.mix.copy())
 
     def _look(self) -> Memory:
         """The state after an update with the newest rewards, on a copy: reading changes nothing."""
@@ -238,7 +289,7 @@ class Policy(Asking, Declared):
     def _with_sets(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""
         twin = self._twin()
-        return with_radii(twin._memory, twin._plan)
+        return with_radii(twin._memory, sets.plan_now(twin, twin._memory))
 
     @property
     def estimates(self) -> Estimates:

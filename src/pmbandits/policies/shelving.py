@@ -12,7 +12,7 @@ from pmbandits.estimates._rewards import STALE
 from pmbandits.policies.archive import Damaged
 from pmbandits.policies.bench import PAUSED, PLAYS, RETIRED, Bench
 from pmbandits.policies.build import affordable, recall
-from pmbandits.policies.changes import rounds
+from pmbandits.policies.lineup import rounds
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.records import SHELVED, shelf, shelf_sizes
 from pmbandits.policies.soundness import wrong_records

@@ -11,8 +11,10 @@ from pmbandits.confidence._bounds import arm_ends, arm_radius, lower_end, upper_
 from pmbandits.estimates import ArmEstimate
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.policies import watching
 from pmbandits.policies.bench import PLAYS
 from pmbandits.policies.build import with_radii
+from pmbandits.policies.sets import plan_now
 
 if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
@@ -22,8 +24,8 @@ def estimates(policy: Policy) -> tuple[ArmEstimate, ...]:
     """What is known of each arm: its empirical distribution and confidence band."""
     twin = policy._twin()
     _, _, memory, bench = twin._now
-    memory = with_radii(memory, twin._plan)
-    beside = None if bench is None else with_radii(bench.shelf, twin._plan)
+    plan = plan_now(twin, memory)
+    memory, beside = with_radii(memory, plan), None if bench is None else with_radii(bench.shelf, plan)
     out = []
     for i, name in enumerate(twin.names):
         at = i if bench is None else bench.place[i]
@@ -100,6 +102,7 @@ def explain(policy: Policy, regret: float | str | None = None) -> str:
         )
     if ahead is not None:
         text += f" {ahead}"
+    text += watching.in_words(twin)
     if waiting:
         text += f" {waiting} reward{'s are' if waiting > 1 else ' is'} still awaited."
     return text

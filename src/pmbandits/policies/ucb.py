@@ -13,7 +13,7 @@ from pmbandits.mixtures._continuous import continuous_mixture
 from pmbandits.mixtures._grid import optimistic_mixture
 from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import evidence, least_known, most_behind, pull
-from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.build import Setup
 from pmbandits.policies.choices import explores, known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.options import (
     above,
@@ -26,6 +26,7 @@ from pmbandits.policies.options import (
     whole,
 )
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import chosen_set
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
 
 # All that a change replaces, at once.
-_REPLACED = ("names", "_own_names", "_plan", "confidence", "epsilon", "_now")
+_REPLACED = ("names", "_own_names", "limits", "_plan", "epsilon", "_now")
 
 
 def add_arm(policy: Policy, name: str | None = None) -> int:
@@ -54,7 +54,7 @@ def add_arm(policy: Policy, name: str | None = None) -> int:
     >>> policy.ask(), policy.playing
     (2, ('A', 'B', 'C'))
     """
-    policy._must_be_bound()
+    _can_change(policy)
 
     def change() -> int:
         k = len(policy.names)
@@ -98,8 +98,17 @@ def retire(policy: Policy, arm: int | str) -> None:
     _set(policy, arm, RETIRED)
 
 
-def _set(policy: Policy, arm: int | str, state: str) -> None:
+def _can_change(policy: Policy) -> None:
     policy._must_be_bound()
+    if policy._plan.forgetting is not None:
+        raise ValueError(
+            "arms cannot come and go in a policy that forgets rewards or watches its arms for changes "
+            "(estimates='window' or 'discount', detect=...); leave that option out."
+        )
+
+
+def _set(policy: Policy, arm: int | str, state: str) -> None:
+    _can_change(policy)
 
     def change() -> None:
         at = arm_index(arm, policy.names)
@@ -222,7 +231,7 @@ def rearranged(
         new, plan = memory, policy._plan
     else:
         new, plan = _build(draft)
-        draft.__dict__.update(_plan=plan, confidence=plan.confidence)
+        draft._plan = plan
         told = {arm: _told(memory, bench.shelf, at) for arm in seated if (at := place[arm]) is not None}
         new = room_for(draft, new, sum(told.values()), max(told.values(), default=0))
         _gather(new, memory, bench.shelf, [place[arm] for arm in seated])
@@ -239,8 +248,8 @@ def rearranged(
     after = replace(after, shelf=rest, benched=beside)
     return {
         "names": names,
+        "limits": draft.limits,
         "_plan": plan,
-        "confidence": plan.confidence,
         "epsilon": plan.setup.epsilon,
         "_now": policy._moment(new, after),
     }
@@ -264,6 +273,8 @@ def _draft(policy: Policy, names: tuple[str, ...], bench: Bench) -> Policy:
     """A policy with these arms, to make a memory for."""
     draft: Policy = object.__new__(type(policy))
     draft.__dict__.update({**policy.__dict__, "names": names, "_now": (0, 0, policy._memory, bench)})
+    if policy._all_limits is not None:
+        draft.limits = policy._all_limits.among([names[arm] for arm in bench.seated])
     return draft
 
 
