@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,9 @@ from pmbandits.state.guard import BUSY
 from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
 
 _ask, _tell = ask_one, tell_one
 
@@ -110,13 +113,21 @@ class Asking(Holding):
     def _wrong_choice(self) -> NoReturn:
         raise wrong_choice(type(self).__name__, self._memory.n_arms)
 
-    def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
+    def tell(
+        self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None
+    ) -> None:
         """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
+
+        Or the reward of a ticket (:meth:`ask_ticket`), or lists of both: it counts once, however often it is told, and
+        a second one that is different is refused.
 
         Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
         Rewards of arms that are paused or retired are taken in, too. If anything is wrong with the input nothing is.
         """
-        if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
+        if not (type(arm) is int and type(reward) is float and ticket is None):  # rarely; the rest is quick
+            if ticket is not None or arm is None or reward is None:
+                self._tell_ticket(arm, reward, ticket)
+                return
             if isinstance(arm, np.integer):
                 arm = int(arm)
             if isinstance(reward, (float, np.floating, np.bool_)):
@@ -143,6 +154,16 @@ class Asking(Holding):
             arms = [arms] * len(rewards)  # several rewards of one arm
         self._tell_carefully(arms, rewards)
 
+    def _tell_ticket(self, arm: Any, reward: Any, ticket: Any) -> None:
+        """What ``tell`` does if it is not given an arm and a reward."""
+        from pmbandits.policies.ticketing import tell_tickets
+
+        if ticket is None:
+            raise TypeError("tell needs an arm and its reward, or ticket=... and reward=...")
+        if arm is not None:
+            raise TypeError("a ticket knows its arm: give tell(ticket=..., reward=...) without an arm.")
+        tell_tickets(cast("Policy", self), ticket, reward)
+
     def _tell_carefully(self, arms: Any, rewards: Any) -> None:
         """Check everything, make room, and take all in with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
@@ -152,7 +173,7 @@ class Asking(Holding):
             raise ValueError(f"{where.size} arms were told with {len(rewards)} rewards; give one reward for each arm.")
         if not where.size:
             return
-        values = self.support.check(_numbers(rewards))
+        values = self.support.check(numbers(rewards))
         self._warn_of(self._alone(lambda: self._take_in(where, values)))
 
     def _take_in(self, where: NDArray[np.int64], values: FloatArray) -> tuple[Change, ...]:
@@ -342,7 +363,7 @@ def _plain(arm: Any) -> Any:
     return arm.item() if isinstance(arm, np.generic) else arm
 
 
-def _numbers(rewards: Any) -> FloatArray:
+def numbers(rewards: Any) -> FloatArray:
     if isinstance(rewards, np.ndarray):
         return _check.numbers("rewards", rewards)
     rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pmbandits.policies._steps import CHOOSE
 from pmbandits.policies.bench import Bench
 from pmbandits.policies.build import Plan
+from pmbandits.policies.tickets import Tickets
 from pmbandits.state.guard import claim_memory, prepare, release_memory
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
@@ -28,6 +29,8 @@ class Holding:
     _plan: Plan
     # Where the kernel is that chooses, the memory with its address, and who is in it (None: all arms, in their order).
     _now: tuple[int, int, Memory, Bench | None]
+
+    _tickets: Tickets | None = None
 
     def _must_be_bound(self) -> None:
         if "_now" not in self.__dict__:
@@ -78,6 +81,8 @@ class Holding:
         if "_now" in self.__dict__:
             _, _, memory, bench = self._now
             out["_now"] = memory.copy(), None if bench is None else bench.copy()
+        if self._tickets is not None:
+            out["_tickets"] = self._tickets.copy()
         return out
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from pmbandits.policies.holding import Holding
 from pmbandits.policies.lineup import welcome
 from pmbandits.policies.options import how_kept
 from pmbandits.policies.records import absorb, start_clock, stop_clock
+from pmbandits.policies.tickets import Tickets
 from pmbandits.state.layout import FIELDS
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ def take_in(policy: Policy, theirs: Policy) -> None:
         ours = forget_after_merge(ours, other, policy._plan)
     ours.dirty = 1
     ours.busy = memory.busy  # it is still at work
+    if theirs._tickets is not None:
+        tickets = Tickets() if policy._tickets is None else policy._tickets.copy()
+        tickets.prefix = None if policy._tickets is None else policy._tickets.prefix
+        tickets.join(theirs._tickets, [policy.names.index(name) for name in theirs.names])
+        policy._tickets = tickets
     policy._now = policy._moment(ours, None if bench is None or beside is None else replace(bench, shelf=beside))
     welcome(policy)
 

@@ -19,7 +19,7 @@ from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import limited, lineup, merging, sets, shown, stopping, watching
+from pmbandits.policies import limited, lineup, merging, sets, shown, stopping, ticketing, watching
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
 from pmbandits.policies.options import MOST_ARMS, Declared, known_watch, option, whole
@@ -43,8 +43,8 @@ class Policy(Asking, Declared):
     seed : of the policy's own random choices, if it makes any.
     most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`): the confidence sets share
         their ``delta`` between so many. By default as many as there are; more can come all the same, at a price.
-    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
-        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
+        on what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
@@ -205,6 +205,12 @@ class Policy(Asking, Declared):
         )
 
     merge = merging.merge
+
+    # ---- tickets ---------------------------------------------------------------------------------------
+    ask_ticket = ticketing.ask_ticket
+    retell = ticketing.retell
+    expire = ticketing.expire
+    log = ticketing.log
 
     # ---- arms that come and go -------------------------------------------------------------------------
     add_arm = lineup.add_arm

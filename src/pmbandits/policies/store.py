@@ -26,6 +26,7 @@ from pmbandits.policies.old_files import read_old
 from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.policies.shelving import SHELF, described, fits_in, read_bench, read_shelf, shelved
 from pmbandits.policies.soundness import what_is_wrong
+from pmbandits.policies.ticket_files import described_tickets, kept_names, kept_tickets, read_tickets
 from pmbandits.state.layout import FIELDS, MOST, POOLS
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
@@ -36,7 +37,7 @@ _MEMORY = 1 << 30  # bytes that a policy from a file may take, and so many times
 _UNPACKED = 100
 _KEYS = frozenset(
     ("format", "version", "library", "policy", "metric", "support", "names", "n_arms", "seed", "options", "numbers")
-)  # and "parts", "bench" and "sha256"
+)  # and "parts", "bench", "tickets" and "sha256"
 
 _GRID = {"used", "grid", "steps", "kept", "ends"}
 
@@ -49,7 +50,7 @@ def save(policy: Policy, path: Path) -> None:
     policy = twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
     arrays, numbers = _content(policy, twin._memory)
-    arrays |= shelved(twin)
+    arrays |= shelved(twin) | kept_tickets(twin._tickets)
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -71,6 +72,7 @@ def save(policy: Policy, path: Path) -> None:
         "options": options,
         "numbers": numbers,
         "bench": described(policy._bench),
+        "tickets": described_tickets(policy._tickets),
         "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
     }
     description["sha256"] = digest(description)
@@ -161,7 +163,14 @@ def load(
         with Archive(file) as archive:
             description = _description(archive, file.name)
             policy = _made(description, file.name, metric, confidence, limit)
-            memory = _memory(archive, description, policy)
+            policy._memory = _memory(archive, description, policy)
+            if not fits_in(policy):
+                raise Damaged("an arm came after the last round")
+            policy._tickets = read_tickets(
+                policy,
+                description.get("tickets"),
+                lambda name, shape, kind: _part(archive, description, name, shape, kind),
+            )
     except Damaged as error:
         raise ValueError(f"{file.name} is not a policy file, or it is damaged ({error}); nothing was loaded.") from None
     except TooLarge as error:
@@ -169,12 +178,6 @@ def load(
             f"{file.name} is a policy that takes {error} bytes of memory, more than the {limit:,} that a file of its "
             "size may take; if you trust it, give load(path, max_memory=...)."
         ) from None
-    policy._memory = memory
-    if not fits_in(policy):
-        raise ValueError(
-            f"{file.name} is not a policy file, or it is damaged (an arm came after the last round); "
-            "nothing was loaded."
-        )
     del policy._most_bytes
     return policy
 
@@ -190,7 +193,7 @@ def _description(archive: Archive, label: str) -> dict[str, Any]:
             f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
         )
     needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"}
-    needed |= ({"parts"} if version > 3 else set()) | ({"bench"} if version > 4 else set())
+    needed |= ({"parts"} if version > 3 else set()) | ({"bench", "tickets"} if version > 4 else set())
     if set(found) != needed:
         raise Damaged("its description is not complete")
     try:
@@ -299,7 +302,7 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
         setattr(memory, name, number)
     wanted = _content(policy, memory)[0]
     beside = read_shelf(policy, memory, lambda name, shape, kind: _part(archive, description, name, shape, kind))
-    parts = set(wanted) | {f"{SHELF}{name}" for name in beside}
+    parts = set(wanted) | {f"{SHELF}{name}" for name in beside} | kept_names(description.get("tickets"))
     if set(arrays if old else archive.arrays) != parts or (not old and archive.others != {"policy.json"}):
         raise Damaged("it has not the parts of such a policy")
     for name, into in wanted.items():
