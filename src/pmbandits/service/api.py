@@ -181,7 +181,8 @@ def _experiments(app: FastAPI, service: Service) -> None:
         allow(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         await asyncio.to_thread(_made, spec)
-        await asyncio.to_thread(warmth.warm_elsewhere, spec)
+        if service.settings.warm:
+            await asyncio.to_thread(warmth.warm_elsewhere, spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         await service.live(record.name)
         return _shown(record)

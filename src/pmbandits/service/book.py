@@ -21,8 +21,8 @@ FEWEST = 20_000  # new events before a policy is saved again, and a quarter of a
 class Book:
     """Experiments by name."""
 
-    def __init__(self, store: Store, lane: Lane) -> None:
-        self.store, self.lane = store, lane
+    def __init__(self, store: Store, lane: Lane, *, warm: bool = True) -> None:
+        self.store, self.lane, self.warm = store, lane, warm
         self.lives: dict[str, Live] = {}
         self.saved: dict[int, int] = {}  # the event after which each was saved last
         self._reading: dict[str, asyncio.Lock] = {}
@@ -42,7 +42,8 @@ class Book:
                     self._reading.pop(name, None)
                     return None
                 live = await asyncio.to_thread(self.read, record)
-                await asyncio.to_thread(warmth.warm, live.fold.policy)
+                if self.warm:
+                    await asyncio.to_thread(warmth.warm, live.fold.policy)
                 self.lives[name] = live
             return live
 

@@ -33,7 +33,8 @@ class Gap(RuntimeError):
 
 def made(spec: dict[str, Any]) -> Policy:
     """The policy of a description, before anything happened."""
-    recipe = by_name(spec["policy"], _LONG, spec.get("options"))
+    limits = {} if spec.get("shares") is None else {"shares": spec["shares"]}
+    recipe = by_name(spec["policy"], _LONG, {**spec.get("options", {}), **limits})
     arms = spec["arms"]
     return recipe.bind(
         find_metric(spec["metric"]), len(arms), Support.from_dict(spec["support"]), names=arms, seed=spec.get("seed", 0)

@@ -43,7 +43,7 @@ class Service:
         began = time.perf_counter()
         self.store = await asyncio.to_thread(Store, self.settings.store)
         lane = await asyncio.to_thread(self.store.lane)
-        self.book = Book(self.store, lane)
+        self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
         self.keyring = Keyring(self.store, self.settings.rate)
