@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import __version__, _check
 from pmbandits.arms import Bandit, agree, check_bandit
 from pmbandits.best import Best, oracle
+from pmbandits.limits import Limits, Shares, limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies.limited import limited
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation._kernels import BLOCK
 from pmbandits.simulation.plain import PlainPolicy
@@ -72,6 +74,10 @@ def prepare(
     trials: int | Sequence[int],
     seed: int,
     checkpoints: int | ArrayLike | None,
+    *,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
 ) -> Experiment:
     """Check everything before anything is played."""
     check_bandit(bandit)
@@ -80,7 +86,8 @@ def prepare(
     numbers = _trials(trials)
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
     known = recipes(policies, max(horizons))
-    best = oracle(metric, bandit)  # also says so if a utility is infinite
+    kept = limits(shares, bandit.names, cost=cost, budget=budget)
+    best = oracle(metric, bandit, shares=kept if len(kept) else None)  # also says so if a utility is infinite
     wanted = _Checkpoints(checkpoints, horizons)
     entries, described = [], []
     for label, recipe in known.items():
@@ -88,9 +95,9 @@ def prepare(
         for rounds in mine:
             policy: Policy | PlainPolicy
             if isinstance(recipe, PlainPolicy):
-                policy = recipe.bind(metric, bandit, rounds)
+                policy = recipe.bind(metric, bandit, rounds, kept if len(kept) else None)
             else:
-                policy = _bound(label, recipe, bandit, metric, rounds, several=len(horizons) > 1)
+                policy = _bound(label, recipe, bandit, metric, rounds, kept, several=len(horizons) > 1)
             entries.append(Entry(label, policy, rounds, wanted.up_to(rounds)))
         described.append({"label": label, **describe(recipe, metric), "horizons": mine})
     spec = {
@@ -102,6 +109,7 @@ def prepare(
         "trials": list(numbers),
         "seed": seed,
         "checkpoints": wanted.spec,
+        **({"shares": str(kept)} if len(kept) else {}),
     }
     return Experiment(bandit, metric, tuple(entries), numbers, seed, best, spec)
 
@@ -110,7 +118,9 @@ def _needs_horizon(recipe: Policy | PlainPolicy) -> bool:
     return "horizon" in (recipe.wanted if isinstance(recipe, PlainPolicy) else recipe.options)
 
 
-def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, rounds: int, *, several: bool) -> Policy:
+def _bound(
+    label: str, recipe: Policy, bandit: Bandit, metric: Distortion, rounds: int, kept: Limits, *, several: bool
+) -> Policy:
     support = recipe.support if recipe.support is not None else bandit.support
     if support is None:
         raise ValueError(
@@ -121,6 +131,8 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
     if recipe.support is not None:
         agree(recipe.support, bandit.laws, bandit.names)
     options = dict(recipe.options)
+    if len(kept) and not limited(options):
+        options["shares"] = kept
     if "horizon" in options:
         if several:
             options["horizon"] = rounds

@@ -22,6 +22,7 @@ metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(
 horizon = [5_000, 20_000]       # one number of rounds, or several
 trials = 100
 seed = 0
+# shares = "arm 0 >= 10%"       # limits on the shares, which all policies keep; also cost = {...} and budget = ...
 
 [bandit]
 bernoulli = [0.4, 0.9]          # or arms = ["norm(1,1)", "beta(2,3)"], or samples = "rewards.csv"
@@ -92,6 +93,9 @@ class Spec(_Part):
     trials: Whole = 100
     seed: Annotated[int, Field(ge=0)] = 0
     checkpoints: Whole | list[Whole] | None = None
+    shares: str | list[str] | dict[str, list[float]] | None = None
+    cost: dict[str, float] | None = None
+    budget: float | None = None
     bandit: BanditPart
     policies: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
@@ -120,6 +124,9 @@ def read_spec(path: Path) -> dict[str, Any]:
         "trials": spec.trials,
         "seed": spec.seed,
         "checkpoints": spec.checkpoints,
+        "shares": spec.shares,
+        "cost": spec.cost,
+        "budget": spec.budget,
     }
 
 
