@@ -85,7 +85,10 @@ def test_a_key_makes_an_ask_safe_to_repeat(service: Served, shop: str) -> None:
     assert service.post(f"{shop}/ask", {"key": "k", "n": 3}) == first
     assert counted(service, shop) == 4
     status, sentence = service.refused(f"{shop}/ask", {"key": "k"})
-    assert (status, sentence) == (409, "the key 'k' was sent before with another request; take a new key for a new one.")
+    assert (status, sentence) == (
+        409,
+        "the key 'k' was sent before with another request; take a new key for a new one.",
+    )
 
 
 def test_rewards_without_tickets_are_history(service: Served, shop: str) -> None:

@@ -82,6 +82,7 @@ def make(settings: Settings) -> App:
         yield
         await service.stop()
 
+    # Mistakes of our own go up to the front, which answers and writes them to the log.
     app = FastAPI(
         title="pmbandits", version=__version__, lifespan=life, default_response_class=Json, docs_url=None,
         redoc_url=None, openapi_url=None, redirect_slashes=False,

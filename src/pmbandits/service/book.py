@@ -49,8 +49,7 @@ class Book:
 
     def read(self, record: Record) -> Live:
         """An experiment from the store: the newest saved policy, and all events after it."""
-        snapshot = self.store.snapshot(record.id)
-        fold = Fold(made(record.spec)) if snapshot is None else Fold(unpacked(snapshot[1]), snapshot[0])
+        fold = self._begun(record)
         self.saved[record.id] = fold.seen
         record = self.store.find(record.name) or record  # its status is now at least as new as the saved policy
         live = Live(record, fold)
@@ -61,6 +60,19 @@ class Book:
                 "%s: the policy would have asked for other arms than the stored ones", _check.readable(record.name)
             )
         return live
+
+    def _begun(self, record: Record) -> Fold:
+        """The newest saved policy that can be read; without one, a new policy."""
+        upto = None
+        while (snapshot := self.store.snapshot(record.id, upto)) is not None:
+            try:
+                return Fold(unpacked(snapshot[1]), snapshot[0])
+            except ValueError as error:
+                if snapshot[0] == 0:  # it was imported: there is nothing else to begin with
+                    raise
+                log.warning("%s: a saved policy is left out: %s", record.name, _check.readable(str(error))[:300])
+                upto = snapshot[0] - 1
+        return Fold(made(record.spec))
 
     def drop(self, live: Live, why: Exception | None = None) -> None:
         """Forget what is in memory; the next request reads it anew."""

@@ -87,7 +87,7 @@ class Fold:
         """The next arms."""
         if among is not None:
             names = [self.policy.names[place] for place in among]
-            return [int(self.policy.ask(among=names)) for _ in range(n)]  # type: ignore[call-overload]
+            return [int(self.policy.ask(among=names)) for _ in range(n)]
         return [self.policy.ask()] if n == 1 else [int(arm) for arm in self.policy.ask(n)]
 
     def asked(self, arm: int) -> None:
@@ -109,6 +109,8 @@ class Fold:
         """Arms that come and go, and limits; ``data`` is JSON."""
         policy: Any = self.policy
         given = json.loads(data)
+        if kind in (ADD, PAUSE, RESUME, RETIRE, LIMITS) and not hasattr(policy, "add_arm"):
+            raise ValueError("arms and limits of an experiment cannot be changed yet.")
         if kind == ADD:
             policy.add_arm(given)
             self.places = {name: place for place, name in enumerate(policy.names)}
