@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.client import ServiceError, connect, connect_async
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
@@ -105,6 +106,7 @@ _ROOMS = {
         "preferences",
     ),
     "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.client": ("ServiceError", "connect", "connect_async"),
     "pmbandits.limits": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
@@ -195,6 +197,7 @@ __all__ = [
     "Real",
     "RhoNPTS",
     "Run",
+    "ServiceError",
     "SolitaryArm",
     "SolitaryUCB",
     "Stop",
@@ -210,6 +213,8 @@ __all__ = [
     "WangTransform",
     "Warmed",
     "advise",
+    "connect",
+    "connect_async",
     "etc_grid",
     "gaps",
     "grid_size",
