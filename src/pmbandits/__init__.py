@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.estimates import Change, ChangeDetector
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         UUCB,
         WUCB,
         BrownUCB,
+        ChangeWarning,
         CVaRUCB,
         FixedGrid,
         MixtureUCB,
@@ -105,6 +107,7 @@ _ROOMS = {
         "preferences",
     ),
     "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.estimates": ("Change", "ChangeDetector"),
     "pmbandits.limits": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
@@ -120,6 +123,7 @@ _ROOMS = {
         "CEUCB",
         "CIRT",
         "CVaRUCB",
+        "ChangeWarning",
         "FixedGrid",
         "MCVTS",
         "MVLCB",
@@ -169,6 +173,9 @@ __all__ = [
     "BrownUCB",
     "CVaR",
     "CVaRUCB",
+    "Change",
+    "ChangeDetector",
+    "ChangeWarning",
     "Distortion",
     "DualPower",
     "ExpectedShortfall",

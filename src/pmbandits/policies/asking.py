@@ -14,8 +14,8 @@ from pmbandits.estimates import Change
 from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK
 from pmbandits.policies._steps import WRONG, ask_one, choose_many, follow, tell_many, tell_one, wrong_choice
 from pmbandits.policies.build import roomier, settled
-from pmbandits.policies.holding import Holding
 from pmbandits.policies.forgetting import alarms
+from pmbandits.policies.holding import Holding
 from pmbandits.policies.watching import found, n_found, warn_of
 from pmbandits.state.guard import BUSY
 from pmbandits.state.layout import MOST

@@ -147,7 +147,9 @@ def side_by_side(ours: Memory, theirs: Memory) -> None:
         both = np.concatenate([getattr(ours, name)[:mine], getattr(theirs, name)[:more]])
         getattr(ours, name)[: mine + more] = both[order]
     if ours.mode == SAMPLES:
-        ours.x[: mine + more], ours.owner[: mine + more] = (part[: mine + more] for part in (ours.recent, ours.recent_arm))
+        ours.x[: mine + more], ours.owner[: mine + more] = (
+            part[: mine + more] for part in (ours.recent, ours.recent_arm)
+        )
         ours.ordered = 0
 
 

@@ -102,7 +102,12 @@ def _forgetting(policy: Policy, memory: Memory) -> str | None:
             return f"what it watches of arm {arm} cannot be"
     whole = memory.noted[: int(min(tally[CHANGES], memory.n_noted))][:, [0, 1, 2, 3, 5]]
     arms_noted, kinds = whole[:, 0], whole[:, 4]
-    if (whole < 0).any() or (whole != np.floor(whole)).any() or (arms_noted >= memory.n_arms).any() or (kinds > 2).any():
+    if (
+        (whole < 0).any()
+        or (whole != np.floor(whole)).any()
+        or (arms_noted >= memory.n_arms).any()
+        or (kinds > 2).any()
+    ):
         return "it has noted a change that cannot be"
     return None
 
