@@ -19,7 +19,7 @@ from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import merging, shown, stopping, watching
+from pmbandits.policies import limited, merging, shown, stopping, watching
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
 from pmbandits.policies.forgetting import all_pulls
@@ -43,6 +43,8 @@ class Policy(Asking, Declared):
         rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
+        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
@@ -91,6 +93,9 @@ class Policy(Asking, Declared):
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
+    _given_shares: Any = option(default=None, alias="shares", check=limited.known_shares)
+    _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=limited.known_cost)
+    _given_budget: float | None = option(default=None, alias="budget", check=limited.known_budget)
     _watch: str | None = option(default=None, alias="detect", check=known_watch)
 
     def __init_subclass__(
@@ -135,6 +140,7 @@ class Policy(Asking, Declared):
             n_arms = len(names)
         self._own_names = names is not None
         self.names = arm_names(names, n_arms) if n_arms is not None else ()
+        self.limits = limited.read_limits(options, self.names)
         self._lock, self._owner = threading.Lock(), 0  # and the thread that has it
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, n_arms, support)

@@ -37,6 +37,10 @@ SIZES = (
     "n_watched_arms",  # n_arms if each arm is watched for changes (see estimates/_changes.py), else 0
     "n_tally",  # 3 if rewards are forgotten or arms are watched, else 0
     "n_noted",  # changes that are remembered; 0 if arms are not watched
+    "n_limited",  # n_arms if shares are limited (see mixtures/_gate.py), else 0
+    "n_gates",  # 1 if shares are limited, else 0
+    "n_rows",  # limits, if one of them is on several arms, else 0
+    "n_corners",  # corners of the mixtures that keep the limits, where they are needed
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 MOST = 2**53  # no count is larger
@@ -92,6 +96,9 @@ def _field(name: str, kind: type, shape: str = "", becomes: str = "", holds: str
 
 FIELDS: tuple[Field, ...] = (
     _field("busy", int, "", "fixed"),  # not 0 while a thread is at work in the memory (state/guard.py)
+    _field(
+        "gate", int, "", "fixed"
+    ),  # what every pull goes through: 0, or some of BOXES, ROWS, SOME (mixtures/_gate.py)
     _field("waiting", int, "", "fixed"),  # 1 while a thread waits for it that must come before single asks and tells
     # What was asked and told.
     _field("asked", int, "", "saved added"),  # pulls so far
@@ -179,6 +186,17 @@ FIELDS: tuple[Field, ...] = (
     # The mixture that is played, and the grid.
     _field("mix", float, "n_arms", "saved", "0 … 1"),
     _field("grid", float, "n_grid, n_arms", "saved", "0 … 1"),
+    # Limits on shares: of each arm, in rows (rows · shares ≤ bound), and the corners of what keeps them.
+    _field("least", float, "n_limited", "fixed"),
+    _field("most", float, "n_limited", "fixed"),
+    _field("limit_rows", float, "n_rows, n_limited", "fixed"),
+    _field("limit_bounds", float, "n_rows", "fixed"),
+    _field("corners", float, "n_corners, n_limited", "fixed"),
+    _field("towards", int, "n_limited", "fixed"),  # for each arm the corner with its largest share; 0 without corners
+    _field("corner_shares", float, "n_corners", "saved", "0 … 1"),  # ``mix`` as an average of corners
+    _field("owed", float, "n_limited", "saved cleared"),  # by how much an arm is behind what the limits are kept by
+    _field("free_until", int, "n_gates", "saved cleared"),  # before this round no floor is in danger
+    _field("barred", int, "n_arms", "scratch"),  # 1 for the arms that are not available in this call
     _field("stands_until", int, "n_arms", "cleared"),  # the choice stands while no arm has more rewards than this
     # The empirical utility of each grid point when it was last worked out, and what bounds its change since:
     # at how many rewards (0: never), the arms' travel or counts, their radii; and how much it can rise and fall for
