@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
     from pmbandits.client import ServiceError, connect, connect_async
+    from pmbandits.estimates import Change, ChangeDetector
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         UUCB,
         WUCB,
         BrownUCB,
+        ChangeWarning,
         CVaRUCB,
         FixedGrid,
         MixtureUCB,
@@ -107,6 +109,7 @@ _ROOMS = {
     ),
     "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
     "pmbandits.client": ("ServiceError", "connect", "connect_async"),
+    "pmbandits.estimates": ("Change", "ChangeDetector"),
     "pmbandits.limits": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
@@ -122,6 +125,7 @@ _ROOMS = {
         "CEUCB",
         "CIRT",
         "CVaRUCB",
+        "ChangeWarning",
         "FixedGrid",
         "MCVTS",
         "MVLCB",
@@ -171,6 +175,9 @@ __all__ = [
     "BrownUCB",
     "CVaR",
     "CVaRUCB",
+    "Change",
+    "ChangeDetector",
+    "ChangeWarning",
     "Distortion",
     "DualPower",
     "ExpectedShortfall",

@@ -380,7 +380,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
