@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.changing import Changing
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
@@ -79,6 +80,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
     "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
+    "pmbandits.changing": ("Changing",),
     "pmbandits.metrics": (
         "CVaR",
         "Distortion",
@@ -169,6 +171,7 @@ __all__ = [
     "BrownUCB",
     "CVaR",
     "CVaRUCB",
+    "Changing",
     "Distortion",
     "DualPower",
     "ExpectedShortfall",
