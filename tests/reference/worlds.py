@@ -14,7 +14,7 @@ import numpy as np
 import pmbandits as pmb
 from tests.reference.simulation import policy_seed, reward
 
-DELAY, CHUNK = 10, 4096
+DELAY, CHUNK = 11, 4096
 
 
 def season(first: float, other: float, period: int, every: int, t: int) -> float:
@@ -96,8 +96,8 @@ def regret(
 ) -> tuple[list[float], list[float]]:
     """The regret after every round, and what the mixture of that round falls short of; straight from the definition.
 
-    ``bandits(t)`` are the arms after t rounds and ``playing(t)`` the positions of those that play; a moment is over when
-    either is another object than before. ``best(t)`` is the utility of the best mixture.
+    ``bandits(t)`` are the arms after t rounds and ``playing(t)`` the positions of those that play; a moment is
+    over when either is another object than before. ``best(t)`` is the utility of the best mixture.
     """
     out, declared, lost, begin = [], [], 0.0, 0
     for t in range(1, len(arms) + 1):
