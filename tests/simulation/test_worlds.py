@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +10,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.metrics.laws import Atoms
-from pmbandits.simulation import PolicyError, Rewards
-from pmbandits.simulation.course import Course
-from pmbandits.simulation.delays import CHUNK, Delays
+from pmbandits.simulation import Rewards
 from tests.policies.test_contract import TABLE
 from tests.reference import worlds as slow
 

@@ -14,6 +14,7 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.best import utilities
 from pmbandits.mixtures import etc_grid, ucb_grid
+from pmbandits.policies.limited import limited
 from pmbandits.policies.policy import REGISTRY
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ def _own_grid(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, st
         options["confidence"] = "auto"  # one of your own; it has no say in the grid
     if "horizon" in options:
         options["horizon"] = horizon
-    made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, **options)
+    if "shares" in run.spec and not limited(options):
+        options["shares"] = run.spec["shares"]
+    made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, names=run.bandit.names, **options)
     memory = made._memory
     if memory.continuous == 1 and memory.floor > 0.0:
         raise ValueError(

@@ -17,6 +17,7 @@ from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.limits import Shares
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results, assemble
 from pmbandits.simulation.checks import impossible
@@ -46,6 +47,9 @@ def simulate(
     batch: int = 1,
     schedule: Sequence[Sequence[Any]] = (),
     checkpoints: int | ArrayLike | None = None,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
     n_jobs: int | None = None,
     backend: str = "threads",
     progress: bool | None = None,
@@ -79,6 +83,9 @@ def simulate(
         not play at first. The policies are told by the methods of these names (``add_arm``).
     checkpoints : rounds at which to measure, or how many of them, log-spaced; default 40. Memory is trials ×
         checkpoints. Where arms change, or come and go, they are evenly spaced.
+    shares, cost, budget : limits on the shares of the arms and on what a round costs, as in :func:`oracle`. Every
+        policy that has none of its own keeps them, and regret is against the best mixture within them. (A policy in
+        plain Python can ask for ``limits``, and must keep them itself.)
     n_jobs : workers; default all cores.
     backend : ``"threads"`` (the compiled loop runs free of the interpreter lock), ``"processes"``, or ``"dask"`` for
         an existing cluster (a ``dask.distributed.Client`` must be open; extra ``distributed``). Plain Python policies
@@ -97,9 +104,9 @@ def simulate(
     A policy in plain Python is any object with ``ask()`` (the position of an arm), ``tell(arm, reward)`` and
     ``mixture`` (the shares that it takes for the best). Give the class, or a function that makes one: every trial gets
     a new object. What it asks for by name is given to it: ``n_arms``, ``seed`` (the policy's own, another one in every
-    trial), ``metric``, ``names``, ``support``, ``horizon``. Its rewards, checkpoints, journal and table are those of
-    all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of millions; the
-    summary says how many.
+    trial), ``metric``, ``names``, ``support``, ``horizon``, ``limits``. Its rewards, checkpoints, journal and table
+    are those of all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of
+    millions; the summary says how many.
 
     A journal knows such a policy by where it is defined and by a hash of its code and of the code of yours that it
     uses; installed packages count with their version. With other code a folder is refused.
@@ -136,7 +143,10 @@ def simulate(
     """
     _check.choice("backend", backend, BACKENDS)
     jobs = workers(n_jobs)
-    experiment = prepare(bandit, metric, policies, horizon, trials, seed, checkpoints, delay, batch, schedule)
+    experiment = prepare(
+        bandit, metric, policies, horizon, trials, seed, checkpoints, delay, batch, schedule,
+        shares=shares, cost=cost, budget=budget,
+    )  # fmt: skip
     if out is None:
         return assemble(experiment, _play(experiment, {}, jobs, backend, progress, None))
     folder = Path(out)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
+from pmbandits.limits import Limits
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.course import METHODS, Course, Event, Moment
 from pmbandits.simulation.delays import Coming
@@ -24,7 +25,15 @@ from pmbandits.simulation.rewards import Rewards, policy_seed
 from pmbandits.simulation.trial import Outcome
 from pmbandits.state.timing import Stopwatch
 
-OFFERED = ("n_arms", "seed", "metric", "names", "support", "horizon")  # what a function that makes a policy may ask for
+OFFERED = (
+    "n_arms",
+    "seed",
+    "metric",
+    "names",
+    "support",
+    "horizon",
+    "limits",
+)  # what a function that makes a policy may ask for
 _AT_ONCE = 256  # rewards of an arm that are drawn together
 
 
@@ -78,7 +87,14 @@ class PlainPolicy:
         """The same by another name."""
         return replace(self, label=label)
 
-    def bind(self, metric: Distortion, bandit: Bandit, horizon: int, needed: Iterable[str] = ()) -> PlainPolicy:
+    def bind(
+        self,
+        metric: Distortion,
+        bandit: Bandit,
+        horizon: int,
+        limits: Limits | None = None,
+        needed: Iterable[str] = (),
+    ) -> PlainPolicy:
         """Ready for a simulation. One object is made at once, so that mistakes are found before anything is played."""
         if "support" in self.wanted and bandit.support is None:
             raise ValueError(
@@ -91,6 +107,7 @@ class PlainPolicy:
             "names": bandit.names,
             "support": bandit.support,
             "horizon": horizon,
+            "limits": limits,
         }
         ready = replace(self, given={name: offered[name] for name in sorted(self.wanted - {"seed"})})
         made = ready.make(0)

@@ -16,8 +16,10 @@ from pmbandits import __version__, _check
 from pmbandits.arms import Bandit, agree
 from pmbandits.best import Best, oracle
 from pmbandits.changing import Changing
+from pmbandits.limits import Limits, Shares, limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies.limited import limited
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation._kernels import BLOCK
 from pmbandits.simulation.course import METHODS, Course, Moment
@@ -91,6 +93,10 @@ def prepare(
     delay: Delay = 0,
     batch: int = 1,
     schedule: Sequence[Sequence[Any]] = (),
+    *,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
 ) -> Experiment:
     """Check everything before anything is played."""
     horizons = _horizons(horizon)
@@ -99,8 +105,9 @@ def prepare(
     numbers = _trials(trials)
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
     known = recipes(policies, max(horizons))
+    kept = limits(shares, bandit.names, cost=cost, budget=budget)
     moments = course.moments(max(horizons))
-    bests = best_of_each(metric, moments)  # also says so if a utility is infinite
+    bests = best_of_each(metric, moments, kept)  # also says so if a utility is infinite
     wanted = _Checkpoints(checkpoints, horizons, [] if course.still else [moment.end for moment in moments])
     needed = sorted({METHODS[event.verb] for event in course.schedule})
     entries, described = [], []
@@ -109,9 +116,9 @@ def prepare(
         for rounds in mine:
             policy: Policy | PlainPolicy
             if isinstance(recipe, PlainPolicy):
-                policy = recipe.bind(metric, course.start, rounds, needed)
+                policy = recipe.bind(metric, course.start, rounds, kept if len(kept) else None, needed)
             else:
-                policy = _bound(label, recipe, course, metric, rounds, several=len(horizons) > 1)
+                policy = _bound(label, recipe, course, metric, rounds, kept, several=len(horizons) > 1)
             entries.append(Entry(label, policy, rounds, wanted.up_to(rounds)))
         described.append({"label": label, **describe(recipe, metric), "horizons": mine})
     spec = {
@@ -124,17 +131,21 @@ def prepare(
         "seed": seed,
         "checkpoints": wanted.spec,
         **course.spec,
+        **({"shares": str(kept)} if len(kept) else {}),
     }
     return Experiment(course, metric, tuple(entries), numbers, seed, tuple(moments), bests, spec)
 
 
-def best_of_each(metric: Distortion, moments: Sequence[Moment]) -> tuple[Best, ...]:
-    """The best mixture of the arms that play, for each moment; moments with the same arms are worked out once."""
+def best_of_each(metric: Distortion, moments: Sequence[Moment], kept: Limits) -> tuple[Best, ...]:
+    """The best mixture of the arms that play that keeps the limits, for each moment.
+
+    Moments with the same arms are worked out once.
+    """
     known: dict[tuple[int, tuple[int, ...]], Best] = {}
     for moment in moments:
         key = id(moment.bandit), moment.playing
         if key not in known:
-            known[key] = oracle(metric, moment.arms)
+            known[key] = oracle(metric, moment.arms, shares=kept if len(kept) else None)
     return tuple(known[id(moment.bandit), moment.playing] for moment in moments)
 
 
@@ -142,7 +153,9 @@ def _needs_horizon(recipe: Policy | PlainPolicy) -> bool:
     return "horizon" in (recipe.wanted if isinstance(recipe, PlainPolicy) else recipe.options)
 
 
-def _bound(label: str, recipe: Policy, course: Course, metric: Distortion, rounds: int, *, several: bool) -> Policy:
+def _bound(
+    label: str, recipe: Policy, course: Course, metric: Distortion, rounds: int, kept: Limits, *, several: bool
+) -> Policy:
     bandit = course.start
     support = recipe.support if recipe.support is not None else bandit.support
     if support is None:
@@ -155,6 +168,8 @@ def _bound(label: str, recipe: Policy, course: Course, metric: Distortion, round
         for arms in {id(moment.bandit): moment.bandit for moment in course.moments(rounds)}.values():
             agree(recipe.support, arms.laws, arms.names)
     options = dict(recipe.options)
+    if len(kept) and not limited(options):
+        options["shares"] = kept
     if "horizon" in options:
         if several:
             options["horizon"] = rounds

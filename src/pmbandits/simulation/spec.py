@@ -24,6 +24,7 @@ metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(
 horizon = [5_000, 20_000]       # one number of rounds, or several
 trials = 100
 seed = 0
+# shares = "arm 0 >= 10%"       # limits on the shares, which all policies keep; also cost = {...} and budget = ...
 
 [bandit]
 bernoulli = [0.4, 0.9]          # or arms = ["norm(1,1)", "beta(2,3)"], or samples = "rewards.csv"
@@ -147,6 +148,9 @@ class Spec(_Part):
     trials: Whole = 100
     seed: Annotated[int, Field(ge=0)] = 0
     checkpoints: Whole | list[Whole] | None = None
+    shares: str | list[str] | dict[str, list[float]] | None = None
+    cost: dict[str, float] | None = None
+    budget: float | None = None
     bandit: BanditPart
     world: WorldPart | None = None
     delay: Annotated[int, Field(ge=0)] | str | dict[str, int | str] = 0
@@ -184,6 +188,9 @@ def read_spec(path: Path) -> dict[str, Any]:
         "delay": _at(path, text, "delay", lambda: _delay(spec.delay)),
         "batch": spec.batch,
         "schedule": _at(path, text, "schedule", lambda: _schedule(spec.schedule, bandit)),
+        "shares": spec.shares,
+        "cost": spec.cost,
+        "budget": spec.budget,
     }
 
 

@@ -235,6 +235,8 @@ FIELDS: tuple[Field, ...] = (
     _field("row_place", int, "n_vetted, knot_room"),
     _field("row_share", float, "n_vetted, knot_room"),
     _field("wanted", float, "n_vetted", "saved", "0 … 1"),
+    _field("bar", float, "n_limited", "saved"),  # within limits: the slope that each arm needs to deserve a place,
+    _field("bar_worth", float, "n_limited", "saved"),  # and what it must be worth alone
     _field("left_out", int, "n_vetted", "saved", "0 … 1"),
     _field("vet", float, "n_vetted", "saved", "any"),  # the index of an arm that is left out
     _field("vetted_pulls", int, "n_vetted", "saved", "0 … pulls"),  # its pulls and rewards when that was worked out
