@@ -24,7 +24,7 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
     philox,
     unit,
 )
-from pmbandits.estimates._rewards import NEEDS_ROOM, OK, record
+from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK, record
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.policies._steps import WRONG, choice, update_at
 from pmbandits.state.compile import inlined, kernel
@@ -34,7 +34,7 @@ from pmbandits.state.views import borrowed, unpack
 # how an arm's rewards are made
 TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
 # why the loop stops before the end
-DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE, NEEDS_QUEUE, NEEDS_TELLING = range(7)
+DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE, ARM_CHANGED, NEEDS_QUEUE, NEEDS_TELLING = range(8)
 # cursor: where a trial is
 WAITING, CHECKPOINT, ROUND = range(3)
 
@@ -161,6 +161,9 @@ def play(
                 cursor[WAITING], cursor[ROUND] = arm, now
                 return NEEDS_BLOCK
             code = record(s, arm, reward)
+            if code == CHANGED:  # it was taken in
+                cursor[ROUND] = now + 1
+                return ARM_CHANGED
             if code != OK:
                 used[seat] -= 1
                 cursor[WAITING], cursor[ROUND] = arm, now

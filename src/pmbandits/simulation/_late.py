@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
-from pmbandits.estimates._rewards import NEEDS_ROOM, OK, record
+from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK, record
 from pmbandits.policies._steps import WRONG, choice
 from pmbandits.simulation._kernels import (
+    ARM_CHANGED,
     CHECKPOINT,
     DONE,
     NEEDS_BLOCK,
@@ -101,11 +102,14 @@ def play_late(
             while size > 0 and heap[0, DUE] <= now:
                 arm = places[heap[0, WHOSE]]
                 code = record(s, arm, paid[0]) if arm >= 0 else OK
-                if arm < 0 or code != OK:
+                if arm < 0 or (code != OK and code != CHANGED):
                     cursor[ROUND], cursor[SIZE] = now, size
                     return NEEDS_TELLING if arm < 0 else NEEDS_MEMORY if code == NEEDS_ROOM else REFUSED
                 pop(heap, paid, size)
                 size -= 1
+                if code == CHANGED:
+                    cursor[ROUND], cursor[SIZE] = now, size
+                    return ARM_CHANGED
             if now >= until:
                 break
             arm = cursor[WAITING]  # pulled, but not yet paid
