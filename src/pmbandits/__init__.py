@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
     from pmbandits.client import ServiceError, connect, connect_async
     from pmbandits.estimates import Change, ChangeDetector
+    from pmbandits.changing import Changing
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
@@ -82,6 +83,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
     "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
+    "pmbandits.changing": ("Changing",),
     "pmbandits.metrics": (
         "CVaR",
         "Distortion",
@@ -178,6 +180,7 @@ __all__ = [
     "Change",
     "ChangeDetector",
     "ChangeWarning",
+    "Changing",
     "Distortion",
     "DualPower",
     "ExpectedShortfall",

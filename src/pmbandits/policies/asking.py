@@ -13,7 +13,16 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index
 from pmbandits.estimates import Change
 from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK
-from pmbandits.policies._steps import WRONG, ask_one, choose_among, choose_many, follow, tell_many, tell_one, wrong_choice
+from pmbandits.policies._steps import (
+    WRONG,
+    ask_one,
+    choose_among,
+    choose_many,
+    follow,
+    tell_many,
+    tell_one,
+    wrong_choice,
+)
 from pmbandits.policies.build import roomier, settled
 from pmbandits.policies.forgetting import alarms
 from pmbandits.policies.holding import Holding
