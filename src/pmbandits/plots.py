@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._html import COLOURS as COLOURS
+from pmbandits._figures import STYLE as STYLE
+from pmbandits._figures import style, write
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
@@ -20,10 +21,14 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.laws import Atoms
 from pmbandits.mixtures import etc_grid
+from pmbandits.palette import COLOURS as COLOURS
+from pmbandits.palette import DASHES as DASHES
+from pmbandits.palette import MARKS as MARKS
+from pmbandits.palette import colour as colour_of
+from pmbandits.palette import dash as dash_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from pmbandits.simulation.decomposition import Decomposition
     from pmbandits.simulation.run import Run
@@ -36,19 +41,6 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-STYLE: dict[Any, Any] = {
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11.0,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "savefig.dpi": 160,
-    "savefig.bbox": "tight",
-}
-# Lines and marks that tell curves apart without colour.
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
-MARKS = ("o", "s", "^", "D", "v", "P")
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -77,9 +69,7 @@ def plot_mixture(
     >>> ax.get_ylabel()
     'utility'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         best = oracle(metric, bandit)
@@ -109,17 +99,15 @@ def plot_distortion(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['CVaR(c=0.9)', 'Mean()']
     """
-    import matplotlib.pyplot as plt
-
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
     metrics = tuple(as_metric(metric) for metric in metrics)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(metrics, looks, strict=False):
-            u, h = _distortion_line(metric)
+            u, h = distortion_line(metric)
             ax.plot(u, h, color=colour, ls=dash, lw=2.0, label=repr(metric))
         ax.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         ax.set_xlim(0.0, 1.0)
@@ -131,7 +119,7 @@ def plot_distortion(
     return _done(ax, path)
 
 
-def _distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
+def distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
     """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
     u = warped_grid(513)
     h = np.asarray(metric(u), dtype=np.float64)
@@ -147,6 +135,7 @@ def plot_arms(
     arms: Bandit | Sequence[ArmEstimate] | HasEstimates,
     ax: Axes | None = None,
     *,
+    places: Sequence[int] | None = None,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
@@ -156,6 +145,7 @@ def plot_arms(
     ----------
     arms : a bandit (its true CDFs), or a policy, advice or list of estimates (empirical CDFs and bands).
     ax : where to draw; default a new figure.
+    places : of a list of some estimates: their places among all arms, which say their colours; default their order.
     title : default says what the bands are.
     path : a file to write the picture to.
 
@@ -170,29 +160,28 @@ def plot_arms(
     >>> ax.get_ylabel()
     'share of rewards up to x'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
-        looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         banded = False
         if isinstance(arms, Bandit):
             x = _places(arms)
-            for name, law, (colour, dash) in zip(arms.names[:6], arms.laws, looks, strict=False):
-                ax.step(x, law.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=name)
+            for k, (name, law) in enumerate(zip(arms.names[:6], arms.laws, strict=False)):
+                ax.step(x, law.cdf(x), where="post", color=colour_of(k), ls=dash_of(k), lw=1.8, label=name)
         else:
             estimates = list(arms.estimates if hasattr(arms, "estimates") else arms)
             shown = sorted(sorted(range(len(estimates)), key=lambda k: -estimates[k].n)[:6])
-            seen = [estimates[k] for k in shown if estimates[k].n]
+            shown = [k for k in shown if estimates[k].n]
+            seen = [estimates[k] for k in shown]
             if not seen:
                 raise ValueError("no arm has a reward yet; there is nothing to draw.")
             points = np.unique(np.concatenate([e.x for e in seen]))
             pad = 0.04 * float(points[-1] - points[0]) or 0.5
             x = np.concatenate(([points[0] - pad], points, [points[-1] + pad]))
-            for estimate, (colour, dash) in zip(seen, looks, strict=False):
-                label = f"{estimate.name} ({estimate.n:,})"
-                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=label)
+            for k, estimate in zip(shown, seen, strict=True):
+                place = k if places is None else places[k]
+                colour, label = colour_of(place), f"{estimate.name} ({estimate.n:,})"
+                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash_of(place), lw=1.8, label=label)
                 if estimate.kind in ("band", "belt", "interval") and np.isfinite(estimate.radius):
                     low, high = estimate.band(x)
                     ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
@@ -251,8 +240,6 @@ def plot_life(
     >>> pmb.plot_life(run).get_ylabel()
     'share (%)'
     """
-    import matplotlib.pyplot as plt
-
     ends: FloatArray = np.zeros(0)
     if hasattr(life, "column"):
         life = cast("Run", life)
@@ -274,11 +261,11 @@ def plot_life(
         mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
-        for k, colour in zip(drawn, cycle(COLOURS), strict=False):
+        for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
             ax.plot(t, 100 * mixture[:, k], color=colour, ls=":", marker=".", ms=5, lw=1.0)
         for end in ends:
@@ -320,9 +307,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
@@ -380,9 +365,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
     'log'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         mean, error = _mean_and_error(parts.regret)
@@ -412,19 +395,6 @@ def save(ax: Axes, path: str | Path) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     write(figure, path)
-
-
-def write(figure: Figure, path: str | Path | None) -> Figure:
-    """Write the figure to a file, if there is one to write to."""
-    import matplotlib.pyplot as plt
-
-    if path is not None:
-        file = Path(path)
-        file = file if file.suffix else file.with_suffix(".png")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with plt.rc_context(STYLE):
-            figure.savefig(file)
-    return figure
 
 
 def _done(ax: Axes, path: str | Path | None) -> Axes:

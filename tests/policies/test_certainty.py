@@ -284,8 +284,8 @@ def test_where_nobody_says_a_probability_none_is_said(given: Any) -> None:
 
 def test_sets_with_a_horizon_say_up_to_when_they_hold() -> None:
     sure = pmb.PMUCB(GINI, n_arms=2, support=pmb.Binary(), horizon=1000).certainty()
-    assert "up to 1,000 rewards" in sure.meaning
-    assert "without end" in pmb.Track(GINI, n_arms=2, support=pmb.Binary()).certainty().meaning
+    assert "for its first 1,000 rewards" in sure.meaning
+    assert "however many rewards come" in pmb.Track(GINI, n_arms=2, support=pmb.Binary()).certainty().meaning
 
 
 @pytest.mark.parametrize("name", POLICIES)

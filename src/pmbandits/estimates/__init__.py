@@ -1,6 +1,6 @@
 """Empirical distributions of the arms: exact counts or samples, and sketches of bounded memory."""
 
-from pmbandits.estimates.arm import ArmEstimate
+from pmbandits.estimates.arm import ArmEstimate, Estimates
 from pmbandits.estimates.sketch import Sketch
 
-__all__ = ["ArmEstimate", "Sketch"]
+__all__ = ["ArmEstimate", "Estimates", "Sketch"]

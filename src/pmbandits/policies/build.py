@@ -20,6 +20,7 @@ from pmbandits.estimates.sketch import room as sketch_room
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.mixtures._laws import KNOTS
+from pmbandits.policies import limited
 from pmbandits.policies.options import how_kept
 from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
@@ -208,7 +209,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     pair = holder_numbers(metric, support)
     chordal = watched and _needs_chords(metric, support, packed, pair, kind)
     belts = setup.confidence is not None and kind == "belt"
-    sizes = {
+    gate = None if policy.limits is None else limited.gate(policy.limits)
+    sizes: dict[str, int] = {
         "n_arms": n_arms,
         "n_atoms": n_atoms,
         "n_grid": grid.shape[0],
@@ -228,6 +230,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_belts": n_arms if belts else 0,
         "n_prices": 3 if tailed else 0,
         "n_line": line_room(n_arms) if gauss and live else 0,
+        **({} if gate is None else gate.sizes),
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)
@@ -256,6 +259,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "current": -1,
         "fineness": 0.01,
         "exploration": 1.0,
+        "gate": 0 if gate is None else gate.kind,
         **setup.numbers,
     }
     for name, number in numbers.items():
@@ -266,6 +270,9 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
             )
         setattr(memory, name, number)
     memory.grid[:], memory.mix[:] = grid, 1.0 / n_arms
+    if gate is not None:
+        arrays.update(gate.arrays)
+        memory.mix[:], memory.corner_shares[:] = gate.start, 1.0 / max(memory.n_corners, 1)
     for book, marks in zip(memory.sketch_book, memory.sketch_marks, strict=True):
         sketching.begin(book, marks, fineness)
     plan = Plan(

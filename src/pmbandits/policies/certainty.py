@@ -54,7 +54,7 @@ class Certainty(NamedTuple):
     >>> print(policy.certainty())
     With probability 95 %, the mixture falls short of the best by at most 0.0039.
     >>> policy.certainty().meaning
-    "each arm's law stays inside, rewards without end, with probability 0.975 at least"
+    'with probability at least 97.5 %, the true distribution of an arm stays inside its set, however many rewards come'
     """
 
     utility: float

@@ -92,7 +92,7 @@ def html(policy: Policy) -> str:
     """A table of the arms, for notebooks."""
     given = ", ".join(f"{k}={v!r}" for k, v in policy.options.items() if v is not None)
     title = f"{type(policy).__name__}({given})"
-    if "_held" not in policy.__dict__:
+    if "_now" not in policy.__dict__:
         known = repr(policy.metric) if policy.metric is not None else "not given"
         return _html.block(title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")]))
     t, pulls, told, mixture = policy.t, policy.pulls, policy._copy_of("told"), policy.mixture
