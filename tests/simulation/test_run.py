@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 
 import pmbandits as pmb
 from pmbandits.simulation import Difference, Summary
-from pmbandits.simulation import run as room
+from pmbandits.simulation import files as room
 from tests.helpers import one_sentence
 
 GINI = pmb.GiniDeviation()
@@ -590,7 +590,7 @@ def forged(run: pmb.Run, path: Path, provenance: Any = None, **columns: Any) -> 
         at = table.column_names.index(name)
         table = table.set_column(at, table.schema.field(name), pa.array(values, table.schema.field(name).type))
     text = json.dumps(provenance or run.provenance, sort_keys=True).encode()
-    meta = {room._KEY: text, room._CHECK: room._digest(table, text)}
+    meta = {room.KEY: text, room.CHECK: room.digest(table, text)}
     pq.write_table(table.replace_schema_metadata(meta), path)
 
 
