@@ -14,7 +14,6 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._figures import STYLE as STYLE
 from pmbandits._figures import style, write
-from pmbandits._html import COLOURS as COLOURS
 from pmbandits._means import interval
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
@@ -23,6 +22,11 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.laws import Atoms
 from pmbandits.mixtures import etc_grid
+from pmbandits.palette import COLOURS as COLOURS
+from pmbandits.palette import DASHES as DASHES
+from pmbandits.palette import MARKS as MARKS
+from pmbandits.palette import colour as colour_of
+from pmbandits.palette import dash as dash_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,9 +42,6 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-# Lines and marks that tell curves apart without colour.
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
-MARKS = ("o", "s", "^", "D", "v", "P")
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -107,7 +108,7 @@ def plot_distortion(
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(metrics, looks, strict=False):
-            u, h = _distortion_line(metric)
+            u, h = distortion_line(metric)
             ax.plot(u, h, color=colour, ls=dash, lw=2.0, label=repr(metric))
         ax.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         ax.set_xlim(0.0, 1.0)
@@ -119,7 +120,7 @@ def plot_distortion(
     return _done(ax, path)
 
 
-def _distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
+def distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
     """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
     u = warped_grid(513)
     h = np.asarray(metric(u), dtype=np.float64)
@@ -135,6 +136,7 @@ def plot_arms(
     arms: Bandit | Sequence[ArmEstimate] | HasEstimates,
     ax: Axes | None = None,
     *,
+    places: Sequence[int] | None = None,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
@@ -144,6 +146,7 @@ def plot_arms(
     ----------
     arms : a bandit (its true CDFs), or a policy, advice or list of estimates (empirical CDFs and bands).
     ax : where to draw; default a new figure.
+    places : of a list of some estimates: their places among all arms, which say their colours; default their order.
     title : default says what the bands are.
     path : a file to write the picture to.
 
@@ -161,24 +164,25 @@ def plot_arms(
     with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
-        looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         banded = False
         if isinstance(arms, Bandit):
             x = _places(arms)
-            for name, law, (colour, dash) in zip(arms.names[:6], arms.laws, looks, strict=False):
-                ax.step(x, law.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=name)
+            for k, (name, law) in enumerate(zip(arms.names[:6], arms.laws, strict=False)):
+                ax.step(x, law.cdf(x), where="post", color=colour_of(k), ls=dash_of(k), lw=1.8, label=name)
         else:
             estimates = list(arms.estimates if hasattr(arms, "estimates") else arms)
             shown = sorted(sorted(range(len(estimates)), key=lambda k: -estimates[k].n)[:6])
-            seen = [estimates[k] for k in shown if estimates[k].n]
+            shown = [k for k in shown if estimates[k].n]
+            seen = [estimates[k] for k in shown]
             if not seen:
                 raise ValueError("no arm has a reward yet; there is nothing to draw.")
             points = np.unique(np.concatenate([e.x for e in seen]))
             pad = 0.04 * float(points[-1] - points[0]) or 0.5
             x = np.concatenate(([points[0] - pad], points, [points[-1] + pad]))
-            for estimate, (colour, dash) in zip(seen, looks, strict=False):
-                label = f"{estimate.name} ({estimate.n:,})"
-                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=label)
+            for k, estimate in zip(shown, seen, strict=True):
+                place = k if places is None else places[k]
+                colour, label = colour_of(place), f"{estimate.name} ({estimate.n:,})"
+                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash_of(place), lw=1.8, label=label)
                 if estimate.kind in ("band", "belt", "interval") and np.isfinite(estimate.radius):
                     low, high = estimate.band(x)
                     ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
@@ -262,7 +266,7 @@ def plot_life(
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
-        for k, colour in zip(drawn, cycle(COLOURS), strict=False):
+        for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
             ax.plot(t, 100 * mixture[:, k], color=colour, ls=":", marker=".", ms=5, lw=1.0)
         for end in ends:

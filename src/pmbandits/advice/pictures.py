@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ import numpy as np
 from pmbandits._figures import style, write
 from pmbandits.advice.drawing import quantiles
 from pmbandits.advice.words import verdict
-from pmbandits.plots import COLOURS, DASHES, plot_arms
+from pmbandits.palette import COLOURS, MIXTURE, colour, dash
+from pmbandits.plots import plot_arms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,19 +26,19 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> tuple[Axes, A
     chosen = sorted(order[:6])
     with style() as plt:
         figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
-        plot_arms([advice.estimates[k] for k in chosen], left)
+        plot_arms([advice.estimates[k] for k in chosen], left, places=chosen)
         points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
         if points.size == 1:
             points = np.append(points, points[0] + 1.0)
         with np.errstate(all="ignore"):
-            for k, colour, dash in zip(chosen, cycle(COLOURS), cycle(DASHES), strict=False):
+            for k in chosen:
                 bent = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
                 label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
-                middle.step(points, bent, where="post", color=colour, ls=dash, lw=1.8, label=label)
+                middle.step(points, bent, where="post", color=colour(k), ls=dash(k), lw=1.8, label=label)
             if len(advice.mixture) > 1:
                 above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
                 bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.apparent:.3g}"
-                middle.step(points, bent, where="post", color="0.25", lw=2.4, label=label, zorder=3)
+                middle.step(points, bent, where="post", color=MIXTURE, lw=2.4, label=label, zorder=3)
         middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         middle.set_xlabel("reward x")
         middle.set_ylabel("how much it counts that rewards are above x")
@@ -50,10 +50,10 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> tuple[Axes, A
         named = [advice.arms[k].name for k in chosen]
         values = [advice.arms[k].utility for k in chosen]
         spans = [advice.arms[k].interval for k in chosen]
-        colours = list(COLOURS[: len(chosen)])
+        colours = [colour(k) for k in chosen]
         if len(advice.mixture) > 1:
             named, values, spans = [*named, "mixture"], [*values, advice.value], [*spans, advice.interval]
-            colours.append("0.25")
+            colours.append(MIXTURE)
         places = np.arange(len(named))
         away = np.abs(np.array(spans).T - np.array(values))
         known = np.isfinite(away).all(axis=0)
@@ -93,10 +93,11 @@ def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) 
         figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
         rows = np.arange(len(advice))
         start = np.zeros(len(advice))
-        for k, (name, colour) in enumerate(zip(played, cycle(COLOURS), strict=False)):
+        for name in played:
+            k = advice[0].names.index(name)
             share = np.array([100 * a.mixture.get(name, 0.0) for a in advice])
             hatch = "" if k < len(COLOURS) else "//"
-            ax.barh(rows, share, left=start, color=colour, hatch=hatch, height=0.62, label=name)
+            ax.barh(rows, share, left=start, color=colour(k), hatch=hatch, height=0.62, label=name)
             start += share
         ax.set_yticks(rows, [f"{a.metric!r}" for a in advice])
         ax.invert_yaxis()

@@ -17,6 +17,8 @@ from pmbandits import __version__
 from pmbandits._check import readable
 from pmbandits.cli.advise import advise
 from pmbandits.cli.reproduce import reproduce
+from pmbandits.cli.serve import app as key_app
+from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.cli.warm import warm
 from pmbandits.metrics import Family
@@ -29,9 +31,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(theory_app, name="theory")
+app.add_typer(key_app, name="key")
 app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
+app.command()(serve)
 out = Console()
 err = Console(stderr=True)
 
