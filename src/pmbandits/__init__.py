@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS = {
     "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
