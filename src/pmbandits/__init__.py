@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.changing import Changing
     from pmbandits.client import ServiceError, connect, connect_async
     from pmbandits.estimates import Change, ChangeDetector
-    from pmbandits.changing import Changing
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,

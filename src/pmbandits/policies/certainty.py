@@ -177,7 +177,7 @@ def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
     assert support is not None
     if plan.forgetting is None:
         return plan.confidence
-    now = partial(chosen_set, policy, support, policy.n_arms, share_of_delta(memory))
+    now = partial(chosen_set, policy, support, policy.n_arms, share=share_of_delta(memory))
     return sets_at(plan.confidence, plan.forgetting, now)
 
 

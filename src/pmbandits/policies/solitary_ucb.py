@@ -85,4 +85,6 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
         if additive:
             metric.holder(support)  # says why, where there is no Hölder pair to make the bonus of
         numbers = {"additive": int(additive)}
-        return Setup(grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms, distance=additive))
+        return Setup(
+            grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms, distance=additive)
+        )
