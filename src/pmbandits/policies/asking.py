@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
@@ -17,6 +18,7 @@ from pmbandits.policies import lineup
 from pmbandits.policies._steps import (
     WRONG,
     ask_one,
+    choose_among,
     choose_many,
     count_pull,
     follow,
@@ -24,7 +26,7 @@ from pmbandits.policies._steps import (
     tell_many,
     tell_one,
     wrong_choice,
-)  # fmt: skip
+)
 from pmbandits.policies.build import roomier, settled
 from pmbandits.policies.forgetting import alarms
 from pmbandits.policies.holding import Holding
@@ -46,14 +48,29 @@ class Asking(Holding):
     support: Support | None
 
     @overload
-    def ask(self) -> int: ...
+    def ask(self, *, among: Iterable[int | str] | None = None) -> int: ...
     @overload
-    def ask(self, n: int) -> NDArray[np.int64]: ...
-    def ask(self, n: int | None = None) -> int | NDArray[np.int64]:
+    def ask(self, n: int, *, among: Iterable[int | str] | None = None) -> NDArray[np.int64]: ...
+    def ask(self, n: int | None = None, *, among: Iterable[int | str] | None = None) -> int | NDArray[np.int64]:
         """The arm to pull now (its position), or the next ``n`` arms.
 
         An ask counts as a pull at once, so nothing waits for rewards that are late or never come.
+
+        Parameters
+        ----------
+        n : how many arms; without it, one.
+        among : only these arms (names or positions) are available in this call; the others are paid back later, because
+            they fall behind their shares. This comes before limits on shares, which are kept as far as these arms
+            allow.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.ask(4, among=["A", "C"]).tolist(), policy.ask()
+        ([0, 2, 0, 2], 1)
         """
+        if among is not None:
+            found = self._ask_many(1 if n is None else _check.whole("n", n, 1), self._barred(among))
+            return int(found[0]) if n is None else found
         if n is None:
             try:
                 where, address, _held, bench = self._now
@@ -68,47 +85,67 @@ class Asking(Holding):
             return arm if bench is None else bench.seated[arm]
         return self._ask_many(_check.whole("n", n, 1))
 
-    def _ask_many(self, n: int) -> NDArray[np.int64]:
+    def _ask_many(self, n: int, barred: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-        if self._alone(lambda: self._fill(out)) == WRONG:
+        if self._alone(lambda: self._fill(out, barred)) == WRONG:
             self._wrong_choice()
         return out
 
-    def _fill(self, out: NDArray[np.int64]) -> int:
+    def _fill(self, out: NDArray[np.int64], barred: NDArray[np.int64] | None = None) -> int:
         """Ask for so many arms, while alone with the policy; answers OK or WRONG."""
         lineup.welcome(self)
-        where, address, _, bench = self._now
-        if bench is None or not bench.waiting:
-            code: int = choose_many(where, address, out)
-            if bench is not None and code == OK:
-                out[:] = np.array(bench.seated)[out]
-            return code
-        arm, due = bench.next_due()
-        t = lineup.rounds(self)
+        bench = self._bench
+        new = None if bench is None else bench.next_due(barred)
+        if bench is None or new is None:
+            return self._choose_seated(out, barred)
+        t, alone = lineup.rounds(self), barred is not None and bool(barred[list(bench.seated)].all())
         if out.size == 1:  # one kernel
-            if due > t:
-                code = choose_many(where, address, out)
-                out[0] = bench.seated[out[0]] if code == OK else -1
-                return code
+            arm, due = new
+            if due > t and not alone:
+                return self._choose_seated(out, barred)
             count_pull(bench.shelf.address, -1 - bench.place[arm])
             out[0] = arm
             return OK
         twin, at = self._replica(), 0  # several kernels: on a copy that then takes the place of the policy
         while at < out.size:
-            _, due = twin._now[3].next_due()  # type: ignore[union-attr]
-            more = 1 if due <= t else min(due - t, out.size - at)
-            if due > t:
-                code = choose_many(*twin._now[:2], out[at : at + more])
-                if code != OK:
-                    return code
-                out[at : at + more] = np.array(bench.seated)[out[at : at + more]]
-            else:
-                twin._fill(out[at : at + 1])
+            assert twin._bench is not None
+            _, due = twin._bench.next_due(barred) or (0, t)
+            more = 1 if due <= t or alone else min(due - t, out.size - at)
+            part = out[at : at + more]
+            code = twin._fill(part, barred) if more == 1 else twin._choose_seated(part, barred)
+            if code != OK:
+                return code
             at, t = at + more, t + more
         lineup.become(self, twin)
         return OK
+
+    def _choose_seated(self, out: NDArray[np.int64], barred: NDArray[np.int64] | None) -> int:
+        """Ask for so many of the arms that are in the memory."""
+        where, address, _, bench = self._now
+        if barred is None:
+            code = int(choose_many(where, address, out))
+        else:
+            inside = barred if bench is None else barred[list(bench.seated)]
+            if inside.all():
+                raise ValueError("none of the arms in among plays now; name one that does (policy.playing).")
+            code = int(choose_among(where, address, inside, out))
+        if bench is not None and code == OK:
+            out[:] = np.array(bench.seated)[out]
+        return code
+
+    def _barred(self, among: Any) -> NDArray[np.int64]:
+        """1 for every arm that is not among these."""
+        self._must_be_bound()
+        if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
+            raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_check.short(among)}.")
+        places = self._places(list(among))
+        if not places.size:
+            raise ValueError("among is empty; name at least one arm that is available.")
+        out = np.ones(len(self.names), dtype=np.int64)
+        out[places] = 0
+        return out
 
     def _wrong_choice(self) -> NoReturn:
         raise wrong_choice(type(self).__name__, self._memory.n_arms)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pmbandits.state.memory import Memory
 
 PLAYS, PAUSED, RETIRED = "plays", "paused", "retired"
@@ -50,15 +53,18 @@ class Bench:
         """The same with a shelf of its own."""
         return replace(self, shelf=self.shelf.copy())
 
-    def next_due(self) -> tuple[int, int]:
-        """Which of the arms that wait is tried next, and in which round.
+    def next_due(self, barred: NDArray[np.int64] | None = None) -> tuple[int, int] | None:
+        """Which of the arms that wait and are not barred is tried next, and in which round; ``None`` if there is none.
 
         An arm without a reward is tried when its pulls are at most the root of the rounds since it came: at once, and
         then more and more rarely, while nobody knows when its first reward will come.
         """
-        rounds = [self.came[arm] + int(self.shelf.pulls[-1 - self.place[arm]]) ** 2 for arm in self.waiting]
-        at = rounds.index(min(rounds))
-        return self.waiting[at], rounds[at]
+        rounds = [
+            (self.came[arm] + int(self.shelf.pulls[-1 - self.place[arm]]) ** 2, arm)
+            for arm in self.waiting
+            if barred is None or not barred[arm]
+        ]
+        return min(rounds)[::-1] if rounds else None
 
     def arrived(self) -> bool:
         """Whether an arm that waited has its first reward."""

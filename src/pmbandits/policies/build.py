@@ -107,8 +107,10 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     heavy = isinstance(support, Heavy) and setup.confidence is not None
-    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width) and not heavy:
-        raise ValueError(f"a {kind} needs a bounded support; take confidence='wasserstein'.")
+    gauss = isinstance(support, Real) and setup.confidence is not None and setup.confidence.mean_failure > 0.0
+    tailed = heavy or gauss  # belts on the line
+    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width) and not tailed:
+        raise ValueError(f"a {kind} of your own needs a bounded support; take confidence='auto'.")
     if heavy and kind != "belt":
         raise ValueError(f"for heavy tails ({support!r}) a set must be of kind 'belt', not {kind!r}; take 'auto'.")
     lipschitz, rounding, packed = _lipschitz(metric, support, setup), rounding_of(policy, support), pack(metric)
@@ -139,7 +141,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_packed": packed.size,
         "n_table": arrays["table"].size,
         "n_watched": n_arms if watched else 0,
-        "n_chords": n_arms if chordal or (belts and watched and pair.get("holder_q") == 1.0) else 0,
+        "n_chords": n_arms if chordal or (belts and watched and not gauss and pair.get("holder_q") == 1.0) else 0,
         "n_sketches": n_arms if buffer else 0,
         "sketch_room": buffer,
         "n_mass": n_arms * buffer,
@@ -148,7 +150,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_slopes": n_arms if setup.slopes else 0,
         "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
-        "n_prices": 3 if heavy else 0,
+        "n_prices": 3 if tailed else 0,
+        "n_line": line_room(n_arms) if gauss and live else 0,
         **({} if gate is None else gate.sizes),
         "n_past": n_arms if policy._bench is not None or (forgetting is not None and forgetting.drops) else 0,
         "n_recent": first if forgetting is not None and forgetting.kind == "window" else 0,
@@ -171,7 +174,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "peak": metric.maximum().value,
         "lipschitz": lipschitz,
         **pair,
-        **(tail_numbers(metric, support) if heavy and isinstance(support, Heavy) else {}),
+        **(tail_numbers(metric, support, setup.confidence) if tailed else {}),
         "set_kind": KINDS.index(kind),
         "watch_depth": np.log(n_arms / forgetting.level) if forgetting is not None and forgetting.watches else 0.0,
         "stretched": int(setup.confidence is not None and setup.confidence.stretched),
@@ -360,11 +363,23 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
 def with_radii(memory: Memory, plan: Plan) -> Memory:
     """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.told.max(initial=0))
-    if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
+    lacks_line = memory.tail_sigma > 0.0 and memory.n_line == 0
+    has_radii = memory.coarse == 1 or most < memory.n_radii
+    if plan.confidence is None or (has_radii and not lacks_line):
         return memory
-    larger = memory.resized(n_radii=most + 1)
-    larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
+    larger = memory.resized(
+        n_radii=memory.n_radii if has_radii else most + 1,
+        n_line=line_room(memory.n_arms) if lacks_line else memory.n_line,
+    )
+    larger.line_at = 0
+    if not has_radii:
+        larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
     return larger
+
+
+def line_room(n_arms: int) -> int:
+    """In how many cells belts on the line are laid out (``confidence/_line.py``): fewer for many arms."""
+    return min(max((1 << 19) // n_arms, 512), 4096)
 
 
 def recall(memory: Memory) -> None:
@@ -392,7 +407,7 @@ def holder_numbers(metric: Distortion, support: Support) -> dict[str, float]:
 
 
 def _lipschitz(metric: Distortion, support: Support, setup: Setup) -> float:
-    if setup.confidence is None or not isinstance(support, Real):
+    if setup.confidence is None or not isinstance(support, Real) or setup.confidence.kind != "ball":
         return 0.0
     try:
         return metric.holder(support).constant

@@ -157,7 +157,7 @@ def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[fl
 def first_guess(memory: Memory) -> FloatArray:
     """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
     few = memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0
-    if few or memory.tail_order > 0.0:
+    if few or memory.tail_order > 0.0 or memory.tail_sigma > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
     rough = small(memory, laws_of(memory))
     rival_mixture(rough.address)

@@ -29,10 +29,10 @@ def merge(policy: Policy, other: Policy) -> None:
     were taken in before from new ones.
 
     Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
-    merge on. Of windows, the last rewards of both side by side are kept; their sets, and the level of watching, hold
-    from the merge on, too, and a policy goes on to watch the rewards that it is told itself. Metric, support, names of
-    arms and ``estimates`` must be the same; the kind of policy need not be. Where arms came and went, they are taken to
-    be the same by their names, and this policy must have all of the other's; which of them play stays as it is here.
+    merge on. Of windows the last rewards of both side by side are kept, and their sets hold from the merge on, too. A
+    policy that watches its arms goes on to watch those rewards that it is told itself. Metric, support, names of arms
+    and ``estimates`` must be the same; the kind of policy need not be. Where arms came and went, they are taken to be
+    the same by their names, and this policy must have all of the other's; which of them play stays as it is here.
 
     >>> import pmbandits as pmb
     >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))

@@ -14,7 +14,7 @@ from pmbandits.policies.bench import sharing
 from pmbandits.policies.forgetting import sets_at, share_of_delta
 from pmbandits.policies.options import how_kept
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Binary, Finite, Heavy, Support
+from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 if TYPE_CHECKING:
     from pmbandits.policies.build import Plan
@@ -69,10 +69,13 @@ def rank_delta(policy: Policy, n_arms: int) -> float:
     return half / 4.0**doubled if horizon is not None else half / (arms << doubled)
 
 
-def chosen_set(policy: Policy, support: Support, n_arms: int, share: float = 1.0) -> ConfidenceSet:
+def chosen_set(
+    policy: Policy, support: Support, n_arms: int, *, share: float = 1.0, distance: bool = False
+) -> ConfidenceSet:
     """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly.
 
-    ``share`` is the share of δ that is for it.
+    ``share`` is the share of δ that is for it. ``distance``: the policy needs to know how far laws are in W1. On the
+    line that is best known of balls.
     """
     horizon, delta = policy.options.get("horizon"), policy.options["delta"]
     how, fineness = kept(policy, support)
@@ -84,7 +87,10 @@ def chosen_set(policy: Policy, support: Support, n_arms: int, share: float = 1.0
     if share < 1.0:
         delta = share * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
     cells = fineness if how == "binned" else None
-    chosen = confidence_set(policy.options["confidence"], support, arms, horizon=horizon, delta=delta, cells=cells)
+    name = policy.options["confidence"]
+    if distance and isinstance(support, Real) and isinstance(name, str) and name == "auto":
+        name = "wasserstein"
+    chosen = confidence_set(name, support, arms, horizon=horizon, delta=delta, cells=cells)
     if how != "exact":
         lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
         also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
@@ -109,15 +115,17 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
     if how_kept(policy.options.get("estimates", "exact"))[0] == "discount":
         return None  # no set is known that holds for rewards that are drawn again and again
+    chosen = chosen_set(policy, support, n_arms)
+    if np.isfinite(support.width):
+        return chosen
     try:
-        if isinstance(support, Heavy):
-            tail_numbers(metric, support)
+        if chosen.kind == "belt":
+            tail_numbers(metric, support, chosen)
         else:
             metric.holder(support)
     except ValueError:
-        # On the line no bound holds for such a metric. It can be played all the same.
-        return None if not np.isfinite(support.width) else chosen_set(policy, support, n_arms)
-    return chosen_set(policy, support, n_arms)
+        return None  # no bound holds for such a metric; it can be played all the same
+    return chosen
 
 
 def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
@@ -131,12 +139,16 @@ def certifying_share(policy: Policy, metric: Distortion, support: Support, chose
     return share
 
 
-def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
-    """The promise about heavy tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
+def tail_numbers(metric: Distortion, support: Support, chosen: ConfidenceSet | None = None) -> dict[str, float]:
+    """The promise about tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
     modulus = metric._modulus()
     if isinstance(modulus, str):
         raise ValueError(f"{metric!r} has no bounds on {support!r}, because {modulus}; declare Interval(lo, hi).")
     q, constant = modulus
+    if isinstance(support, Real) and chosen is not None:
+        depth = -2.0 * float(np.log(chosen.mean_failure))
+        return {"tail_sigma": support.sigma, "tail_depth": depth, "tail_q": q, "tail_c": constant}
+    assert isinstance(support, Heavy)
     if support.order * q <= 1.0:
         raise ValueError(
             f"{metric!r} on {support!r} can be infinite: h rises like u^{q:g} at 0, which needs a moment of an order "
@@ -151,7 +163,7 @@ def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
     assert support is not None
     if plan.forgetting is None:
         return plan.confidence
-    now = partial(chosen_set, policy, support, memory.n_arms, share_of_delta(memory))
+    now = partial(chosen_set, policy, support, memory.n_arms, share=share_of_delta(memory))
     return sets_at(plan.confidence, plan.forgetting, now)
 
 
