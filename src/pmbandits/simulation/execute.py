@@ -71,8 +71,8 @@ def simulate(
     checkpoints : rounds at which to measure, or how many of them, log-spaced; default 40. Memory is trials ×
         checkpoints.
     shares, cost, budget : limits on the shares of the arms and on what a round costs, as in :func:`oracle`. Every
-        policy that has none of its own keeps them, and regret is against the best mixture within them. (A policy in plain
-        Python can ask for ``limits``, and must keep them itself.)
+        policy that has none of its own keeps them, and regret is against the best mixture within them. (A policy in
+        plain Python can ask for ``limits``, and must keep them itself.)
     n_jobs : workers; default all cores.
     backend : ``"threads"`` (the compiled loop runs free of the interpreter lock), ``"processes"``, or ``"dask"`` for
         an existing cluster (a ``dask.distributed.Client`` must be open; extra ``distributed``). Plain Python policies
@@ -86,9 +86,9 @@ def simulate(
     A policy in plain Python is any object with ``ask()`` (the position of an arm), ``tell(arm, reward)`` and
     ``mixture`` (the shares that it takes for the best). Give the class, or a function that makes one: every trial gets
     a new object. What it asks for by name is given to it: ``n_arms``, ``seed`` (the policy's own, another one in every
-    trial), ``metric``, ``names``, ``support``, ``horizon``, ``limits``. Its rewards, checkpoints, journal and
-    table are those of all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of millions; the
-    summary says how many.
+    trial), ``metric``, ``names``, ``support``, ``horizon``, ``limits``. Its rewards, checkpoints, journal and table are
+    those of all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of
+    millions; the summary says how many.
 
     A journal knows such a policy by where it is defined and by a hash of its code and of the code of yours that it
     uses; installed packages count with their version. With other code a folder is refused.
