@@ -98,7 +98,7 @@ numba:
 lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	for name in requirements requirements-dev requirements-docs; do \
+	for name in requirements requirements-service requirements-dev requirements-docs; do \
 		$(VENV)-lock/bin/uv pip compile $$name.in --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-annotate --quiet --upgrade --custom-compile-command "make lock" -o $$name.txt || exit 1; \
 	done

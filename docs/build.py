@@ -5,8 +5,14 @@
 
 A page's ```python blocks run one after the other in one namespace, as in a notebook: what is printed, the value of a
 last expression and open figures are shown below the block. In ```console blocks each line that begins with ``$`` runs
-in a shell. Scripts of the gallery are cut into text and code at lines that begin with ``# %%``. An example that fails
-fails the build. Results are kept by the content of the page and of the library, so a second build is fast.
+in a shell. Scripts of the gallery are cut into text and code at lines that begin with ``# %%``, and become notebooks
+that readers can download. An example that fails fails the build.
+
+What the text claims of a result is checked: a line ``# check: EXPRESSION`` in an example is not shown, and the build
+fails unless the expression is true when the example has run. It may use all names of the page, and ``shown``, the text
+that the example printed.
+
+Results are kept by the content of the page and of the library, so a second build is fast.
 """
 
 from __future__ import annotations
@@ -37,6 +43,7 @@ ROOT = DOCS.parent
 WIDTH = 92  # characters of a line of output
 DOTS, SHOWN = 140, 88  # of an inch of a figure: in the file, and on the page
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+CHECK = re.compile(r"^# check: (.+)\n?", re.MULTILINE)
 
 
 # ---- pages as text and examples --------------------------------------------------------------------------
@@ -55,17 +62,38 @@ def markdown(path: Path) -> str:
         return text
     head, *cells = re.split(r"^# %%.*\n", text, flags=re.MULTILINE)
     parts = [(ast.get_docstring(ast.parse(head)) or "").strip()]
-    for cell in cells:
-        lines = cell.splitlines()
-        prose = []
-        while lines and lines[0].startswith("#"):
-            prose.append(lines.pop(0).lstrip("#").removeprefix(" "))
-        code = "\n".join(lines).strip()
-        parts.append("\n".join(prose))
-        if code:
-            parts.append(f"```python\n{code}\n```")
-    parts.append(f"*The script: `docs/gallery/{path.name}`.*")
+    for prose, code in map(_prose_and_code, cells):
+        parts += [prose, f"```python\n{code}\n```" if code else ""]
+    parts.append(
+        f"*To try it yourself: {{download}}`this page as a notebook <{path.stem}.ipynb>`. "
+        f"The script is `docs/gallery/{path.name}`.*"
+    )
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _prose_and_code(cell: str) -> tuple[str, str]:
+    """A cell of a gallery script: the comment that it begins with, and the code below."""
+    lines = cell.splitlines()
+    prose = []
+    while lines and lines[0].startswith("#") and not CHECK.match(lines[0]):
+        prose.append(lines.pop(0).lstrip("#").removeprefix(" "))
+    return "\n".join(prose), "\n".join(lines).strip()
+
+
+def notebook(path: Path) -> dict[str, Any]:
+    """A gallery script as a Jupyter notebook (format 4.5), for readers to download."""
+    head, *cells = re.split(r"^# %%.*\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    parts = [("markdown", (ast.get_docstring(ast.parse(head)) or "").strip())]
+    for prose, code in map(_prose_and_code, cells):
+        parts += [("markdown", prose), ("code", CHECK.sub("", code).strip())]
+    made: list[dict[str, Any]] = []
+    for kind, text in parts:
+        if text:
+            cell = {"cell_type": kind, "id": f"cell-{len(made) + 1}", "metadata": {}, "source": text}
+            made.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": made, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
 
 
 def examples(path: Path) -> list[tuple[str, str]]:
@@ -100,9 +128,8 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
     for number, (language, code) in enumerate(examples(path), 1):
         start = time.perf_counter()
         try:
-            text = (
-                _python(code, namespace, f"{name_of(path)}, block {number}") if language == "python" else _shell(code)
-            )
+            where = f"{name_of(path)}, block {number}"
+            text, table = _python(code, namespace, where) if language == "python" else (_shell(code), "")
         except BaseException as error:
             where = "".join(traceback.format_exception(error, limit=-3))
             raise SystemExit(f"{path.relative_to(ROOT)}: block {number} failed\n\n{code}\n{where}") from None
@@ -113,21 +140,30 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
             figure.savefig(pictures / files[-1])
             widths.append(round(SHOWN * _width(pictures / files[-1]) / DOTS))
         plt.close("all")
-        shown.append({"text": text, "figures": files, "widths": widths, "seconds": time.perf_counter() - start})
+        seconds = time.perf_counter() - start
+        shown.append({"text": text, "html": table, "figures": files, "widths": widths, "seconds": seconds})
     return shown
 
 
-def _python(code: str, namespace: dict[str, Any], where: str) -> str:
+def _python(code: str, namespace: dict[str, Any], where: str) -> tuple[str, str]:
+    """What an example prints, and its last value as a notebook shows it, if that is more than text."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed = io.StringIO()
+    printed, table = io.StringIO(), ""
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, where, "exec"), namespace)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), where, "eval"), namespace)
-            if value is not None and not type(value).__module__.startswith("matplotlib"):
+            drawn = value[0] if isinstance(value, tuple) and value else value
+            if hasattr(value, "_repr_html_"):
+                table = value._repr_html_()
+            elif value is not None and not type(drawn).__module__.startswith("matplotlib"):
                 print(value if isinstance(value, str) else repr(value))
-    return printed.getvalue()
+    namespace["shown"] = printed.getvalue()
+    for claim in CHECK.findall(code):
+        if not eval(claim, namespace):
+            raise ValueError(f"the page claims what its numbers deny: {claim}\nThis was shown:\n{printed.getvalue()}")
+    return printed.getvalue(), table
 
 
 def _width(picture: Path) -> int:
@@ -235,10 +271,12 @@ def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
 
     def add(found: re.Match[str]) -> str:
         result = next(results)
-        parts = [found[0]]
+        parts = [CHECK.sub("", found[0])]
         if result["text"].strip():
             fence = "`" * 4
             parts.append(f"{fence}{{code-block}} text\n:class: output\n\n{folded(result['text'])}\n{fence}")
+        if result["html"]:
+            parts.append(f'```{{raw}} html\n<div class="output shown">{result["html"]}</div>\n```')
         for file, width in zip(result["figures"], result["widths"], strict=True):
             parts.append(f"![what the code above draws]({up}_pictures/{file}){{width={width}px}}")
         return "\n\n".join(parts)
@@ -275,6 +313,9 @@ def assemble(results: dict[Path, list[dict[str, Any]]], kept: Path, source: Path
         target = (source / path.relative_to(DOCS)).with_suffix(".md")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(assembled(path, shown, len(path.relative_to(DOCS).parts) - 1), encoding="utf-8")
+        if path.suffix == ".py":
+            text = json.dumps(notebook(path), ensure_ascii=False, indent=1)
+            target.with_suffix(".ipynb").write_text(text + "\n", encoding="utf-8")
         for block in shown:
             for file in block["figures"]:
                 shutil.copy(kept / file, pictures)

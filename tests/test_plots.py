@@ -188,8 +188,7 @@ def test_advice_is_drawn_with_what_the_metric_makes_of_the_arms(tmp_path: Path) 
     rng = np.random.default_rng(1)
     data = {"low": rng.normal(0, 1, 60), "high": rng.normal(4, 1, 60)}
     advice = pmb.advise(data, "gini")
-    figure = advice.plot(tmp_path / "advice.png")
-    left, middle, right = figure.axes
+    left, middle, right = advice.plot(tmp_path / "advice.png")
     low, _, mixed = middle.lines[:3]
     x = np.asarray(low.get_xdata())
     above = np.array([(data["low"] > v).mean() for v in x])
@@ -199,5 +198,5 @@ def test_advice_is_drawn_with_what_the_metric_makes_of_the_arms(tmp_path: Path) 
     assert [bar.get_height() for bar in right.patches][-1] == pytest.approx(advice.value)
     assert (tmp_path / "advice.png").stat().st_size > 10_000 and left.get_xlabel() == "reward x"
     table = pmb.advise(data, ["gini", "mean"])
-    bars = table.plot().axes[0].patches
+    bars = table.plot().patches
     assert sum(bar.get_width() for bar in bars) == pytest.approx(200.0)

@@ -8,9 +8,8 @@ from html import escape
 import numpy as np
 
 from pmbandits._check import FloatArray
+from pmbandits.palette import colour
 
-# Okabe and Ito's palette; the order also falls from dark to light, for grey print. Pictures use it, too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _CELL = "padding:2px 10px 2px 0;text-align:left;border:none"
 
 
@@ -69,8 +68,7 @@ def curve(
                 shown.append(f"{across(a):.1f},{before:.1f}")
             before = down(b)
             shown.append(f"{across(a):.1f},{before:.1f}")
-        colour = COLOURS[k % len(COLOURS)]
-        paths.append(f'<polyline points="{" ".join(shown)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        paths.append(f'<polyline points="{" ".join(shown)}" fill="none" stroke="{colour(k)}" stroke-width="2"/>')
     small = 'font-size="10" fill="#555" font-family="sans-serif"'
     marks = (
         f'<text x="{edge - 4}" y="{down(hi) + 4:.1f}" text-anchor="end" {small}>{hi:.3g}</text>'
@@ -84,15 +82,15 @@ def curve(
     )
 
 
-def bars(names: Sequence[str], shares: Sequence[float], *, most: int = 12) -> str:
-    """Shares as horizontal bars."""
+def bars(names: Sequence[str], shares: Sequence[float], *, places: Sequence[int] | None = None, most: int = 12) -> str:
+    """Shares as horizontal bars; ``places`` are those of the arms among all, for their colours."""
     rows = []
-    for k, (name, share) in enumerate(list(zip(names, shares, strict=True))[:most]):
-        colour = COLOURS[k % len(COLOURS)]
+    places = range(len(names)) if places is None else places
+    for name, share, place in list(zip(names, shares, places, strict=True))[:most]:
         wide = f"{max(min(float(share), 1.0), 0.0) * 160:.1f}"
         rows.append(
             f'<tr><td style="{_CELL}">{escape(name)}</td><td style="{_CELL}">'
-            f'<span style="display:inline-block;height:10px;width:{wide}px;background:{colour}"></span> '
+            f'<span style="display:inline-block;height:10px;width:{wide}px;background:{colour(place)}"></span> '
             f"{100 * float(share):.1f} %</td></tr>"
         )
     if len(names) > most:

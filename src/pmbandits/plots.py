@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._html import COLOURS as COLOURS
+from pmbandits._figures import STYLE as STYLE
+from pmbandits._figures import style, write
+from pmbandits._means import interval
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
@@ -20,10 +22,14 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.laws import Atoms
 from pmbandits.mixtures import etc_grid
+from pmbandits.palette import COLOURS as COLOURS
+from pmbandits.palette import DASHES as DASHES
+from pmbandits.palette import MARKS as MARKS
+from pmbandits.palette import colour as colour_of
+from pmbandits.palette import dash as dash_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from pmbandits.simulation.decomposition import Decomposition
     from pmbandits.simulation.run import Run
@@ -36,19 +42,7 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-STYLE: dict[Any, Any] = {
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11.0,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "savefig.dpi": 160,
-    "savefig.bbox": "tight",
-}
-# Lines and marks that tell curves apart without colour.
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
-MARKS = ("o", "s", "^", "D", "v", "P")
+MOST_CHANGES = 20  # that are marked in a picture
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -77,9 +71,7 @@ def plot_mixture(
     >>> ax.get_ylabel()
     'utility'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         best = oracle(metric, bandit)
@@ -109,17 +101,15 @@ def plot_distortion(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['CVaR(c=0.9)', 'Mean()']
     """
-    import matplotlib.pyplot as plt
-
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
     metrics = tuple(as_metric(metric) for metric in metrics)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
         looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(metrics, looks, strict=False):
-            u, h = _distortion_line(metric)
+            u, h = distortion_line(metric)
             ax.plot(u, h, color=colour, ls=dash, lw=2.0, label=repr(metric))
         ax.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         ax.set_xlim(0.0, 1.0)
@@ -131,7 +121,7 @@ def plot_distortion(
     return _done(ax, path)
 
 
-def _distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
+def distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
     """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
     u = warped_grid(513)
     h = np.asarray(metric(u), dtype=np.float64)
@@ -147,6 +137,7 @@ def plot_arms(
     arms: Bandit | Sequence[ArmEstimate] | HasEstimates,
     ax: Axes | None = None,
     *,
+    places: Sequence[int] | None = None,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
@@ -156,6 +147,7 @@ def plot_arms(
     ----------
     arms : a bandit (its true CDFs), or a policy, advice or list of estimates (empirical CDFs and bands).
     ax : where to draw; default a new figure.
+    places : of a list of some estimates: their places among all arms, which say their colours; default their order.
     title : default says what the bands are.
     path : a file to write the picture to.
 
@@ -170,29 +162,28 @@ def plot_arms(
     >>> ax.get_ylabel()
     'share of rewards up to x'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 3.6))
-        looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         banded = False
         if isinstance(arms, Bandit):
             x = _places(arms)
-            for name, law, (colour, dash) in zip(arms.names[:6], arms.laws, looks, strict=False):
-                ax.step(x, law.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=name)
+            for k, (name, law) in enumerate(zip(arms.names[:6], arms.laws, strict=False)):
+                ax.step(x, law.cdf(x), where="post", color=colour_of(k), ls=dash_of(k), lw=1.8, label=name)
         else:
             estimates = list(arms.estimates if hasattr(arms, "estimates") else arms)
             shown = sorted(sorted(range(len(estimates)), key=lambda k: -estimates[k].n)[:6])
-            seen = [estimates[k] for k in shown if estimates[k].n]
+            shown = [k for k in shown if estimates[k].n]
+            seen = [estimates[k] for k in shown]
             if not seen:
                 raise ValueError("no arm has a reward yet; there is nothing to draw.")
             points = np.unique(np.concatenate([e.x for e in seen]))
             pad = 0.04 * float(points[-1] - points[0]) or 0.5
             x = np.concatenate(([points[0] - pad], points, [points[-1] + pad]))
-            for estimate, (colour, dash) in zip(seen, looks, strict=False):
-                label = f"{estimate.name} ({estimate.n:,})"
-                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash, lw=1.8, label=label)
+            for k, estimate in zip(shown, seen, strict=True):
+                place = k if places is None else places[k]
+                colour, label = colour_of(place), f"{estimate.name} ({estimate.n:,})"
+                ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash_of(place), lw=1.8, label=label)
                 if estimate.kind in ("band", "belt", "interval") and np.isfinite(estimate.radius):
                     low, high = estimate.band(x)
                     ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
@@ -251,8 +242,6 @@ def plot_life(
     >>> pmb.plot_life(run).get_ylabel()
     'share (%)'
     """
-    import matplotlib.pyplot as plt
-
     ends: FloatArray = np.zeros(0)
     if hasattr(life, "column"):
         life = cast("Run", life)
@@ -274,11 +263,11 @@ def plot_life(
         mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
-        for k, colour in zip(drawn, cycle(COLOURS), strict=False):
+        for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
             ax.plot(t, 100 * mixture[:, k], color=colour, ls=":", marker=".", ms=5, lw=1.0)
         for end in ends:
@@ -301,9 +290,10 @@ def plot_life(
 
 
 def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
-    """Regret of every policy against rounds, on log axes: the mean, with a band of one standard error.
+    """Regret of every policy against rounds, on log axes: the mean, with a band for its 95 % interval.
 
-    A policy that was run for several horizons is drawn as points with error bars, one for each horizon.
+    A policy that was run for several horizons is drawn as points with such intervals, one for each horizon. Where arms
+    change, or come and go, the axis of rounds is not logarithmic, and thin lines mark up to 20 changes.
 
     Parameters
     ----------
@@ -320,9 +310,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
         looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
@@ -332,26 +320,28 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
             if len(horizons) > 1:
                 t = np.array(horizons)
                 ends = [run.regret(label, h)[1][:, -1] for h in horizons]
-                mean, error = (np.array(x) for x in zip(*(_mean_and_error(e[:, None]) for e in ends), strict=True))
-                mean, error = mean[:, 0], error[:, 0]
-                bars = np.stack((np.minimum(error, mean * (1.0 - 1e-3)), error)).clip(min=0.0)
+                mean, low, high = _band(np.stack(ends, axis=1))
+                bars = np.stack((mean - np.maximum(low, mean * 1e-3), high - mean)).clip(min=0.0)
                 ax.errorbar(t, _positive(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
                             lw=1.4, label=label)  # fmt: skip
             else:
                 t, regret = run.regret(label)
-                mean, error = _mean_and_error(regret)
+                mean, low, high = _band(regret)
                 ax.plot(t, _positive(mean), color=colour, ls=dash, lw=1.8, label=label)
-                low = np.maximum(mean - error, mean * 1e-1)
-                ax.fill_between(t, _positive(low), _positive(mean + error), color=colour, alpha=0.2, lw=0.0)
+                low = np.maximum(low, mean * 1e-1)
+                ax.fill_between(t, _positive(low), _positive(high), color=colour, alpha=0.2, lw=0.0)
             lowest = min(lowest, float(np.nanmin(_positive(mean), initial=np.inf)))
-        ax.set_xscale("log")
+        if run.still:
+            ax.set_xscale("log")
+        for change in run.changes if len(run.changes) <= MOST_CHANGES else ():
+            ax.axvline(change, color="0.6", lw=0.8, ls=":", zorder=0)
         if np.isfinite(lowest):
             ax.set_yscale("log")
         else:  # no regret at all
             ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
             ax.set_ylim(0.0, 1.0)
         ax.set_xlabel("rounds")
-        ax.set_ylabel("regret per round")
+        ax.set_ylabel("regret per round" if run.still else "regret per round, against\nthe best mixture of each moment")
         ax.grid(which="major", color="0.9", lw=0.6)
         ax.set_axisbelow(True)
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
@@ -380,16 +370,14 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
     'log'
     """
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
-        mean, error = _mean_and_error(parts.regret)
+        mean, low, high = _band(parts.regret)
         chosen = mean - parts.estimation
         ax.plot(parts.t, _positive(mean), color=COLOURS[0], lw=1.8, label="regret")
-        low = np.maximum(mean - error, mean * 1e-1)
-        ax.fill_between(parts.t, _positive(low), _positive(mean + error), color=COLOURS[0], alpha=0.2, lw=0.0)
+        low = np.maximum(low, mean * 1e-1)
+        ax.fill_between(parts.t, _positive(low), _positive(high), color=COLOURS[0], alpha=0.2, lw=0.0)
         if parts.estimation > 0.0:
             ax.axhline(parts.estimation, color=COLOURS[1], ls="--", lw=1.4, label="estimation (the grid)")
         negative = bool((chosen <= 0.0).any())
@@ -414,29 +402,16 @@ def save(ax: Axes, path: str | Path) -> None:
     write(figure, path)
 
 
-def write(figure: Figure, path: str | Path | None) -> Figure:
-    """Write the figure to a file, if there is one to write to."""
-    import matplotlib.pyplot as plt
-
-    if path is not None:
-        file = Path(path)
-        file = file if file.suffix else file.with_suffix(".png")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with plt.rc_context(STYLE):
-            figure.savefig(file)
-    return figure
-
-
 def _done(ax: Axes, path: str | Path | None) -> Axes:
     if path is not None:
         save(ax, path)
     return ax
 
 
-def _mean_and_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    n = values.shape[0]
-    error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(values.shape[1])
-    return values.mean(axis=0), error
+def _band(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The mean over trials (rows) and its interval; of one trial there is no interval, only a line."""
+    mean, low, high = interval(values)
+    return (mean, low, high) if values.shape[0] > 1 else (mean, mean, mean)
 
 
 def _positive(values: FloatArray) -> FloatArray:

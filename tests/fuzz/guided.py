@@ -25,7 +25,7 @@ READERS = {
 # Only modules without kernels: numba would not know code that was changed to be watched.
 WATCHED = [
     "pmbandits.policies.archive", "pmbandits.policies.store", "pmbandits.policies.old_files",
-    "pmbandits.policies.soundness", "pmbandits.simulation.run", "pmbandits.simulation.checks",
+    "pmbandits.policies.soundness", "pmbandits.simulation.files", "pmbandits.simulation.checks",
     "pmbandits.simulation.spec", "pmbandits.logs.files", "pmbandits.logs.cells", "pmbandits.logs.account",
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pmbandits as pmb
-from pmbandits.simulation import run as runs
+from pmbandits.simulation import files as runs
 from pmbandits.simulation.journal import Journal, JournalWarning, decode, encode
 from pmbandits.simulation.prepare import prepare
 from tests.fuzz import Failed, sentence
@@ -59,10 +59,10 @@ def attack_run(rng: np.random.Generator, folder: Path) -> str:
     try:
         table = pa.table(columns, schema=pa.schema(list(schema.items())))
         text = json.dumps(provenance, sort_keys=True).encode()
-        check = runs._digest(table, text) if rng.random() < 0.95 else b"0" * 64
+        check = runs.digest(table, text) if rng.random() < 0.95 else b"0" * 64
     except Exception:  # it cannot be written, or has no digest
         return "refused"
-    pq.write_table(table.replace_schema_metadata({runs._KEY: text, runs._CHECK: check}), path, compression="zstd")
+    pq.write_table(table.replace_schema_metadata({runs.KEY: text, runs.CHECK: check}), path, compression="zstd")
     if rng.random() < 0.1:  # and a few bytes of the file itself
         raw = bytearray(path.read_bytes())
         for at in rng.integers(len(raw), size=int(rng.integers(1, 5))):

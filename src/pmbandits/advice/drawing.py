@@ -10,8 +10,8 @@ from math import asinh, floor, isfinite, log10, sinh
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits._html import COLOURS
 from pmbandits.logs import Sample
+from pmbandits.palette import COLOURS, colour
 
 _FONT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 _LEFT, _WIDTH, _ROW = 130, 640, 26
@@ -32,11 +32,6 @@ def _picture(height: float, label: str, parts: Sequence[str]) -> str:
 def short(name: str, most: int = 18) -> str:
     """A name that fits beside a picture."""
     return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def colour(place: int) -> str:
-    """The colour of an arm, the same in all pictures."""
-    return COLOURS[place % len(COLOURS)]
 
 
 def shares(names: Sequence[str], weights: Sequence[float], places: Sequence[int]) -> str:

@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pmbandits._figures import style, write
 from pmbandits.advice.drawing import quantiles
 from pmbandits.advice.words import verdict
-from pmbandits.plots import COLOURS, DASHES, STYLE, plot_arms, write
+from pmbandits.palette import COLOURS, MIXTURE, colour, dash
+from pmbandits.plots import plot_arms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from pmbandits.advice.result import Advice
 
 
-def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
+def plot_advice(advice: Advice, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
     """See :meth:`Advice.plot`."""
-    import matplotlib.pyplot as plt
-
     order = sorted(range(len(advice.arms)), key=lambda k: (-advice.arms[k].share, -advice.arms[k].utility))
     chosen = sorted(order[:6])
-    with plt.rc_context(STYLE):
+    with style() as plt:
         figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
-        plot_arms([advice.estimates[k] for k in chosen], left)
+        plot_arms([advice.estimates[k] for k in chosen], left, places=chosen)
         points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
         if points.size == 1:
             points = np.append(points, points[0] + 1.0)
         with np.errstate(all="ignore"):
-            for k, colour, dash in zip(chosen, cycle(COLOURS), cycle(DASHES), strict=False):
+            for k in chosen:
                 bent = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
                 label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
-                middle.step(points, bent, where="post", color=colour, ls=dash, lw=1.8, label=label)
+                middle.step(points, bent, where="post", color=colour(k), ls=dash(k), lw=1.8, label=label)
             if len(advice.mixture) > 1:
                 above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
                 bent, label = np.asarray(advice.metric(np.clip(above, 0.0, 1.0))), f"mixture: {advice.apparent:.3g}"
-                middle.step(points, bent, where="post", color="0.25", lw=2.4, label=label, zorder=3)
+                middle.step(points, bent, where="post", color=MIXTURE, lw=2.4, label=label, zorder=3)
         middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         middle.set_xlabel("reward x")
         middle.set_ylabel("how much it counts that rewards are above x")
@@ -52,10 +50,10 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
         named = [advice.arms[k].name for k in chosen]
         values = [advice.arms[k].utility for k in chosen]
         spans = [advice.arms[k].interval for k in chosen]
-        colours = list(COLOURS[: len(chosen)])
+        colours = [colour(k) for k in chosen]
         if len(advice.mixture) > 1:
             named, values, spans = [*named, "mixture"], [*values, advice.value], [*spans, advice.interval]
-            colours.append("0.25")
+            colours.append(MIXTURE)
         places = np.arange(len(named))
         away = np.abs(np.array(spans).T - np.array(values))
         known = np.isfinite(away).all(axis=0)
@@ -71,7 +69,8 @@ def plot_advice(advice: Advice, path: str | Path | None = None) -> Figure:
         if left_out:
             figure.text(0.5, -0.02, f"{left_out:,} more arms, of lower worth, are not drawn", ha="center", fontsize=9)
         _readable(advice, chosen, (left, middle))
-    return write(figure, path)
+    write(figure, path)
+    return left, middle, right
 
 
 def _readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
@@ -87,23 +86,23 @@ def _readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> No
             ax.set_xlabel(f"reward x (drawn: 5 to 95 %; seen: {far[0]:.3g} to {far[1]:.3g})")
 
 
-def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Figure:
+def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Axes:
     """See :meth:`AdviceTable.plot`."""
-    import matplotlib.pyplot as plt
-
     played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
-    with plt.rc_context(STYLE):
+    with style() as plt:
         figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
         rows = np.arange(len(advice))
         start = np.zeros(len(advice))
-        for k, (name, colour) in enumerate(zip(played, cycle(COLOURS), strict=False)):
+        for name in played:
+            k = advice[0].names.index(name)
             share = np.array([100 * a.mixture.get(name, 0.0) for a in advice])
             hatch = "" if k < len(COLOURS) else "//"
-            ax.barh(rows, share, left=start, color=colour, hatch=hatch, height=0.62, label=name)
+            ax.barh(rows, share, left=start, color=colour(k), hatch=hatch, height=0.62, label=name)
             start += share
         ax.set_yticks(rows, [f"{a.metric!r}" for a in advice])
         ax.invert_yaxis()
         ax.set_xlabel("recommended share (%)")
         ax.set_title("what to play, by what you value")
         ax.legend(fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return write(figure, path)
+    write(figure, path)
+    return ax

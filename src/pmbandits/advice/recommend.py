@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from math import ceil, isfinite, nan
-from pathlib import PurePath
 from typing import Any, overload
 
 import numpy as np
 
-from pmbandits import __version__, _check
+from pmbandits import _check
 from pmbandits.advice import checks, words
+from pmbandits.advice.again import in_python
 from pmbandits.advice.bands import Bands, estimate
 from pmbandits.advice.evidence import Evidence, Problem, gather, holm
 from pmbandits.advice.limited import gather_limited
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.best.prices import Price
 from pmbandits.limits import Limits, Shares, limits
-from pmbandits.logs import ArmLog, Reading, read
+from pmbandits.logs import ArmLog, Log, Reading, read
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
@@ -157,51 +156,57 @@ def advise(
         )
     how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency)
     log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
-    assumed, given = support is None, support
+    problem = problem_of(log, support, loss=loss, seed=seed, splits=splits)
+    asked = {
+        "arm": arm, "reward": reward, "unit": unit, "time": time, "wide": wide, "decimal": decimal,
+        "thousands": thousands, "currency": currency, "support": support, "shares": shares, "level": level,
+        "splits": splits, "seed": seed, "loss": loss,
+    }  # fmt: skip
+    out = judge(problem, chosen, level=level, shares=shares, loss=loss, repeat=in_python(data, metric, asked))
+    return AdviceTable(out) if several else out[0]
+
+
+def problem_of(
+    log: Log, support: Support | None = None, *, loss: bool = False, seed: int = 0, splits: int = 16
+) -> Problem:
+    """Rewards that were read, with where they can lie; several preferences can then be asked without reading again.
+
+    The parameters are those of :func:`advise`.
+    """
+    assumed = support is None
     if support is None:
         support = _range(log.arms)
         assumed = not isinstance(support, Binary)
     else:
         support = _declared(support, log.arms, loss)
-    problem = Problem(log, support, not assumed, seed, splits)
+    return Problem(log, support, not assumed, seed, splits)
+
+
+def judge(
+    problem: Problem,
+    metrics: Sequence[Distortion],
+    *,
+    level: float = 0.95,
+    shares: Shares = None,
+    loss: bool = False,
+    repeat: str = "",
+) -> list[Advice]:
+    """What the rewards say of each preference; the verdicts allow for their number."""
+    log = problem.log
     alpha = 1.0 - level
     kept = None if shares is None else limits(shares, [a.name for a in log.arms])
-    costs: list[dict[str, Price]] = [{} for _ in chosen]
+    costs: list[dict[str, Price]] = [{} for _ in metrics]
     if kept is None:
-        found = [gather(m, problem, alpha / len(chosen)) for m in chosen]
+        found = [gather(m, problem, alpha / len(metrics)) for m in metrics]
     else:
-        found, costs = (list(part) for part in zip(*(gather_limited(m, problem, kept) for m in chosen), strict=True))
+        found, costs = (list(part) for part in zip(*(gather_limited(m, problem, kept) for m in metrics), strict=True))
     passed = holm([e.p for e in found], alpha)
     tails = [] if problem.declared else checks.heavy_tails(problem.samples)
     drift = checks.drifts(log)
-    asked = {
-        "arm": arm, "reward": reward, "unit": unit, "time": time, "wide": wide, "decimal": decimal,
-        "thousands": thousands, "currency": currency, "support": given, "shares": shares, "level": level,
-        "splits": splits, "seed": seed, "loss": loss,
-    }  # fmt: skip
-    repeat = _call(data, metric, asked)
-    out = [
-        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(chosen), kept, cost, repeat)
-        for m, e, ok, cost in zip(chosen, found, passed, costs, strict=True)
+    return [
+        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(metrics), kept, cost, repeat)
+        for m, e, ok, cost in zip(metrics, found, passed, costs, strict=True)
     ]
-    return AdviceTable(out) if several else out[0]
-
-
-def _call(data: Any, metric: Any, asked: dict[str, Any]) -> str:
-    """The call that gives the same advice again; what has its default is left out."""
-    defaults = advise.__kwdefaults__ or {}
-    said = [repr(str(data)) if isinstance(data, (str, PurePath)) else "data", _written(metric)]
-    said += [f"{name}={_written(value)}" for name, value in asked.items() if value != defaults[name]]
-    return f"import pmbandits as pmb  # {__version__}\npmb.advise({', '.join(said)})"
-
-
-def _written(value: Any) -> str:
-    """As it is written in Python, with the names of the library."""
-    if isinstance(value, (str, int, float)):
-        return repr(value)
-    if isinstance(value, Sequence):
-        return f"[{', '.join(map(_written, value))}]"
-    return re.sub(r"(?<![\w.'\"])([A-Z]\w*)\(", r"pmb.\1(", repr(value))
 
 
 def _watch(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pmbandits import _html
 from pmbandits._check import FloatArray
+from pmbandits._tables import columns
 from pmbandits.advice import words
 from pmbandits.advice.checks import Drift, Tail
 from pmbandits.advice.evidence import Evidence
@@ -21,7 +22,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Support
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 Verdict = Literal["real", "looks real", "could be noise", "single arm"]
 Sure = Literal["surely", "looks", "unclear"]
@@ -173,7 +174,7 @@ class Advice:
     def __str__(self) -> str:
         head = ("arm", "rewards", "average", "worth", "probably between", "share")
         rows = self.rows()
-        lines = [*self.warnings, self.recommendation, self.reason, self.outlook, "", *words.columns([head, *rows])]
+        lines = [*self.warnings, self.recommendation, self.reason, self.outlook, "", *columns([head, *rows])]
         if len(self.arms) > len(rows):
             lines.append(f"… and {len(self.arms) - len(rows)} more arms")
         lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.examples)]
@@ -266,14 +267,16 @@ class Advice:
             },
         }
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """The arms, what the metric makes of them, and what they and the mixture are worth, in one picture.
+    def plot(self, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
+        """Draw the arms, what the metric makes of them, and what they and the mixture are worth, in one picture.
+
+        It gives the three parts of the picture; ``.figure`` of any of them is the whole.
 
         >>> import matplotlib; matplotlib.use("Agg")
         >>> import pmbandits as pmb
-        >>> figure = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]}).plot()
-        >>> len(figure.axes)
-        3
+        >>> arms, bent, worth = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]}).plot()
+        >>> arms.get_xlabel()
+        'reward x'
         """
         from pmbandits.advice.pictures import plot_advice
 
@@ -315,7 +318,7 @@ class AdviceTable(Sequence[Advice]):
 
     def __str__(self) -> str:
         first = self.advice[0]
-        lines = [*self.warnings, "", *words.columns(self.rows()), "", *first.general, first.log.account()]
+        lines = [*self.warnings, "", *columns(self.rows()), "", *first.general, first.log.account()]
         lines += [f"  {bad}" for bad in first.log.examples]
         return "\n".join(lines).strip()
 
@@ -336,7 +339,7 @@ class AdviceTable(Sequence[Advice]):
         """A JSON-ready list, one entry for each metric."""
         return [a.to_dict() for a in self.advice]
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Axes:
         """The recommended shares for each metric, side by side."""
         from pmbandits.advice.pictures import plot_advice_table
 

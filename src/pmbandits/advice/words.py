@@ -328,9 +328,3 @@ def _listed(names: Sequence[str]) -> str:
 def span(interval: tuple[float, float]) -> str:
     """An interval with its two ends."""
     return f"{interval[0]:.4g} … {interval[1]:.4g}" if all(map(isfinite, interval)) else "not known"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines of text, one column below the other."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

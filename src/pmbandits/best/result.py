@@ -90,7 +90,7 @@ class Best:
         ]
         if self.limits is not None:
             rows.append(("within the limits", str(self.limits)))
-        shares = _html.bars([self.names[i] for i in used], [float(self.weights[i]) for i in used])
+        shares = _html.bars([self.names[i] for i in used], [float(self.weights[i]) for i in used], places=used.tolist())
         title = "The best mixture" if self.is_mixture else "One arm is best"
         return _html.block(title, _html.beside(shares, _html.table((), rows)))
 

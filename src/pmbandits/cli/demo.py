@@ -10,10 +10,11 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from pmbandits._figures import style
 from pmbandits.arms import Bandit, utility
 from pmbandits.best import Best, oracle
 from pmbandits.metrics import CVaR, Distortion, GiniDeviation, Mean, WangRightTail
-from pmbandits.plots import STYLE, plot_mixture
+from pmbandits.plots import plot_mixture
 
 
 def cases() -> list[tuple[str, Distortion, Bandit]]:
@@ -98,9 +99,7 @@ def _picture(drawn: list[tuple[str, Distortion, Bandit]], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(STYLE):
+    with style() as plt:
         figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.0), layout="constrained")
         for ax, (title, metric, bandit) in zip(axes.flat, drawn, strict=True):
             plot_mixture(metric, bandit, ax, title=title)

@@ -7,7 +7,7 @@ kind           the arm's law is within                                     for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
 ``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
-``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports, ``Heavy``
+``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        every support
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
@@ -27,7 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
+from pmbandits import _check, _html
 from pmbandits._check import FloatArray
 from pmbandits.confidence import bands, radii
 from pmbandits.schedules import arm_failure
@@ -35,7 +35,14 @@ from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
 KINDS = ("interval", "band", "ball", "belt")
+_ALIKE = {
+    "interval": "an interval for the mean of an arm that pays 0 or 1",
+    "band": "a band of the same height everywhere around the curve of an arm's rewards",
+    "belt": "a band around the curve of an arm's rewards that is narrower at its ends",
+    "ball": "all distributions within a Wasserstein distance of an arm's rewards",
+}
 EPOCH = 1.1  # by how much n grows from epoch to epoch
+MEAN_SHARE = 0.25  # of δ, for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
 MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
 
 
@@ -60,6 +67,7 @@ class ConfidenceSet:
         paper's constants without a horizon, and sets of your own).
     source : who showed it, and when.
     stretched : of a belt that holds for all x at once, ends that are far from the share are moved further out.
+    mean_failure : of belts for Real rewards, how much of ``failure`` is for the interval of the arm's mean.
     """
 
     name: str
@@ -69,6 +77,17 @@ class ConfidenceSet:
     failure: float = nan
     source: str = ""
     stretched: bool = False
+    mean_failure: float = 0.0
+
+    def __str__(self) -> str:
+        shown = f"Confidence set {self.name!r}, {_ALIKE[self.kind]}: {self.meaning}."
+        return f"{shown} Shown by: {self.source}." if self.source else shown
+
+    def _repr_html_(self) -> str:
+        rows = [("what it is", _ALIKE[self.kind]), ("what it promises", self.meaning), ("shown by", self.source or "–")]
+        radii_shown = [f"{self.radius(n):.3g} after {n:,}" for n in (10, 100, 1_000, 10_000)]
+        rows.append(("its radius", ", ".join(radii_shown) + " rewards"))
+        return _html.block(f"Confidence set {self.name!r}", _html.table((), rows))
 
     def radius(self, n: ArrayLike) -> Any:
         """The radius after n rewards; infinite for n = 0.
@@ -99,8 +118,8 @@ def confidence_set(
 
     Parameters
     ----------
-    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports and for Heavy, ``wasserstein`` for
-        Real. ``"paper"`` takes the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
+    name : ``"auto"`` takes the tightest that is valid, which is ``kl`` on every support. ``"paper"`` takes
+        the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
         (σ ≤ 1, width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
     support : where rewards lie; it decides what is valid.
     n_arms : over how many arms ``delta`` is shared.
@@ -126,13 +145,12 @@ def confidence_set(
         each = total / n_arms
     heavy = isinstance(support, Heavy)
     if name == "auto":
-        name = "kl" if heavy or isfinite(support.width) else "wasserstein"
+        name = "kl"
     if heavy and name != "kl":
         raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
         return _paper(support, n_arms, horizon, delta)
-    when = f"up to {horizon:,} rewards" if horizon is not None else "rewards without end"
-    meaning = f"each arm's law stays inside, {when}, with probability {1 - each:.6g} at least"
+    meaning = _meaning(each, horizon)
     # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
     if horizon is not None:
         size = log(horizon / each)
@@ -154,11 +172,13 @@ def confidence_set(
 
 
 def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
-    if isinstance(support, Heavy):
-        meaning = f"{meaning}, if each arm has E|X|^{support.order:g} ≤ {support.bound:g}"
-    elif not isfinite(support.width):
-        raise ValueError(f"confidence 'kl' needs a bounded support, or a Heavy one, but the support is {support!r}; "
-                         "take 'auto'.")  # fmt: skip
+    of_mean = 0.0
+    if isinstance(support, Real):
+        of_mean = MEAN_SHARE * each
+        each -= of_mean
+        meaning = f"{meaning}, if every arm is {support.sigma:g}-sub-Gaussian"
+    elif isinstance(support, Heavy):
+        meaning = f"{meaning}, if every arm keeps its promise E|X|^{support.order:g} ≤ {support.bound:g}"
     thresholds = cells
     if isinstance(support, (Binary, Finite)):
         thresholds = support.atoms.size - 1
@@ -168,7 +188,9 @@ def _kl(support: Support, meaning: str, each: float, cells: int | None) -> Confi
             return bands.anytime_depth(n, each) / n
 
         source = "a mixture of the Krichevsky–Trofimov martingales of all levels (2026; see the page on bands)"
-        return ConfidenceSet("kl", "belt", meaning, everywhere, source=source, stretched=True)
+        if of_mean > 0.0:
+            source += ", with Robbins's interval of the mean (1970) and Chernoff's inequality (1952) for the tails"
+        return ConfidenceSet("kl", "belt", meaning, everywhere, source=source, stretched=True, mean_failure=of_mean)
     share = each / thresholds
 
     def at_thresholds(n: FloatArray) -> FloatArray:
@@ -203,7 +225,7 @@ def _wasserstein(
     support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if isinstance(support, Real):
-        sigma, said = support.sigma, f"{meaning}, if each arm is {support.sigma:g}-sub-Gaussian"
+        sigma, said = support.sigma, f"{meaning}, if every arm is {support.sigma:g}-sub-Gaussian"
         source = "Kontorovich's inequality (2014)"
         if horizon is not None:
             rule = lambda n: radii.subgaussian_ball(n, sigma, depth(n))  # noqa: E731
@@ -231,17 +253,21 @@ def _paper(support: Support, n_arms: int, horizon: int | None, delta: float | No
     if horizon is not None:  # δ = 2/T² for each n, so 2/T for all n ≤ T: ln(2/δ) is 2·ln T
         failure = min(1.0, 2.0 / horizon if delta is None else delta)
         depth = 2.0 * log(horizon) if delta is None else log(2.0 * horizon / delta)
-        meaning = (
-            f"the paper's horizon-dependent radius: each arm's law stays inside, up to {horizon:,} rewards, "
-            f"with probability {1 - failure:.6g} at least"
-        )
+        meaning = f"the paper's radius for a known horizon: {_meaning(failure, horizon)}"
     else:
         failure = nan  # there is no union over time
         depth = log(2.0 / arm_failure(0.05 if delta is None else delta, n_arms))
-        meaning = "the paper's CIRT radius, valid for a fixed n only"
+        meaning = "the paper's radius for CIRT, which is valid only for a number of rewards that was fixed beforehand"
     if scale > 1.0:
         meaning += f", times {scale:g} because the arms are {scale:g}-sub-Gaussian, not 1-sub-Gaussian"
     return ConfidenceSet("paper", "ball", meaning, lambda n: scale * radii.paper_ball(n, depth), failure)
+
+
+def _meaning(failure: float, horizon: int | None) -> str:
+    """What a set promises, in words."""
+    when = "however many rewards come" if horizon is None else f"for its first {horizon:,} rewards"
+    share = f"{100 * (1.0 - failure):.6g} %"
+    return f"with probability at least {share}, the true distribution of an arm stays inside its set, {when}"
 
 
 def _own(given: CustomSet) -> ConfidenceSet:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmbandits import _html
 from pmbandits._check import FloatArray
+from pmbandits._tables import columns
+
+HEAD = ("arm", "rewards", "average", "smallest", "largest")
+MOST = 50  # arms that a table in a notebook shows
 
 
 @dataclass(frozen=True)
@@ -66,3 +71,34 @@ class ArmEstimate:
             low, high = (np.searchsorted(self.x, place, side="right") for place in (below, above))
             return 1.0 - self.ends[1][low], 1.0 - self.ends[0][high]
         return np.maximum(self.cdf(below) - self.radius, 0.0), np.minimum(self.cdf(above) + self.radius, 1.0)
+
+    def _repr_html_(self) -> str:
+        return Estimates([self])._repr_html_()
+
+
+class Estimates(tuple[ArmEstimate, ...]):
+    """What is known of each arm: a tuple of :class:`ArmEstimate` that prints as a table.
+
+    >>> import numpy as np
+    >>> print(Estimates([ArmEstimate("a", 4, np.array([0.0, 1.0]), np.array([0.25, 0.75]), 0.1, "band")]))
+    arm  rewards  average  smallest  largest
+    a          4     0.75         0        1
+    """
+
+    __slots__ = ()
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """For each arm its name, how many rewards it has, their average, and the smallest and the largest one."""
+        return [
+            (one.name, f"{one.n:,}", *(f"{x:.4g}" for x in (one.mean, one.x[0], one.x[-1]))) if one.n
+            else (one.name, "0", "–", "–", "–")
+            for one in self
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return "\n".join(columns([HEAD, *self.rows()], right=range(1, 5)))
+
+    def _repr_html_(self) -> str:
+        lines = _html.table(HEAD, self.rows()[:MOST])
+        more = f"… and {len(self) - MOST} more arms" if len(self) > MOST else ""
+        return _html.block("What is known of the arms", lines, _html.paragraphs([more]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import overload
 
 from pmbandits import _html
+from pmbandits._tables import columns
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import (
     PHT,
@@ -82,9 +83,7 @@ class Preferences(Sequence[Preference]):
         return [head, *((p.statement, repr(p.metric), p.does, "can be best" if p.mixes else "never") for p in self)]
 
     def __repr__(self) -> str:
-        rows = self.rows()
-        widths = [max(len(row[k]) for row in rows) for k in range(4)]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join(columns(self.rows()))
 
     def _repr_html_(self) -> str:
         head, *rows = self.rows()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits.plots import COLOURS, STYLE
+from pmbandits._figures import STYLE, style
+from pmbandits.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,10 +56,9 @@ BASELINE = Look(GREY, (0, (1, 1)), "x")
 @contextmanager
 def canvas(columns: int = 1, rows: int = 1, *, width: float = 4.0, height: float = 3.2) -> Iterator[tuple[Figure, Any]]:
     """A figure and its axes (always a flat array), in the style of the page."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    with style(PAGE_STYLE):
+        from matplotlib.figure import Figure
 
-    with mpl.rc_context(PAGE_STYLE):
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
         yield figure, axes

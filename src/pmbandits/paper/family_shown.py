@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmbandits._check import FloatArray
+from pmbandits._figures import style
 from pmbandits.paper.draw import PAGE_STYLE
 from pmbandits.paper.family_plan import CLOSE, JUDGED, LIMIT, OURS, VET
 from pmbandits.paper.family_scores import LEAST, Comparison, Scores, against
@@ -182,7 +183,6 @@ def relative(scores: Scores, t: int) -> FloatArray:
 
 def picture(scores: Scores) -> Figure:
     """Instance by policy: how many times the regret of the best one, at the judged horizons."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     shown = [t for t in JUDGED if t in scores.horizons] or [max(scores.horizons)]
@@ -190,7 +190,7 @@ def picture(scores: Scores) -> Figure:
     lines = len(scores.instances) + len(groups)
     columns = len(scores.labels)
     wide, high = 4.1 + len(shown) * (0.46 * columns + 0.12), 0.235 * lines + 1.7
-    with mpl.rc_context({**PAGE_STYLE, "axes.grid": False}):
+    with style({**PAGE_STYLE, "axes.grid": False}):
         figure = Figure(figsize=(wide, high))
         left, bottom, top = 4.0 / wide, 0.75 / high, 1.0 - 0.95 / high
         each = (1.0 - left - 0.08 / wide) / len(shown)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmbandits._figures import style
 from pmbandits.paper.outcome import Shown
 from pmbandits.paper.risk_rates import EXPLORATIONS, Rate, exponent_text
 from pmbandits.paper.risk_series import (
@@ -21,7 +22,7 @@ from pmbandits.paper.risk_series import (
     best_of,
     mean_error,
 )
-from pmbandits.plots import COLOURS, STYLE
+from pmbandits.plots import COLOURS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,12 +180,9 @@ def data(parts: Mapping[str, list[Series]]) -> pa.Table:
 
 def figure_of(parts: list[Series], title: str) -> Figure:
     """Curves of regret, one panel a setting."""
-    import matplotlib
-    import matplotlib.pyplot as plt
-
     columns = min(len(parts), 2 if len(parts) == 4 else 3)
     rows = -(-len(parts) // columns)
-    with matplotlib.rc_context(STYLE):
+    with style() as plt:
         width = 5.0 if len(parts) == 1 else 3.6 * columns
         figure, axes = plt.subplots(rows, columns, figsize=(width, 3.3 * rows), squeeze=False, layout="constrained")
         for part, ax in zip(parts, axes.flat, strict=False):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pmbandits import __version__
+from pmbandits._figures import style
 from pmbandits._files import write_whole
 from pmbandits.paper.afterwards import AFTERWARDS
 from pmbandits.paper.draw import PAGE_STYLE
@@ -69,12 +70,11 @@ def _describe(marker: Any) -> str:
 
 def put(folder: Path, outcome: Outcome) -> None:
     """Write everything that an experiment left."""
-    import matplotlib as mpl
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
     for name, figure in outcome.figures.items():
-        with mpl.rc_context(PAGE_STYLE):
+        with style(PAGE_STYLE):
             for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
                 buffer = io.BytesIO()
                 figure.savefig(buffer, format=suffix, metadata=metadata)

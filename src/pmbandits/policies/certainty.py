@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
 from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.mixtures._rivals import most_of_any, rival_mixture
-from pmbandits.policies.build import with_radii
+from pmbandits.policies.build import Plan, chosen_set, with_radii
 from pmbandits.policies.condensed import CELLS, laws_of, small
+from pmbandits.policies.forgetting import sets_at, share_of_delta
 from pmbandits.policies.shown import estimates
 from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
@@ -54,7 +56,7 @@ class Certainty(NamedTuple):
     >>> print(policy.certainty())
     With probability 95 %, the mixture falls short of the best by at most 0.0039.
     >>> policy.certainty().meaning
-    "each arm's law stays inside, rewards without end, with probability 0.975 at least"
+    'with probability at least 97.5 %, the true distribution of an arm stays inside its set, however many rewards come'
     """
 
     utility: float
@@ -154,7 +156,7 @@ def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[fl
 def first_guess(memory: Memory) -> FloatArray:
     """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
     few = memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0
-    if few or memory.tail_order > 0.0:
+    if few or memory.tail_order > 0.0 or memory.tail_sigma > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
     rough = small(memory, laws_of(memory))
     rival_mixture(rough.address)
@@ -166,7 +168,24 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArra
     if weights is not None:
         return policy._with_sets(), _check.weights(weights, policy.n_arms)
     memory = policy._look()  # the rewards are put in order once, for the mixture and for the sets
-    return with_radii(memory, policy._plan), memory.mix.copy()
+    return with_radii(memory, plan_now(policy, memory)), memory.mix.copy()
+
+
+def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
+    """The confidence sets for what this memory keeps: where rewards were forgotten, for the moments since."""
+    plan, support = policy._plan, policy.support
+    assert support is not None
+    if plan.forgetting is None:
+        return plan.confidence
+    now = partial(chosen_set, policy, support, policy.n_arms, share=share_of_delta(memory))
+    return sets_at(plan.confidence, plan.forgetting, now)
+
+
+def plan_now(policy: Policy, memory: Memory) -> Plan:
+    """The policy's plan with the confidence sets for what this memory keeps."""
+    if policy._plan.forgetting is None:
+        return policy._plan
+    return replace(policy._plan, setup=replace(policy._plan.setup, confidence=sets_now(policy, memory)))
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:
@@ -174,7 +193,9 @@ def sets_of(policy: Policy) -> ConfidenceSet:
     policy._must_be_bound()
     if policy.confidence is None:
         why = ", so it has no bounds to report"
-        if "confidence" in policy.options:
+        if policy._plan.forgetting is not None and policy._plan.forgetting.kind == "discount":
+            why = ": none is known to hold for rewards that are discounted; take estimates='window:...'"
+        elif "confidence" in policy.options:
             why = f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
         raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
     return policy.confidence

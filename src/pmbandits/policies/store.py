@@ -21,16 +21,16 @@ from pmbandits._files import write_whole
 from pmbandits.estimates._rewards import STALE
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies.archive import Archive, Damaged
-from pmbandits.policies.build import TooLarge, recall, room_for
+from pmbandits.policies.build import TooLarge, limit_rewards, recall, room_for
 from pmbandits.policies.old_files import read_old
 from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.policies.soundness import what_is_wrong
-from pmbandits.state.layout import FIELDS, MOST
+from pmbandits.state.layout import FIELDS, MOST, POOLS
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 4  # 1 to 3: see old_files.py
+VERSION = 5  # 1 to 3: see old_files.py; 4 had other sets for Real rewards
 _MEMORY = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
 _UNPACKED = 100
 _KEYS = frozenset(
@@ -108,8 +108,10 @@ def _content(policy: Policy, memory: Memory) -> tuple[Arrays, Numbers]:
             continue
         if field.single:
             numbers[field.name] = getattr(memory, field.name)
-        elif field.name not in ("x", "owner"):
+        elif field.name not in POOLS:
             arrays[field.name] = getattr(memory, field.name)
+        elif field.name in ("recent", "recent_arm"):
+            arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.n_recent else 0]
         elif memory.sketch_size == 0 and memory.n_atoms == 0:  # of sketches the pool is laid out anew from their items
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
     return {name: array for name, array in arrays.items() if array.size}, numbers
@@ -227,9 +229,12 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
         options["confidence"] = confidence
     elif confidence is not None:
         raise ValueError(f"{label} stores its confidence set; do not give another one.")
-    bands = description["version"] < 4 and description["support"].get("kind") in ("finite", "interval")
-    if bands and options.get("confidence") == "auto":
-        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
+    kind = description["support"].get("kind")
+    if options.get("confidence") == "auto":  # what it was then: the policy goes on as it would have
+        if description["version"] < 4 and kind in ("finite", "interval"):
+            options["confidence"] = "dkw"
+        elif description["version"] < 5 and kind == "real":
+            options["confidence"] = "wasserstein"
     if any(
         not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
     ):
@@ -297,6 +302,7 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
     if wrong is not None:
         raise Damaged(wrong)
     recall(memory)
+    limit_rewards(memory, policy._plan)
     return memory
 
 

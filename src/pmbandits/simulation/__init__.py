@@ -4,7 +4,8 @@ from pmbandits.simulation.execute import simulate
 from pmbandits.simulation.journal import JournalWarning
 from pmbandits.simulation.plain import PolicyError
 from pmbandits.simulation.rewards import Rewards, policy_seed
-from pmbandits.simulation.run import Difference, Run, Summary
+from pmbandits.simulation.run import Run
+from pmbandits.simulation.summary import Difference, Summary
 from pmbandits.simulation.until import Stop, run_until
 
 __all__ = [

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,131 +11,22 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._extras import need
 from pmbandits._files import write_whole
+from pmbandits._means import LEVEL
 from pmbandits.arms import Bandit
+from pmbandits.changing import Changing
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.simulation.checks import check_provenance, check_sizes, check_table
-from pmbandits.simulation.progress import people
+from pmbandits.simulation.files import read, signed
+from pmbandits.simulation.summary import Difference, Summary, difference_of, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from matplotlib.axes import Axes
 
     from pmbandits.simulation.decomposition import Decomposition
-
-FORMAT = "pmbandits-run"
-SCHEMA = 1
-_KEY = b"pmbandits"
-_CHECK = b"pmbandits sha256"
-QUANTILES = (0.05, 0.5, 0.95)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Regret of one policy minus that of another on the same rewards, trial by trial."""
-
-    policy: str
-    other: str
-    t: int
-    mean: float
-    standard_error: float
-    better: float
-
-    def __repr__(self) -> str:
-        return (
-            f"Difference({self.policy} − {self.other} at t={self.t:,}: {self.mean:.3g} ± {self.standard_error:.1g}, "
-            f"less regret in {100 * self.better:.0f} % of the trials)"
-        )
-
-
-class Summary:
-    """Means, standard errors and quantiles of the regret, shares of pulls, time and speed; prints as a table.
-
-    ``rows`` and ``differences`` hold the same as plain data.
-    """
-
-    def __init__(self, title: str, rows: list[dict[str, Any]], differences: list[Difference]) -> None:
-        self.title, self.rows, self.differences = title, rows, differences
-
-    def tables(self, *, narrow: bool = False) -> list[Any]:
-        """As rich tables; ``narrow`` leaves out what does not fit into 80 columns."""
-        from rich.table import Table
-
-        main = Table(title=self.title)
-        left_out = {"trials", "5 %", "95 %", "mixture (%)", "s/trial", "rounds/s"} if narrow else set()
-        heads = (
-            "policy",
-            "t",
-            "trials",
-            "regret",
-            "± s.e.",
-            "5 %",
-            "median",
-            "95 %",
-            "pulls (%)",
-            "mixture (%)",
-            "s/trial",
-            "rounds/s",
-        )
-        for head in heads:
-            if head not in left_out:
-                main.add_column(head, justify="left" if head == "policy" else "right", no_wrap=head != "policy")
-        for row in self.rows:
-            seconds = row["seconds"]
-            cells = (
-                row["policy"],
-                f"{row['t']:,}",
-                str(row["trials"]),
-                f"{row['regret']:.2e}",
-                f"{row['standard_error']:.0e}",
-                *(f"{row[f'q{round(100 * q):02d}']:.1e}" for q in QUANTILES),
-                _shares(row["pulls"]),
-                _shares(row["mixture"]),
-                "–" if np.isnan(seconds) else f"{seconds:.3g}",
-                _speed(row["rounds_per_second"]),
-            )
-            main.add_row(*(cell for head, cell in zip(heads, cells, strict=True) if head not in left_out))
-        if not self.differences:
-            return [main]
-        pairs = Table(title="Regret minus that of the best policy, on the same rewards")
-        for head in ("policy", "best", "t", "difference", "± s.e.", "less regret in"):
-            pairs.add_column(head, justify="left" if head in ("policy", "best") else "right")
-        for d in self.differences:
-            pairs.add_row(
-                d.policy, d.other, f"{d.t:,}", f"{d.mean:.2e}", f"{d.standard_error:.0e}", f"{100 * d.better:.0f} %"
-            )
-        return [main, pairs]
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=150, file=io.StringIO(), color_system=None)
-        for table in self.tables():
-            console.print(table)
-        return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from pmbandits import _html
-
-        head = ("policy", "t", "regret", "± s.e.", "median", "95 %", "pulls (%)", "mixture (%)", "rounds/s")
-        rows = [
-            (r["policy"], f"{r['t']:,}", f"{r['regret']:.2e}", f"{r['standard_error']:.0e}", f"{r['q50']:.1e}",
-             f"{r['q95']:.1e}", _shares(r["pulls"]), _shares(r["mixture"]), _speed(r["rounds_per_second"]))
-            for r in self.rows
-        ]  # fmt: skip
-        return _html.block(self.title, _html.table(head, rows))
-
-
-def _shares(shares: Sequence[float]) -> str:
-    text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
-    return text + (" …" if len(shares) > 6 else "")
-
-
-def _speed(rounds_per_second: float) -> str:
-    return "–" if np.isnan(rounds_per_second) else people(rounds_per_second)
 
 
 class Run:
@@ -148,10 +35,17 @@ class Run:
     One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t),
     ``pulls``, the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
 
+    Where arms change, or come and go, time falls into moments in which nothing changes. Then ``utility`` is the mean
+    over the rounds of the utility of the shares that were played in each moment, and ``regret`` what the best mixtures
+    of the moments are worth above it. There is a column more: ``declared``, what the policy's own mixture falls short
+    of the best mixture of the moment.
+
     Attributes
     ----------
     policies : names of the policies, in the order given.
-    best : the best mixture's ``value`` and ``weights``.
+    best : the best mixture's ``value`` and ``weights``; where things change, their means over the rounds, and
+        ``moments``, with those of each.
+    changes : the rounds after which something changed.
     spec : what made this run: bandit, metric, policies, horizons, trials, seed; JSON-ready.
     """
 
@@ -177,6 +71,16 @@ class Run:
         return dict(self.provenance["best"])
 
     @property
+    def changes(self) -> tuple[int, ...]:
+        """The rounds after which the arms changed, or came, or went; none where nothing changes."""
+        return tuple(moment["start"] for moment in self.provenance["best"].get("moments", ())[1:])
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing changes: regret is then that of the paper."""
+        return "moments" not in self.provenance["best"]
+
+    @property
     def policies(self) -> tuple[str, ...]:
         """The policies' names."""
         return tuple(p["label"] for p in self.provenance["spec"]["policies"])
@@ -187,9 +91,10 @@ class Run:
         return tuple(self.provenance["spec"]["trials"])
 
     @property
-    def bandit(self) -> Bandit:
+    def bandit(self) -> Bandit | Changing:
         """The arms, made again from the specification."""
-        return Bandit.from_dict(self.provenance["spec"]["bandit"])
+        data = self.provenance["spec"]["bandit"]
+        return Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data)
 
     @property
     def metric(self) -> Distortion:
@@ -219,12 +124,14 @@ class Run:
 
         Parameters
         ----------
-        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis).
+        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis);
+            where things change also ``"declared"``.
         policy, horizon : which run; default the longest.
         """
         import pyarrow.compute as pc
 
-        _check.choice("column", name, ["regret", "utility", "pulls", "mixture"])
+        known = ["regret", "utility", "pulls", "mixture"]
+        _check.choice("column", name, known if self.still else [*known, "declared"])
         horizon = self._horizon(policy, horizon)
         mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
         part = self._table.filter(mine)
@@ -294,8 +201,16 @@ class Run:
             return np.full(count, np.nan)
         return self._seconds[place * count : (place + 1) * count]
 
-    def difference(self, policy: str, other: str, t: int | None = None) -> Difference:
-        """Regret of a policy minus another's at a common checkpoint (default: the last), paired by trial."""
+    def difference(self, policy: str, other: str, t: int | None = None, *, level: float = LEVEL) -> Difference:
+        """Regret of a policy minus another's on the same rewards, trial by trial, with an interval for its mean.
+
+        Parameters
+        ----------
+        policy, other : which two.
+        t : at which common checkpoint; default the last.
+        level : how often the interval should hold. It is for two policies that you named before you saw the run; where
+            you compare many, or with the best one, :meth:`summary` gives intervals that allow for that.
+        """
         found = []
         for label in (policy, other):
             series: dict[int, FloatArray] = {}
@@ -310,59 +225,19 @@ class Run:
             raise ValueError(f"{policy} and {other} have no common checkpoint{'' if t is None else f' {t}'}.")
         at = common[-1] if t is None else t
         gap = found[0][at] - found[1][at]
-        return Difference(policy, other, at, float(gap.mean()), _standard_error(gap), float((gap < 0.0).mean()))
+        return difference_of(policy, other, at, gap, level)
 
     def summary(self, t: int | None = None) -> Summary:
-        """Regret (mean, standard error, quantiles), shares of pulls, mixture and time, for each policy.
+        """For each policy its mean regret with a 95 % interval, quantiles, shares of pulls, mixture and time.
 
         Parameters
         ----------
         t : at which checkpoint; default at the end of every run.
         """
-        rows = []
-        for label, horizons in self._entries().items():
-            for horizon in horizons:
-                times, regret = self.regret(label, horizon)
-                if t is not None and t not in times:
-                    continue
-                c = -1 if t is None else int(np.flatnonzero(times == t)[0])
-                at = int(times[c])
-                quantiles = np.quantile(regret[:, c], QUANTILES)
-                seconds = float(np.mean(self.seconds(label, horizon)))
-                rows.append(
-                    {
-                        "policy": label,
-                        "horizon": horizon,
-                        "t": at,
-                        "trials": len(self.trials),
-                        "regret": float(regret[:, c].mean()),
-                        "standard_error": _standard_error(regret[:, c]),
-                        **{f"q{round(100 * q):02d}": float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
-                        "pulls": (self.column("pulls", label, horizon)[1][:, c] / at).mean(axis=0).tolist(),
-                        "mixture": self.column("mixture", label, horizon)[1][:, c].mean(axis=0).tolist(),
-                        "seconds": seconds,
-                        "rounds_per_second": horizon / max(seconds, 1e-9),  # NaN if the time was not kept
-                    }
-                )
-        if not rows:
-            raise ValueError(f"no policy has a checkpoint at {t}; leave t out for the end of each run.")
-        differences = []
-        last = max(row["t"] for row in rows)
-        finals: dict[str, dict[str, Any]] = {}
-        for row in rows:  # of several runs of a policy the one made for this horizon, else the longest
-            if row["t"] == last and finals.get(row["policy"], {"horizon": -1})["horizon"] != last:
-                finals[row["policy"]] = row
-        if len(finals) > 1:
-            leader = min(finals, key=lambda label: finals[label]["regret"])
-            differences = [self.difference(label, leader, last) for label in finals if label != leader]
-        weights = ", ".join(
-            f"{n} {100 * w:.1f} %" for n, w in zip(self.spec["bandit"]["names"], self.best["weights"], strict=True) if w
-        )
-        title = f"{self.spec['metric_text']}: best utility {self.best['value']:.6g} ({weights})"
-        return Summary(title, rows, differences)
+        return summarise(self, t)
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Regret against rounds on log axes, with bands of one standard error; also written to ``path``, if given."""
+        """Draw the regret against rounds on log axes, with 95 % intervals as bands; ``path`` is a file to write."""
         from pmbandits.plots import plot_regret
 
         axes = plot_regret(self, ax, title=title)
@@ -375,16 +250,16 @@ class Run:
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
         """The table, with the provenance in its metadata."""
-        text = json.dumps(self.provenance, ensure_ascii=False, sort_keys=True).encode()
-        return self._table.replace_schema_metadata({_KEY: text, _CHECK: _digest(self._table, text)})
+        return signed(self._table, self.provenance)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas frame (pandas must be installed)."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas, or use to_arrow().") from None
+        """The table as a frame of pandas."""
+        need("pandas", "frames of pandas")
         return self._table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a frame of polars."""
+        return need("polars", "frames of polars").from_arrow(self._table)
 
     def save(self, path: str | Path) -> None:
         """Write the run as Parquet, all or nothing. The same run gives the same bytes; wall times are left out."""
@@ -395,48 +270,7 @@ class Run:
     @classmethod
     def load(cls, path: str | Path) -> Run:
         """A run as it was saved. Files from strangers can do no harm: what cannot be a run is refused."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        file = Path(path)
-        if not file.is_file():
-            raise FileNotFoundError(f"there is no run file {str(path)!r}.")
-        try:
-            with pq.ParquetFile(file) as content:
-                metadata = content.schema_arrow.metadata or {}
-                text = metadata[_KEY]
-                provenance = json.loads(text)
-                if provenance["format"] != FORMAT or type(provenance["schema"]) is not int:
-                    raise ValueError("format")
-                if provenance["schema"] <= SCHEMA:
-                    check_provenance(provenance)
-                    wanted = schema(len(provenance["spec"]["bandit"]["names"]))
-                    if not content.schema_arrow.remove_metadata().equals(wanted):
-                        raise ValueError("schema")
-                    check_sizes(content.metadata, len(provenance["spec"]["bandit"]["names"]), file.stat().st_size)
-                    table = content.read(use_threads=False).replace_schema_metadata(None).cast(wanted)
-                    check_table(table, provenance)
-                    if metadata[_CHECK] != _digest(table, text):
-                        raise ValueError("checksum")
-        except (
-            pa.ArrowException,
-            LookupError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            OSError,
-            RecursionError,
-        ) as error:
-            raise ValueError(
-                f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
-            ) from None
-        if provenance["schema"] > SCHEMA:
-            library = _check.readable(str(provenance.get("library")))[:40]
-            raise ValueError(
-                f"{file.name} was written by a newer pmbandits ({library}, "
-                f"schema {provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
-            )
-        return cls(table, provenance)
+        return cls(*read(Path(path)))
 
     def equals(self, other: Run) -> bool:
         """Whether two runs hold the same, to the last bit (wall times aside).
@@ -455,45 +289,3 @@ class Run:
     def __repr__(self) -> str:
         longest = max(h for horizons in self._entries().values() for h in horizons)
         return f"Run({', '.join(self.policies)}; {len(self.trials)} trials, up to {longest:,} rounds, seed {self.seed})"
-
-
-def schema(n_arms: int) -> pa.Schema:
-    """The columns of a run."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            ("policy", pa.string()),
-            ("horizon", pa.int64()),
-            ("trial", pa.int64()),
-            ("t", pa.int64()),
-            ("regret", pa.float64()),
-            ("utility", pa.float64()),
-            ("pulls", pa.list_(pa.int64(), n_arms)),
-            ("mixture", pa.list_(pa.float64(), n_arms)),
-            ("phase_ends", pa.list_(pa.int64())),
-        ]
-    )
-
-
-def _digest(table: pa.Table, text: bytes) -> bytes:
-    """A hash of all that a run holds, however it is laid out."""
-    import pyarrow.compute as pc
-
-    digest = hashlib.sha256(text)
-    for name in table.column_names:
-        column = table[name].combine_chunks()
-        digest.update(name.encode())
-        if name == "phase_ends":
-            digest.update(pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64).tobytes())
-        if name in ("pulls", "mixture", "phase_ends"):
-            column = column.flatten()
-        if name == "policy":
-            digest.update("\0".join(column.to_pylist()).encode())
-        else:
-            digest.update(column.to_numpy(zero_copy_only=False).tobytes())
-    return digest.hexdigest().encode()
-
-
-def _standard_error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")

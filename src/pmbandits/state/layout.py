@@ -29,9 +29,15 @@ SIZES = (
     "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
-    "n_prices",  # 3 if rewards have heavy tails (see confidence/_tails.py), else 0
+    "n_prices",  # 3 if belts lie on the line (see confidence/_tails.py), else 0
     "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
     "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
+    "n_line",  # cells that there is room for, of belts on the line (see confidence/_line.py), else 0
+    "n_past",  # n_arms if pulls can be taken off the clock, else 0
+    "n_recent",  # rewards that are kept in the order in which they came; 0 without a window
+    "n_watched_arms",  # n_arms if each arm is watched for changes (see estimates/_changes.py), else 0
+    "n_tally",  # 3 if rewards are forgotten or arms are watched, else 0
+    "n_noted",  # changes that are remembered; 0 if arms are not watched
     "n_limited",  # n_arms if shares are limited (see mixtures/_gate.py), else 0
     "n_gates",  # 1 if shares are limited, else 0
     "n_rows",  # limits, if one of them is on several arms, else 0
@@ -43,6 +49,9 @@ PHASE_ENDS = 64  # phases whose ends are remembered
 BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
 BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
+WATCH_BOOK, WATCH_VALUES, WATCH_ROWS = 8, 64, 4352  # numbers that are kept to watch an arm (estimates/_changes.py)
+POOLS = ("x", "owner", "recent", "recent_arm")  # arrays of which only so many numbers count as there are rewards
+CHANGE = 10  # numbers that are kept of a change that was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +128,18 @@ FIELDS: tuple[Field, ...] = (
     # Confidence sets.
     _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
     _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
+    _field("watch_depth", float, "", "fixed"),  # ln(K/level) of watching the arms for changes
     _field("belt_side", int, "", "fixed"),  # for how many rewards above or below the ends of belts are exact
     _field("tail_order", float, "", "fixed"),  # p and B of E|X|^p ≤ B (confidence/_tails.py); 0 without such a promise
     _field("tail_bound", float, "", "fixed"),
     _field("tail_q", float, "", "fixed"),  # |h(u) − h(v)| ≤ C·|u − v|^q
     _field("tail_c", float, "", "fixed"),
+    _field("tail_sigma", float, "", "fixed"),  # σ of sub-Gaussian rewards in belts (confidence/_line.py), else 0
+    _field("tail_depth", float, "", "fixed"),  # 2·ln(1/δ) of the intervals of their means
+    _field("line_at", int, "", "cleared"),  # for how many rewards the cells of the line are laid out; 0: not
+    _field("line_used", int, "", "scratch"),  # their number,
+    _field("line_begin", float, "", "scratch"),  # where they begin,
+    _field("line_rest", float, "", "scratch"),  # and what of a utility lies beyond them at most
     _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
@@ -151,6 +167,9 @@ FIELDS: tuple[Field, ...] = (
     _field("pulls", int, "n_arms", "saved added", "0 … asked"),
     _field("pending", int, "n_arms", "saved added", "0 … pulls"),  # pulls whose reward has not come
     _field("told", int, "n_arms", "saved added", "0 … rewards"),  # rewards of each arm
+    # Pulls of each arm that the clock no longer counts: forgotten, or of a time before the clock began anew. Pulls so
+    # far in all are ``pulls + earlier``, and ``asked`` and the sum of ``earlier``.
+    _field("earlier", int, "n_past", "saved added"),
     _field("sums", float, "n_arms", "saved added", "any"),  # their sum
     _field("squares", float, "n_arms", ""),  # the sum of their squares
     _field("travel", float, "n_arms", ""),  # how far in W1 the arm's empirical law has moved in all
@@ -161,13 +180,18 @@ FIELDS: tuple[Field, ...] = (
     # Confidence sets.
     _field("radii", float, "n_radii", "fixed"),  # the radius after n rewards
     _field("seen", int, "n_arms", "cleared"),  # rewards of each arm when its set was last worked out
-    _field("lower", float, "n_arms"),
+    _field("lower", float, "n_arms"),  # of the mean, for rewards of 0 and 1, and for sub-Gaussian ones in belts
     _field("upper", float, "n_arms"),
     _field("radius", float, "n_arms"),
-    # Prices of the moment, for the largest and for the smallest utility; at how many rewards they are found anew.
-    _field("prices", float, "n_prices", "saved cleared", "0 … "),
+    # Prices of the moment or mean, for the largest and the smallest utility; at how many rewards they are found anew.
+    _field("prices", float, "n_prices", "saved cleared"),
     _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
+    # Belts on the line: the widths of cells, the ends of the arms' survivals in them, and how far laws may be in W1.
+    _field("line_width", float, "n_line", "scratch"),
+    _field("line_floor", float, "n_line, n_arms", "scratch"),
+    _field("line_top", float, "n_line, n_arms", "scratch"),
+    _field("line_far", float, "n_arms", "scratch"),
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
     _field("spare", float, "knot_room", "scratch"),
@@ -248,6 +272,16 @@ FIELDS: tuple[Field, ...] = (
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved", "any"),
     _field("sketch_items", float, "n_sketches, sketch_room", "saved arranged"),
+    # Forgetting: how often; the logarithm of the share of δ that is left for now; and how many changes were found.
+    _field("tally", float, "n_tally", "saved", "0 … "),
+    # Watching the arms: for each a book, thresholds, and counts; and the changes that were found last.
+    _field("watch_book", int, f"n_watched_arms, {WATCH_BOOK}", "saved"),
+    _field("watch_values", float, f"n_watched_arms, {WATCH_VALUES}", "saved"),
+    _field("watch_rows", int, f"n_watched_arms, {WATCH_ROWS}", "saved"),
+    _field("noted", float, f"n_noted, {CHANGE}", "saved"),
+    # The rewards of the window in the order in which they came, and the arms that paid them.
+    _field("recent", float, "n_recent", "saved arranged"),
+    _field("recent_arm", int, "n_recent", "saved arranged", "0 … n_arms - 1"),
     # The pool: all rewards, sorted up to ``ordered``, and the arms that paid them. Large, so it comes last.
     _field("x", float, "room", "saved arranged"),
     _field("owner", int, "room", "saved arranged", "0 … n_arms - 1"),

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pmbandits import _check
+from pmbandits import _check, _html, _tables
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import (
     PHT,
@@ -85,38 +85,28 @@ class PaperTable:
 
     def text(self) -> str:
         """Aligned columns."""
-        cells = [list(self.head), *([cell_text(v) for v in row] for row in self.rows)]
-        widths = [max(len(line[k]) for line in cells) for k in range(len(self.head))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
-        lines.insert(1, "  ".join("-" * w for w in widths))
+        lines = _tables.columns(self._cells(), rule=True)
         notes = [f"Note: {note}" for note in self.notes]
         return "\n".join([f"Table {self.number}. {self.title} ({self.equation})", *lines, *notes])
 
     def markdown(self) -> str:
         """A Markdown table."""
-        cells = [[cell_text(v).replace("|", "\\|") for v in row] for row in self.rows]
-        lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", ""]
-        lines.append("| " + " | ".join(self.head) + " |")
-        lines.append("|" + " --- |" * len(self.head))
-        lines += ["| " + " | ".join(line) + " |" for line in cells]
+        lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", "", _tables.markdown(self._cells())]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
 
     def latex(self) -> str:
         """A LaTeX table, in ASCII, that needs no package."""
-        lines = [
-            r"\begin{table}",
-            rf"  \caption{{{_plain(self.title)}}}",
-            rf"  \label{{{self.equation}}}",
-            r"  \centering",
-            rf"  \begin{{tabular}}{{l{'c' * (len(self.head) - 1)}}}",
-            r"    \hline",
-            "    " + " & ".join(_plain(name) for name in self.head) + r" \\",
-            r"    \hline",
-        ]
-        lines += ["    " + " & ".join(_latex(v) for v in row) + r" \\" for row in self.rows]
-        lines += [r"    \hline", r"  \end{tabular}", r"\end{table}"]
-        return "\n".join(lines)
+        rows = [[_plain(name) for name in self.head], *([_latex(v) for v in row] for row in self.rows)]
+        return _tables.latex(rows, caption=_plain(self.title), label=self.equation, ready=True)
+
+    def _cells(self) -> list[list[str]]:
+        return [list(self.head), *([cell_text(v) for v in row] for row in self.rows)]
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._cells()
+        title = f"Table {self.number}. {self.title} ({self.equation})"
+        return _html.block(title, _html.table(head, rows), _html.paragraphs(self.notes))
 
     def render(self, form: str = "text") -> str:
         """The table as ``"text"``, ``"markdown"`` or ``"latex"``."""
