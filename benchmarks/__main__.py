@@ -13,6 +13,7 @@ from benchmarks import (
     exact_bounds,
     foundation,
     intervals,
+    limits,
     memory,
     oracle,
     policies,
@@ -36,6 +37,7 @@ ROOMS = {
     "vet": vet.tables,
     "certainty": certainty.tables,
     "memory": memory.tables,
+    "limits": limits.tables,
     "advice": advice.tables,
     "intervals": intervals.tables,
 }
