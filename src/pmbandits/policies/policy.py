@@ -43,8 +43,8 @@ class Policy(Asking, Declared):
         rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
-    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
-        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
+        on what a round costs on average. They are kept at all times; the page "Limits on shares" says how closely.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
