@@ -1,6 +1,6 @@
 """Watching for changes and forgetting: false alarms, how long a change takes to be found, and what both cost a round.
 
-``python -m benchmarks changes``. Laws, levels, runs and seeds were written down, and committed, before anything was run.
+``python -m benchmarks changes``. Laws, levels, runs and seeds were committed before anything was run.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ def thresholds(name: str) -> list[float] | None:
 
 
 def false_alarms() -> Table:
-    table = Table(
-        title=f"Runs with an alarm in {ROUNDS:,} rewards of a world that stands still, {RUNS} runs, level {LEVEL}"
-    )
+    title = f"Runs with an alarm in {ROUNDS:,} rewards of a world that stands still, {RUNS} runs, level {LEVEL}"
+    table = Table(title=title)
     table.add_column("law")
     table.add_column("runs with an alarm", justify="right")
     for k, (name, draw) in enumerate(LAWS.items()):
@@ -122,9 +121,8 @@ def costs(rounds: int = 100_000) -> Table:
             best = np.inf
             for _ in range(3):
                 start = time.process_time()
-                pmb.simulate(
-                    bandit, "gini", {"mine": policy(**options)}, rounds, trials=1, seed=1, n_jobs=1, checkpoints=1
-                )
+                mine = {"mine": policy(**options)}
+                pmb.simulate(bandit, "gini", mine, rounds, trials=1, seed=1, n_jobs=1, checkpoints=1)
                 best = min(best, time.process_time() - start)
             first.setdefault(column, best)
             cells.append(f"{best / first[column]:.2f}")

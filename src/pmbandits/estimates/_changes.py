@@ -27,7 +27,7 @@ BEFORE, AFTER, EVIDENCE, KIND, LOW, HIGH, SHARE, NOW = range(2, CHANGE)  # what 
 assert _MOST_ROWS * ROW == WATCH_ROWS and len(_RANKS) <= MOST_THRESHOLDS and STARTS < WATCH_BOOK
 
 
-@shared("ints, floats, ints, floats, int -> none")
+@kernel
 def begin(book, values, rows, known, count):
     """Watch from now on: with thresholds that are known, or, with a ``count`` of 0, those of the first rewards."""
     for j in range(book.size):
