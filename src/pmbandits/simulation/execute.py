@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
+from pmbandits._extras import need
 from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
@@ -141,6 +142,7 @@ def simulate(
     >>> pmb.simulate(bandit, "gini", {"mine": InTurn, "cirt": "cirt"}, horizon=1000, trials=5)
     Run(mine, cirt; 5 trials, up to 1,000 rounds, seed 0)
     """
+    need("pyarrow", "simulations")
     _check.choice("backend", backend, BACKENDS)
     jobs = workers(n_jobs)
     experiment = prepare(

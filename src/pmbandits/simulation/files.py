@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmbandits import _check
+from pmbandits._extras import need
 from pmbandits.simulation.checks import check_provenance, check_sizes, check_table
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def signed(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
 
 def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     """The table and the provenance of a run file; what cannot be a run is refused."""
+    need("pyarrow", "files of runs")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -7,9 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-
 from pmbandits import _check
+from pmbandits._extras import need
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.metrics.registry import metric as find_metric
@@ -18,6 +17,9 @@ from pmbandits.simulation.course import Course
 from pmbandits.simulation.recipes import by_name, labels
 from pmbandits.supports import Support
 from pmbandits.text import distribution, read_samples
+
+need("pydantic", "simulations from files")
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator  # noqa: E402
 
 EXAMPLE = """\
 metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(0.9)"
