@@ -21,6 +21,7 @@ from benchmarks import (
     simulation,
     vet,
     walls,
+    worlds,
 )
 
 ROOMS = {
@@ -34,6 +35,7 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "worlds": worlds.tables,
     "certainty": certainty.tables,
     "memory": memory.tables,
     "advice": advice.tables,
