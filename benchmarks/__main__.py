@@ -23,6 +23,7 @@ from benchmarks import (
     simulation,
     vet,
     walls,
+    worlds,
 )
 
 ROOMS = {
@@ -36,6 +37,7 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "worlds": worlds.tables,
     "certainty": certainty.tables,
     "changes": changes.tables,
     "memory": memory.tables,
