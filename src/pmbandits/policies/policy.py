@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_names
-from pmbandits.estimates import Estimates
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import limited, merging, shown, stopping
+from pmbandits.policies import limited, merging, shown, stopping, watching
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
-from pmbandits.policies.options import Declared, option, whole
+from pmbandits.policies.forgetting import all_pulls
+from pmbandits.policies.options import Declared, known_watch, option, whole
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
@@ -56,6 +58,18 @@ class Policy(Asking, Declared):
 
     ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
 
+    For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
+    says what to take when.
+
+    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for arms
+      that have stood still since the oldest of their rewards that is kept.
+    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are. No
+      confidence sets.
+
+    Every policy can watch its arms for changes, with ``detect="warn"`` or, if it can forget, ``detect="restart"``
+    (``"restart:0.001"``: with a probability of 0.1 % that there is ever a false alarm; else of 1 %): a change is noted
+    in :attr:`changes` and warned of, or the arm's rewards are forgotten.
+
     Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
 
     One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in whole
@@ -72,6 +86,7 @@ class Policy(Asking, Declared):
     as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
     _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
+    forgets: ClassVar[bool] = False  # whether it can go on when rewards and pulls are forgotten; see ``forgot``
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
@@ -81,6 +96,7 @@ class Policy(Asking, Declared):
     _given_shares: Any = option(default=None, alias="shares", check=limited.known_shares)
     _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=limited.known_cost)
     _given_budget: float | None = option(default=None, alias="budget", check=limited.known_budget)
+    _watch: str | None = option(default=None, alias="detect", check=known_watch)
 
     def __init_subclass__(
         cls, *, name: str | None = None, choose: Any = None, update: Any = None, unpack: Any = None,
@@ -110,15 +126,16 @@ class Policy(Asking, Declared):
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
-        if options.get("estimates") == "exact":
-            del options["estimates"]
+        for name, usual in (("estimates", "exact"), ("detect", None)):
+            if options.get(name, "") == usual:
+                del options[name]
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
             known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
             raise TypeError(f"support must be {known}, got {_check.short(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
-        self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
+        self.support, self.epsilon = support, options.get("epsilon")
         if n_arms is None and names is not None:
             n_arms = len(names)
         self._own_names = names is not None
@@ -128,7 +145,7 @@ class Policy(Asking, Declared):
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, n_arms, support)
             self._memory = memory
-            self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
+            self.epsilon = self._plan.setup.epsilon
 
     # ---- what an algorithm gives -----------------------------------------------------------------------
     @abstractmethod
@@ -150,6 +167,13 @@ class Policy(Asking, Declared):
         """
         del memory
         return True
+
+    @staticmethod
+    def forgot(memory: Memory) -> None:
+        """Bring the policy's own numbers in line when rewards and pulls were forgotten: there are fewer now.
+
+        A policy with ``forgets = True`` sets back here whatever it has counted in rounds or rewards.
+        """
 
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
@@ -181,10 +205,30 @@ class Policy(Asking, Declared):
         return len(self.names)
 
     @property
+    def confidence(self) -> ConfidenceSet | None:
+        """The confidence set of each arm, if it keeps any; where rewards are forgotten, that of this moment."""
+        return sureness.sets_now(self, self._memory) if "_now" in self.__dict__ else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes that were found in arms, the oldest first (the last 64): with ``detect="warn"`` or ``"restart"``.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
+        >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
+        >>> print(policy.changes[0])
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 24.
+        >>> [arm.n for arm in policy.estimates]
+        [16, 0]
+        """
+        self._must_be_bound()
+        return watching.changes(self)
+
+    @property
     def t(self) -> int:
         """How many pulls were asked for."""
         self._must_be_bound()
-        return self._memory.asked
+        return self._memory.asked + int(self._memory.earlier.sum())
 
     @property
     def explore_rounds(self) -> int:
@@ -196,7 +240,8 @@ class Policy(Asking, Declared):
     @property
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
-        return self._copy_of("pulls")
+        self._must_be_bound()
+        return self._alone(lambda: all_pulls(self._memory))
 
     @property
     def pending(self) -> NDArray[np.int64]:
@@ -221,7 +266,7 @@ class Policy(Asking, Declared):
     def _with_sets(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""
         twin = self._twin()
-        return with_radii(twin._memory, twin._plan)
+        return with_radii(twin._memory, sureness.plan_now(twin, twin._memory))
 
     @property
     def estimates(self) -> Estimates:

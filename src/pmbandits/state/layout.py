@@ -49,6 +49,7 @@ BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
 BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
 WATCH_BOOK, WATCH_VALUES, WATCH_ROWS = 8, 64, 4352  # numbers that are kept to watch an arm (estimates/_changes.py)
+POOLS = ("x", "owner", "recent", "recent_arm")  # arrays of which only so many numbers count as there are rewards
 CHANGE = 10  # numbers that are kept of a change that was found
 
 
