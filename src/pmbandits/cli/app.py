@@ -16,6 +16,7 @@ from rich.table import Table
 from pmbandits import __version__
 from pmbandits._check import readable
 from pmbandits.cli.advise import advise
+from pmbandits.cli.pages import studio
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.cli.warm import warm
@@ -32,6 +33,7 @@ app.add_typer(theory_app, name="theory")
 app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
+app.command()(studio)
 out = Console()
 err = Console(stderr=True)
 
