@@ -11,6 +11,7 @@ EXTRAS = {
     "tables": ("pyarrow",),
     "cli": ("typer", "rich"),
     "specs": ("pydantic",),
+    "service": ("fastapi", "uvicorn", "sqlalchemy", "alembic", "msgspec", "psycopg"),
 }
 
 

@@ -116,6 +116,7 @@ def _entries() -> Iterator[Item]:
             yield entry(philox, "word, word, word, word, word, word")
             yield entry(steps.choose_many, "int, memory, ints")
             yield entry(steps.tell_many, "memory, ints, floats")
+            yield entry(steps.follow, "int, memory, ints, floats, bool, ints")
     for kernel in (cirt.begin, simple.begin_one):
         yield entry(kernel, "memory")
     yield entry(cirt.levels, "int, int")

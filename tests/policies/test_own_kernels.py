@@ -14,7 +14,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.kit import Policy, Setup, fewest, kernel, play_alone, pull, state, unpack
-from pmbandits.policies import policy as policy_module
+from pmbandits.policies import asking as policy_module
 from pmbandits.policies._steps import ask_one
 from pmbandits.state.guard import BUSY, claim_memory, release_memory
 
@@ -162,7 +162,7 @@ def test_memory_that_another_thread_replaces_lives_until_the_kernel_has_returned
 
 def test_who_waits_comes_before_single_asks() -> None:
     policy = pmb.UCB1(n_arms=2, support=pmb.Binary())
-    where, address, memory = policy._now
+    where, address, memory, *_ = policy._now
     assert claim_memory(address, 5) and not claim_memory(address, 6)
     memory.busy = 0  # as if the first were done
     assert ask_one(where, address) == BUSY

@@ -18,6 +18,8 @@ from pmbandits._check import readable
 from pmbandits.cli.advise import advise
 from pmbandits.cli.pages import studio
 from pmbandits.cli.reproduce import reproduce
+from pmbandits.cli.serve import app as key_app
+from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.cli.warm import warm
 from pmbandits.metrics import Family
@@ -30,10 +32,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(theory_app, name="theory")
+app.add_typer(key_app, name="key")
 app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
 app.command()(studio)
+app.command()(serve)
 out = Console()
 err = Console(stderr=True)
 

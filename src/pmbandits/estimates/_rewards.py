@@ -1,7 +1,8 @@
 """Rewards on their way into a policy's memory: counted, kept one by one, or sketched.
 
 :func:`record` takes one reward in. It is also the only place that says when memory must grow: it refuses a reward for
-which there is no room, the caller makes room, and tells it again.
+which there is no room, the caller makes room, and tells it again. A policy that forgets makes room by forgetting
+(``_forgetting.py``); one that watches its arms also has no room from a change on until the change is dealt with.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import math
 
 import numpy as np
 
+from pmbandits.estimates import _changes as changing
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.state.arrays import stable_order
 from pmbandits.state.shared import shared, step
 from pmbandits.supports import ATOM_TOLERANCE
 
 BINARY, FINITE, SAMPLES = range(3)  # how rewards are kept: 0 or 1, counts of atoms, or one by one
-OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_ROOM = range(5)  # what ``record`` answers
+# What ``record`` answers. CHANGED: it was taken in, and the arm has changed; that must be dealt with.
+OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_ROOM, CHANGED = range(6)
+TIMES, SPENT, CHANGES = range(3)  # of ``tally``: how often it was forgotten, −ln(share of δ), changes that were found
 STALE = -1  # of ``ordered``: a sketch was compacted, so the pool must be laid out anew
 
 
@@ -38,13 +42,30 @@ def record(s, arm, reward):
         reward = keep(s, arm, reward)
         if math.isnan(reward):
             return OUTSIDE
+    if s.n_recent > 0:
+        s.recent[s.rewards], s.recent_arm[s.rewards] = reward, arm
     s.told[arm] += 1
     s.sums[arm] += reward
     if s.pending[arm] > 0:
         s.pending[arm] -= 1
     s.rewards += 1
     s.dirty = 1
-    return OK
+    return notice(s, arm, reward) if s.n_watched_arms > 0 else OK
+
+
+@shared("state, int, float -> int")
+def notice(s, arm, reward):
+    """Watch an arm for a change. If there is one it is noted, and no reward is taken in before it is dealt with."""
+    note = s.noted[int(s.tally[CHANGES]) % s.n_noted]
+    if not changing.watch(s.watch_book[arm], s.watch_values[arm], s.watch_rows[arm], s.watch_depth, reward, note):
+        return OK
+    t = s.asked
+    for i in range(s.n_past):
+        t += s.earlier[i]
+    note[0], note[1] = arm, t
+    s.tally[CHANGES] += 1.0
+    s.most_rewards = 0
+    return CHANGED
 
 
 @shared("state, int, float -> float")

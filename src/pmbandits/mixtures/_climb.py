@@ -21,7 +21,16 @@ from pmbandits.confidence._tails import tail_pass
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope
 from pmbandits.mixtures._index import BONUS, BOUND, POOLED, dot
-from pmbandits.state.arrays import copy_into, fill_with, next_largest
+from pmbandits.mixtures._within import (
+    average,
+    best_corner_for,
+    fill_up,
+    in_box,
+    middle_of_box,
+    narrow_box,
+    shares_of_corners,
+)
+from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.shared import shared, step
 
 
@@ -185,18 +194,10 @@ def slopes(s, a, kind, far, e, out):
 @step("floats, floats, floats, floats -> float")
 def most_ahead(g, a, low, high):
     """max ⟨g, b − a⟩ over the mixtures b between low and high: the best arms filled up first."""
-    rest, total = 1.0, 0.0
+    b, total = np.empty(a.size), 0.0
+    fill_up(g, low, high, b)
     for i in range(a.size):
-        rest -= low[i]
-        total += g[i] * (low[i] - a[i])
-    taken = np.zeros(a.size)
-    for _ in range(a.size):
-        i = next_largest(g, taken)
-        more = min(high[i] - low[i], rest)
-        total += g[i] * more
-        rest -= more
-        if rest <= 0.0:
-            break
+        total += g[i] * (b[i] - a[i])
     return max(total, 0.0)
 
 
@@ -236,13 +237,53 @@ def walk(s, a, low, high, direction, lead, room, first, kind, far, e, most, kept
     return left, passes
 
 
+@shared("state, floats, int, floats, float, float, int -> float")
+def climb_corners(s, a, kind, far, e, goal, most):
+    """The same within limits on several arms: weight moves from corner to corner of what keeps them."""
+    k, shares = a.size, shares_of_corners(s, a)
+    g, kept, direction, none, one = np.empty(k), np.empty(k), np.empty(k), np.zeros(k), np.ones(k)
+    slopes(s, a, kind, far, e, g)
+    passes, stride, gap = 1, 1.0, np.inf
+    while True:
+        to, away, least = best_corner_for(s, g), -1, np.inf
+        for c in range(s.n_corners):
+            if shares[c] > 0.0:
+                value = dot(s.corners[c], g)
+                if value < least:
+                    away, least = c, value
+        gap = max(dot(s.corners[to], g) - dot(a, g), 0.0)
+        lead = dot(s.corners[to], g) - least
+        if gap <= goal or passes >= most or not lead > 0.0:
+            break
+        for m in range(k):
+            direction[m] = s.corners[to, m] - s.corners[away, m]
+        left, used = walk(s, a, none, one, direction, lead, shares[away], stride, kind, far, e, most - passes, kept)
+        if left == 0.0:
+            break
+        passes += used
+        stride = max(4.0 * left, 1e-6)
+        shares[to] += left
+        shares[away] = 0.0 if left >= shares[away] else shares[away] - left
+        average(s, shares, a)
+        copy_into(g, kept)
+    copy_into(s.corner_shares, shares)
+    return gap
+
+
 @shared("state, floats, floats, floats, int, floats, float, float, int -> float")
 def climb(s, a, low, high, kind, far, e, goal, most):
     """Improve the mixture a in place, within low ≤ a ≤ high, until the gap is at most the goal; returns the gap.
 
     Weight moves from arm to arm; after every two moves, along what they added up to, as far as that helps (parallel
-    tangents: where the utility is a long ridge, single moves would zigzag). At most about ``most`` passes.
+    tangents: where the utility is a long ridge, single moves would zigzag). At most about ``most`` passes. Where shares
+    are limited, it is within the limits, too, and the gap is to the best mixture that keeps them.
     """
+    if s.n_rows > 0:
+        return climb_corners(s, a, kind, far, e, goal, most)
+    if s.n_limited > 0:
+        narrow_box(s, low, high)
+        if not in_box(a, low, high):
+            middle_of_box(low, high, a)
     k = a.size
     g, kept, direction, since = np.empty(k), np.empty(k), np.empty(k), a.copy()
     slopes(s, a, kind, far, e, g)

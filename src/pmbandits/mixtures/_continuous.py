@@ -18,7 +18,8 @@ from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import extremum_place, extremum_value, h_max, h_value, n_extrema
 from pmbandits.mixtures._climb import accuracy, climb, grain, maximise
-from pmbandits.mixtures._index import BONUS, TIE, UTILITY, bonus, optimism, ready
+from pmbandits.mixtures._index import BONUS, TIE, UTILITY, bonus, dot, optimism, ready
+from pmbandits.mixtures._within import furthest, same, to_start
 from pmbandits.state.arrays import copy_into, fill_with, largest_of, next_largest
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
@@ -53,8 +54,49 @@ def arm_utilities(s, out):
 
 
 @shared("state -> none")
+def move_mean_within(s):
+    """The same within limits: towards the mixture with the least or the largest mean that keeps them."""
+    k, a, mean = s.n_arms, s.mix, 0.0
+    p, minus, low, high = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    for i in range(k):
+        p[i] = share_of_ones(s, i)
+        minus[i] = -p[i]
+        mean += a[i] * p[i]
+    furthest(s, minus, low)
+    furthest(s, p, high)
+    goal = nearest_best_mean(s.h, dot(low, p), dot(high, p), mean)
+    if goal == mean:
+        return
+    end = high if goal > mean else low
+    part = min(max((goal - mean) / (dot(end, p) - mean), 0.0), 1.0)
+    for i in range(k):
+        a[i] += part * (end[i] - a[i])
+
+
+@shared("floats, float, float, float -> float")
+def nearest_best_mean(h, low, high, mean):
+    """Of the means between low and high at which h is largest, the one that is nearest to ``mean``."""
+    best = h_max(h, low, high)
+    slack = TIE * max(1.0, abs(best))
+    if h_value(h, mean) >= best - slack:
+        return mean
+    goal = low
+    if h_value(h, low) < best - slack or (h_value(h, high) >= best - slack and high - mean < mean - goal):
+        goal = high
+    near = abs(goal - mean) if h_value(h, goal) >= best - slack else np.inf
+    for m in range(n_extrema(h)):
+        u = extremum_place(h, m)
+        if low < u < high and extremum_value(h, m) >= best - slack and abs(u - mean) < near:
+            goal, near = u, abs(u - mean)
+    return goal
+
+
+@shared("state -> none")
 def move_mean(s):
     """Bernoulli arms: U_h = h(mean), so go to the nearest best mean, towards the arm beyond it. Closed form."""
+    if s.n_limited > 0:
+        move_mean_within(s)
+        return
     k, a = s.n_arms, s.mix
     low, high, mean = 0, 0, 0.0
     p = np.empty(k)
@@ -63,18 +105,9 @@ def move_mean(s):
         mean += a[i] * p[i]
         low = i if p[i] < p[low] else low
         high = i if p[i] > p[high] else high
-    best = h_max(s.h, p[low], p[high])
-    slack = TIE * max(1.0, abs(best))
-    if h_value(s.h, mean) >= best - slack:
+    goal = nearest_best_mean(s.h, p[low], p[high], mean)
+    if goal == mean:
         return
-    goal = p[low]
-    if h_value(s.h, p[low]) < best - slack or (h_value(s.h, p[high]) >= best - slack and p[high] - mean < mean - goal):
-        goal = p[high]
-    near = abs(goal - mean) if h_value(s.h, goal) >= best - slack else np.inf
-    for m in range(n_extrema(s.h)):
-        u = extremum_place(s.h, m)
-        if p[low] < u < p[high] and extremum_value(s.h, m) >= best - slack and abs(u - mean) < near:
-            goal, near = u, abs(u - mean)
     end = high if goal > mean else low
     part = min(max((goal - mean) / (p[end] - mean), 0.0), 1.0)
     total = 0.0
@@ -90,6 +123,9 @@ def move_mean(s):
 @shared("state -> none")
 def best_arm(s):
     """Convex h: some arm alone is best; the one being played if it is among them."""
+    if s.n_limited > 0:
+        best_corner(s, s.mix, 0.0, UTILITY, s.mix)
+        return
     k = s.n_arms
     value = np.empty(k)
     arm_utilities(s, value)
@@ -146,6 +182,8 @@ def best_of_many(s):
                         b[i], b[i + 1 + at] = 0.5, 0.5
                         break
                     at -= k - 1 - i
+            if start > 0:
+                to_start(s, b)
             for e in (0.1, 0.02, fine):
                 climb(s, b, none, one, UTILITY, far, max(e, fine), goal, most)
                 found = utility(s, b)
@@ -193,9 +231,38 @@ def index_of(s, a, kind, far):
     return utility(s, a) + bonus(s, a, far, kind)
 
 
+@shared("state, floats, int, floats -> none")
+def best_corner_within(s, a, kind, far):
+    """The same within limits."""
+    if s.n_corners == 0:
+        value = np.empty(s.n_arms)
+        arm_utilities(s, value)
+        furthest(s, value, a)
+        return
+    value, stay = np.empty(s.n_corners), -1
+    for c in range(s.n_corners):
+        value[c] = index_of(s, s.corners[c], kind, far)
+        stay = c if same(s.corners[c], a) else stay
+    top = largest_of(value)
+    slack = TIE * max(1.0, abs(top))
+    chosen = stay
+    if stay < 0 or value[stay] < top - slack:
+        chosen = 0
+        while value[chosen] < top - slack:
+            chosen += 1
+    copy_into(a, s.corners[chosen])
+
+
 @shared("state, floats, float, int, floats -> none")
 def best_corner(s, a, floor, kind, far):
-    """Convex: the best of the mixtures that give all to one arm but the floor to each; tied, stay; else the first."""
+    """Convex: the best of the mixtures that give all to one arm but the floor to each; tied, stay; else the first.
+
+    Within limits: the best of their corners. Where these are too many, the arms are filled up in the order of what each
+    is worth alone.
+    """
+    if s.n_limited > 0:
+        best_corner_within(s, a, kind, far)
+        return
     k = s.n_arms
     value, corner = np.empty(k), np.empty(k)
     for i in range(k):
@@ -233,7 +300,7 @@ def continuous_mixture(s, with_bonus):
     if s.metric_shape == CONVEX:
         best_corner(s, s.mix, floor, kind, far)
     else:
-        low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor)
+        low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor if s.n_limited == 0 else 1.0)
         maximise(s, s.mix, low, high, kind, far)
     s.current = 0
     s.look_at = n + 1 + int(s.fineness * n)

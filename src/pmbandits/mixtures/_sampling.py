@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from pmbandits.mixtures._gate import through_gate
 from pmbandits.mixtures._index import TIE
 from pmbandits.state.shared import step
 
@@ -59,10 +60,12 @@ def explore_or_track(s):
 def pull(s, arm):
     """Count a pull of the arm, and return the arm. It counts at once, whether or not its reward ever comes.
 
-    If there is no such arm it counts nothing and returns −1, which the library reports as a mistake.
+    Where shares are limited, or only some arms are available, it may be another arm: see ``_gate.py``. If there is no such arm it counts nothing and returns −1, which the library reports as a mistake.
     """
     if arm < 0 or arm >= s.n_arms:
         return -1
+    if s.gate != 0:
+        arm = through_gate(s, arm)
     s.pulls[arm] += 1
     s.pending[arm] += 1
     s.asked += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmbandits.estimates._rewards import OK, record
+from pmbandits.estimates._rewards import CHANGED, OK, record
 from pmbandits.state.compile import kernel
 from pmbandits.state.guard import BUSY, KERNEL, claim, release
 from pmbandits.state.shared import caller, step
@@ -26,6 +26,31 @@ def choice(memory, choose):
 def taken(memory, arm, reward):
     """Take one reward in; see ``record``."""
     return record(unpack(memory), arm, reward)
+
+
+@step("memory, int, int -> int", frees=True)
+def choice_of(memory, choose, arm):
+    """Let the policy choose as ever, but count the pull for this arm; answers the arm that it would have taken.
+
+    Its looks and its random numbers are those of an ask. If the pull was one for certifying, it is that now, too.
+    """
+    s = unpack(memory)
+    spent = 0
+    for i in range(s.sure_pulls.size):
+        spent += s.sure_pulls[i]
+    own = choice(memory, choose)
+    if own in (arm, WRONG):
+        return own
+    s.pulls[own] -= 1
+    s.pending[own] -= 1
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    for i in range(s.sure_pulls.size):
+        spent -= s.sure_pulls[i]
+    if spent < 0:
+        s.sure_pulls[own] -= 1
+        s.sure_pulls[arm] += 1
+    return own
 
 
 def wrong_choice(policy: str, n_arms: int) -> RuntimeError:
@@ -60,13 +85,16 @@ def tell_one(memory, arm, reward):
 
 @kernel
 def tell_many(memory, arms, rewards):
-    """Take in rewards that were checked, and for which there is room; one step, which nothing can interrupt."""
+    """Take in rewards that were checked, in one step that nothing can interrupt; returns how many it took.
+
+    It stops where there is no room, and after a reward with which an arm has changed.
+    """
     s = unpack(memory)
     for j in range(arms.size):
         code = record(s, arms[j], rewards[j])
         if code != OK:
-            return code
-    return OK
+            return j + 1 if code == CHANGED else j
+    return arms.size
 
 
 @kernel
@@ -77,3 +105,26 @@ def choose_many(choose, memory, out):
         if out[j] == WRONG:
             return WRONG
     return OK
+
+
+@kernel
+def follow(choose, memory, arms, rewards, check, code):
+    """Take in events that were checked, and for which there is room: asks where the reward is NaN, and tells.
+
+    Returns how many were taken in. That is fewer than there are if ``check`` is true and the policy would have asked
+    for another arm, or if something is wrong; then the memory is of no use, and ``code`` says what it was. Or there is
+    no room, or an arm has changed: then it goes on when that was dealt with.
+    """
+    s = unpack(memory)
+    for j in range(arms.size):
+        if rewards[j] == rewards[j]:
+            code[0] = record(s, arms[j], rewards[j])
+            if code[0] != OK:
+                return j + 1 if code[0] == CHANGED else j
+        else:
+            own = choice_of(memory, choose, arms[j])
+            if own == WRONG:
+                code[0] = WRONG
+            if own == WRONG or (check and own != arms[j]):
+                return j
+    return arms.size

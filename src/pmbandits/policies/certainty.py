@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
 from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.mixtures._rivals import most_of_any, rival_mixture
-from pmbandits.policies.build import with_radii
+from pmbandits.policies.build import Plan, chosen_set, with_radii
 from pmbandits.policies.condensed import CELLS, laws_of, small
+from pmbandits.policies.forgetting import sets_at, share_of_delta
 from pmbandits.policies.shown import estimates
 from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
@@ -166,7 +168,24 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArra
     if weights is not None:
         return policy._with_sets(), _check.weights(weights, policy.n_arms)
     memory = policy._look()  # the rewards are put in order once, for the mixture and for the sets
-    return with_radii(memory, policy._plan), memory.mix.copy()
+    return with_radii(memory, plan_now(policy, memory)), memory.mix.copy()
+
+
+def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
+    """The confidence sets for what this memory keeps: where rewards were forgotten, for the moments since."""
+    plan, support = policy._plan, policy.support
+    assert support is not None
+    if plan.forgetting is None:
+        return plan.confidence
+    now = partial(chosen_set, policy, support, policy.n_arms, share_of_delta(memory))
+    return sets_at(plan.confidence, plan.forgetting, now)
+
+
+def plan_now(policy: Policy, memory: Memory) -> Plan:
+    """The policy's plan with the confidence sets for what this memory keeps."""
+    if policy._plan.forgetting is None:
+        return policy._plan
+    return replace(policy._plan, setup=replace(policy._plan.setup, confidence=sets_now(policy, memory)))
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:
@@ -174,7 +193,9 @@ def sets_of(policy: Policy) -> ConfidenceSet:
     policy._must_be_bound()
     if policy.confidence is None:
         why = ", so it has no bounds to report"
-        if "confidence" in policy.options:
+        if policy._plan.forgetting is not None and policy._plan.forgetting.kind == "discount":
+            why = ": none is known to hold for rewards that are discounted; take estimates='window:...'"
+        elif "confidence" in policy.options:
             why = f": no bound holds for {policy.metric!r} on {policy.support!r}; declare Interval(lo, hi)"
         raise ValueError(f"{type(policy).__name__} keeps no confidence sets here{why}.")
     return policy.confidence

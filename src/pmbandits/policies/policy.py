@@ -1,46 +1,37 @@
-"""What all policies share: ask and tell, merge, and reading without side effects."""
+"""What all policies share: options, what an algorithm gives, and reading without side effects."""
 
 from __future__ import annotations
 
 import threading
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from itertools import count
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, TypeVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.arms import arm_index, arm_names
-from pmbandits.estimates import Estimates
-from pmbandits.estimates import _kernels as sketching
-from pmbandits.estimates._rewards import OK, SAMPLES, STALE
+from pmbandits.arms import arm_names
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import shown, stopping
-from pmbandits.policies._steps import CHOOSE, WRONG, ask_one, choose_many, tell_many, tell_one, wrong_choice
-from pmbandits.policies.build import Setup, build, recall, roomier, with_radii
-from pmbandits.policies.options import Declared, how_kept, option, whole
-from pmbandits.state.guard import BUSY, claim_memory, prepare, release_memory
-from pmbandits.state.layout import FIELDS, MOST
+from pmbandits.policies import limited, merging, shown, stopping, watching
+from pmbandits.policies.asking import Asking
+from pmbandits.policies.build import Setup, build, with_radii
+from pmbandits.policies.forgetting import all_pulls
+from pmbandits.policies.options import Declared, known_watch, option, whole
 from pmbandits.state.memory import Memory
-from pmbandits.state.shared import address
 from pmbandits.supports import Support
 
 REGISTRY: dict[str, type[Policy]] = {}
 MOST_ARMS = 1_000_000
-_ask, _tell = ask_one, tell_one
-_TOKENS = count(2)  # of threads that are alone with a memory (state/guard.py)
-T = TypeVar("T")
 
 
-class Policy(Declared):
+class Policy(Asking, Declared):
     """A policy that you ask for an arm and tell the reward.
 
     Parameters
@@ -52,6 +43,8 @@ class Policy(Declared):
         rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
+        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
@@ -65,6 +58,18 @@ class Policy(Declared):
 
     ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
 
+    For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
+    says what to take when.
+
+    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for arms
+      that have stood still since the oldest of their rewards that is kept.
+    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are. No
+      confidence sets.
+
+    Every policy can watch its arms for changes, with ``detect="warn"`` or, if it can forget, ``detect="restart"``
+    (``"restart:0.001"``: with a probability of 0.1 % that there is ever a false alarm; else of 1 %): a change is noted
+    in :attr:`changes` and warned of, or the arm's rewards are forgotten.
+
     Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
 
     One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in whole
@@ -76,18 +81,22 @@ class Policy(Declared):
     """
 
     name: ClassVar[str]
-    _choose: ClassVar[Any]  # compiled: one round's decision
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
     as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
     _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
+    forgets: ClassVar[bool] = False  # whether it can go on when rewards and pulls are forgotten; see ``forgot``
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
+    _given_shares: Any = option(default=None, alias="shares", check=limited.known_shares)
+    _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=limited.known_cost)
+    _given_budget: float | None = option(default=None, alias="budget", check=limited.known_budget)
+    _watch: str | None = option(default=None, alias="detect", check=known_watch)
 
     def __init_subclass__(
         cls, *, name: str | None = None, choose: Any = None, update: Any = None, unpack: Any = None,
@@ -117,24 +126,26 @@ class Policy(Declared):
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
-        if options.get("estimates") == "exact":
-            del options["estimates"]
+        for name, usual in (("estimates", "exact"), ("detect", None)):
+            if options.get(name, "") == usual:
+                del options[name]
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
             known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
             raise TypeError(f"support must be {known}, got {_check.short(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
-        self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
+        self.support, self.epsilon = support, options.get("epsilon")
         if n_arms is None and names is not None:
             n_arms = len(names)
         self._own_names = names is not None
         self.names = arm_names(names, n_arms) if n_arms is not None else ()
+        self.limits = limited.read_limits(options, self.names)
         self._lock, self._owner = threading.Lock(), 0  # and the thread that has it
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, n_arms, support)
             self._memory = memory
-            self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
+            self.epsilon = self._plan.setup.epsilon
 
     # ---- what an algorithm gives -----------------------------------------------------------------------
     @abstractmethod
@@ -157,6 +168,13 @@ class Policy(Declared):
         del memory
         return True
 
+    @staticmethod
+    def forgot(memory: Memory) -> None:
+        """Bring the policy's own numbers in line when rewards and pulls were forgotten: there are fewer now.
+
+        A policy with ``forgets = True`` sets back here whatever it has counted in rounds or rewards.
+        """
+
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
         self, metric: Distortion | str, n_arms: int, support: Support, *, names: Sequence[str] | None = None,
@@ -178,208 +196,7 @@ class Policy(Declared):
             **self.options,
         )
 
-    def _must_be_bound(self) -> None:
-        if "_held" not in self.__dict__:
-            raise ValueError(
-                f"this {type(self).__name__} is a recipe: give metric, n_arms and support, or call bind(...)."
-            )
-
-    @property
-    def _memory(self) -> Memory:
-        """The policy's memory; what every ask and tell needs of it is kept beside it."""
-        return self._held
-
-    @_memory.setter
-    def _memory(self, memory: Memory) -> None:
-        # The memory is part of what asks and tells look up: so it is not freed before their kernels have returned,
-        # even if another thread replaces it meanwhile.
-        now = _address(self._choose), memory.address, memory
-        self._held, self._now = memory, now
-
-    def _twin(self) -> Policy:
-        """A copy that can be changed."""
-        self._must_be_bound()
-        twin: Policy = object.__new__(type(self))
-        twin.__setstate__(self.__getstate__())
-        return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        out = {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_owner", "_now")}
-        if "_held" in out:
-            out["_held"] = self._alone(lambda: self._held.copy())
-        return out
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock, self._owner = threading.Lock(), 0
-        if "_held" in state:
-            self._memory = state["_held"]
-
-    def _alone(self, work: Callable[[], T]) -> T:
-        """Do some work while no other thread asks, tells or copies.
-
-        If the work replaces the memory, the old one stays taken: whoever still has its address is sent away by the
-        kernels, and comes here. Ctrl-C at any moment leaves the memory free: it is given back by its token, whether or
-        not Python still learned that it was taken.
-        """
-        prepare()
-        token, me = next(_TOKENS), threading.get_ident()
-        if self._owner == me:
-            raise RuntimeError(
-                "this policy is at work in this very thread, so a signal handler cannot use it now; "
-                "let the handler only take a note, and use the policy afterwards."
-            )
-        with self._lock:
-            try:
-                self._owner = me
-                while not claim_memory(self._now[1], token):  # somebody asks or tells right now
-                    time.sleep(1e-5)
-                return work()
-            finally:
-                self._owner = 0
-                release_memory(self._now[1], token)
-
-    # ---- ask and tell ----------------------------------------------------------------------------------
-    @overload
-    def ask(self) -> int: ...
-    @overload
-    def ask(self, n: int) -> NDArray[np.int64]: ...
-    def ask(self, n: int | None = None) -> int | NDArray[np.int64]:
-        """The arm to pull now (its position), or the next ``n`` arms.
-
-        An ask counts as a pull at once, so nothing waits for rewards that are late or never come.
-        """
-        if n is None:
-            try:
-                where, address, _held = self._now
-            except AttributeError:
-                self._must_be_bound()
-                raise
-            arm: int = _ask(where, address)
-            if arm == WRONG:
-                self._wrong_choice()
-            return arm if arm != BUSY else int(self._ask_many(1)[0])
-        return self._ask_many(_check.whole("n", n, 1))
-
-    def _ask_many(self, n: int) -> NDArray[np.int64]:
-        """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
-        self._must_be_bound()
-        out = np.empty(n, dtype=np.int64)
-        if self._alone(lambda: choose_many(*self._now[:2], out)) == WRONG:
-            self._wrong_choice()
-        return out
-
-    def _wrong_choice(self) -> NoReturn:
-        raise wrong_choice(type(self).__name__, self.n_arms)
-
-    def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
-        """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
-
-        Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
-        If anything is wrong with the input nothing is taken in.
-        """
-        if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
-            if isinstance(arm, np.integer):
-                arm = int(arm)
-            if isinstance(reward, (float, np.floating, np.bool_)):
-                reward = float(reward)
-            elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
-                reward = float(reward) if -MOST < reward < MOST else reward
-        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # beyond there is no arm
-            try:
-                _, address, _held = self._now
-            except AttributeError:
-                self._must_be_bound()
-                raise
-            if _tell(address, arm, reward) != OK:
-                self._tell_carefully([arm], [reward])
-            return
-        one = not _check.is_list(reward)
-        arms: Any = [arm] if one else arm
-        rewards: Any = [reward] if one else reward
-        if not one and not _check.is_list(arms):
-            arms = [arms] * len(rewards)  # several rewards of one arm
-        self._tell_carefully(arms, rewards)
-
-    def _tell_carefully(self, arms: Any, rewards: Any) -> None:
-        """Check everything, make room, and take all in with one call of compiled code, which Ctrl-C cannot cut."""
-        self._must_be_bound()
-        assert self.support is not None
-        places = [arm_index(_plain(arm), self.names) for arm in arms]
-        if len(places) != len(rewards):
-            raise ValueError(f"{len(places)} arms were told with {len(rewards)} rewards; give one reward for each arm.")
-        if not places:
-            return
-        values, where = self.support.check(_numbers(rewards)), np.array(places, dtype=np.int64)
-
-        def take_in() -> int:
-            self._memory = roomier(self._memory, self._plan, where.size)
-            return tell_many(self._now[1], where, values)
-
-        code = self._alone(take_in)
-        assert code == OK, code
-
-    def merge(self, other: Policy) -> None:
-        """Take in what another policy of the same experiment did and saw; the other stays as it is.
-
-        Two servers, one experiment: afterwards this policy knows the rewards of both, and the pulls of both count for
-        the proportions, for exploration and for the time t, as if it had played alone. Exact for exact and binned
-        estimates; sketches merge within their stated error. What was decided before stays: a mixture that PMETC has
-        committed to, and phases of CIRT that are over. Take the same policy in once only: nothing tells rewards that
-        were taken in before from new ones.
-
-        Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
-        merge on. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
-
-        >>> import pmbandits as pmb
-        >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
-        >>> here.tell([0, 1], [1, 0]); there.tell([0, 0], [1, 1])
-        >>> here.merge(there)
-        >>> [arm.n for arm in here.estimates]
-        [3, 1]
-        """
-        self._must_match(other)
-        theirs = other._twin()._memory
-        self._alone(lambda: self._take_in(theirs))
-
-    def _take_in(self, theirs: Memory) -> None:
-        ours = roomier(self._memory.copy(), self._plan, theirs.rewards)
-        before, after = ours.rewards, ours.rewards + theirs.rewards
-        if ours.sketch_size > 0:
-            for arm in range(self.n_arms):
-                mine, his = ((m.sketch_book[arm], m.sketch_items[arm], m.sketch_marks[arm]) for m in (ours, theirs))
-                sketching.join(*mine, ours.sketch_size, ours.seed, arm, *his)
-            ours.ordered = STALE
-        elif ours.mode == SAMPLES:
-            ours.x[before:after] = theirs.x[: theirs.rewards]
-            ours.owner[before:after] = theirs.owner[: theirs.rewards]
-        for field in FIELDS:
-            if "added" in field.becomes:
-                part, more = ours.field(field.name), theirs.field(field.name)
-                if more.shape == part.shape:  # else only one of the two has it
-                    part += more
-            elif "cleared" in field.becomes:  # the laws may have moved by any amount
-                ours.field(field.name)[...] = 0
-        recall(ours)
-        ours.dirty = 1
-        ours.busy = self._memory.busy  # it is still at work
-        self._memory = ours
-
-    def _must_match(self, other: Policy) -> None:
-        if not isinstance(other, Policy):
-            raise TypeError(f"a policy can take in another policy, got {_check.short(other)}.")
-        self._must_be_bound()
-        other._must_be_bound()
-        if other is self:
-            raise ValueError("a policy cannot take in itself: its rewards would count twice.")
-        for what, mine, theirs in (
-            ("metric", self.metric, other.metric),
-            ("support", self.support, other.support),
-            ("names of arms", self.names, other.names),
-            ("estimates", *(how_kept(p.options.get("estimates", "exact")) for p in (self, other))),
-        ):
-            if not _same(mine, theirs):
-                raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
+    merge = merging.merge
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property
@@ -388,10 +205,30 @@ class Policy(Declared):
         return len(self.names)
 
     @property
+    def confidence(self) -> ConfidenceSet | None:
+        """The confidence set of each arm, if it keeps any; where rewards are forgotten, that of this moment."""
+        return sureness.sets_now(self, self._memory) if "_now" in self.__dict__ else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes that were found in arms, the oldest first (the last 64): with ``detect="warn"`` or ``"restart"``.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
+        >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
+        >>> print(policy.changes[0])
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 24.
+        >>> [arm.n for arm in policy.estimates]
+        [16, 0]
+        """
+        self._must_be_bound()
+        return watching.changes(self)
+
+    @property
     def t(self) -> int:
         """How many pulls were asked for."""
         self._must_be_bound()
-        return self._memory.asked
+        return self._memory.asked + int(self._memory.earlier.sum())
 
     @property
     def explore_rounds(self) -> int:
@@ -403,7 +240,8 @@ class Policy(Declared):
     @property
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
-        return self._copy_of("pulls")
+        self._must_be_bound()
+        return self._alone(lambda: all_pulls(self._memory))
 
     @property
     def pending(self) -> NDArray[np.int64]:
@@ -427,7 +265,8 @@ class Policy(Declared):
 
     def _with_sets(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""
-        return with_radii(self._twin()._memory, self._plan)
+        twin = self._twin()
+        return with_radii(twin._memory, sureness.plan_now(twin, twin._memory))
 
     @property
     def estimates(self) -> Estimates:
@@ -463,34 +302,7 @@ class Policy(Declared):
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items() if v is not None)
         known = "" if self.metric is None else f"{self.metric!r}{', ' if given else ''}"
-        if "_held" not in self.__dict__:
+        if "_now" not in self.__dict__:
             return f"{type(self).__name__}({known}{given}; a recipe)"
         mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
         return f"{type(self).__name__}({known}{given}; t={self.t}, mixture=[{mix}])"
-
-
-@cache
-def _address(choose: Any) -> int:
-    """Where the kernel is that chooses the arm."""
-    return address(choose, CHOOSE)
-
-
-def _same(mine: Any, theirs: Any) -> bool:
-    try:
-        return mine is theirs or bool(mine == theirs)
-    except ValueError:  # a metric made from a function equals itself only
-        return False
-
-
-def _plain(arm: Any) -> Any:
-    return arm.item() if isinstance(arm, np.generic) else arm
-
-
-def _numbers(rewards: Any) -> FloatArray:
-    if isinstance(rewards, np.ndarray):
-        return _check.numbers("rewards", rewards)
-    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
-    for reward in rewards:
-        if not (_check.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
-            raise TypeError(f"rewards must be numbers, got {_check.short(reward)}.")
-    return _check.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
@@ -103,6 +103,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         pad = 0.0 if np.isfinite(support.width) else support.typical
@@ -114,6 +115,12 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
             "certify": certifying_share(self, metric, support, chosen),
         }
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
+
+    @staticmethod
+    def forgot(memory: Memory) -> None:
+        memory.n_knots = memory.window_end = memory.next_look = memory.looked = 0  # it looks anew
+        for part in (memory.left_out, memory.vetted_pulls, memory.vetted_told):
+            part[:] = 0
 
     def holds_together(self, memory: Memory) -> bool:
         m, n = memory, memory.n_knots

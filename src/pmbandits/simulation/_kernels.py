@@ -24,7 +24,7 @@ from pmbandits._random import (  # noqa: F401 (some only for who looks for them 
     philox,
     unit,
 )
-from pmbandits.estimates._rewards import NEEDS_ROOM, OK, record
+from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK, record
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.policies._steps import WRONG, choice, update_at
 from pmbandits.state.compile import inlined, kernel
@@ -34,7 +34,7 @@ from pmbandits.state.views import borrowed, unpack
 # how an arm's rewards are made
 TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
 # why the loop stops before the end
-DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE = range(5)
+DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE, ARM_CHANGED = range(6)
 # cursor: where a trial is
 WAITING, CHECKPOINT = range(2)
 
@@ -125,8 +125,11 @@ def play(
         borrowed(checkpoints), borrowed(cursor),
     )  # fmt: skip
     s = unpack(memory)
+    earlier = 0  # pulls that the clock no longer counts
+    for i in range(s.n_past):
+        earlier += s.earlier[i]
     while cursor[CHECKPOINT] < checkpoints.size:
-        until = checkpoints[cursor[CHECKPOINT]]
+        until = checkpoints[cursor[CHECKPOINT]] - earlier
         waiting = cursor[WAITING]  # pulled, but not yet paid
         cursor[WAITING] = -1
         while s.asked < until or waiting >= 0:
@@ -140,6 +143,8 @@ def play(
                 cursor[WAITING] = arm
                 return NEEDS_BLOCK
             code = record(s, arm, reward)
+            if code == CHANGED:
+                return ARM_CHANGED
             if code != OK:
                 used[arm] -= 1
                 cursor[WAITING] = arm
@@ -150,7 +155,7 @@ def play(
             before[j] = words[j]
         update_at(update, memory)
         for i in range(s.n_arms):
-            pulls[c, i] = s.pulls[i]
+            pulls[c, i] = s.pulls[i] + (s.earlier[i] if s.n_past > 0 else 0)
             mixture[c, i] = s.mix[i]
         for j in range(ends.size):
             ends[j] = s.ends[j]

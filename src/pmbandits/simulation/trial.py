@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.policies._steps import CHOOSE, UPDATE, wrong_choice
-from pmbandits.policies.build import roomier
+from pmbandits.policies.build import roomier, settled
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.rewards import Stream, policy_seed
@@ -45,7 +45,7 @@ class Player:
         """What a trial begins with, in the sizes that the memory has now, and room for a copy at checkpoints."""
         memory = self.policy._memory
         moving, self.changing = memory.places.moving, memory.places.changing
-        blank = self._first.resized(room=memory.room, n_radii=memory.n_radii)
+        blank = self._first.resized(room=memory.room, n_radii=memory.n_radii, n_recent=memory.n_recent)
         for name in ("most_rewards", "most_told", "radii_fall"):  # these follow from the sizes
             setattr(blank, name, getattr(memory, name))
         self.start = blank.words[:moving].copy()
@@ -76,7 +76,10 @@ class Player:
                 continue
             if status == kernels.NEEDS_MEMORY:  # doubled, but never more than the run can use
                 policy._memory = roomier(memory, policy._plan, limit=int(self.checkpoints[-1]) + self._first.rewards)
-                self._blank()
+                if policy._memory is not memory:
+                    self._blank()
+            elif status == kernels.ARM_CHANGED:
+                settled(memory, policy._plan)
             elif status == kernels.NEEDS_BLOCK:
                 stream.refill(int(cursor[kernels.WAITING]))
             elif status == kernels.WRONG_CHOICE:

@@ -32,6 +32,15 @@ SIZES = (
     "n_prices",  # 3 if rewards have heavy tails (see confidence/_tails.py), else 0
     "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
     "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
+    "n_past",  # n_arms if pulls can be taken off the clock, else 0
+    "n_recent",  # rewards that are kept in the order in which they came; 0 without a window
+    "n_watched_arms",  # n_arms if each arm is watched for changes (see estimates/_changes.py), else 0
+    "n_tally",  # 3 if rewards are forgotten or arms are watched, else 0
+    "n_noted",  # changes that are remembered; 0 if arms are not watched
+    "n_limited",  # n_arms if shares are limited (see mixtures/_gate.py), else 0
+    "n_gates",  # 1 if shares are limited, else 0
+    "n_rows",  # limits, if one of them is on several arms, else 0
+    "n_corners",  # corners of the mixtures that keep the limits, where they are needed
 )
 N_OWN = 16  # single numbers that a policy may have of its own
 MOST = 2**53  # no count is larger
@@ -39,6 +48,9 @@ PHASE_ENDS = 64  # phases whose ends are remembered
 BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
 BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
+WATCH_BOOK, WATCH_VALUES, WATCH_ROWS = 8, 64, 4352  # numbers that are kept to watch an arm (estimates/_changes.py)
+POOLS = ("x", "owner", "recent", "recent_arm")  # arrays of which only so many numbers count as there are rewards
+CHANGE = 10  # numbers that are kept of a change that was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,9 @@ def _field(name: str, kind: type, shape: str = "", becomes: str = "", holds: str
 
 FIELDS: tuple[Field, ...] = (
     _field("busy", int, "", "fixed"),  # not 0 while a thread is at work in the memory (state/guard.py)
+    _field(
+        "gate", int, "", "fixed"
+    ),  # what every pull goes through: 0, or some of BOXES, ROWS, SOME (mixtures/_gate.py)
     _field("waiting", int, "", "fixed"),  # 1 while a thread waits for it that must come before single asks and tells
     # What was asked and told.
     _field("asked", int, "", "saved added"),  # pulls so far
@@ -112,6 +127,7 @@ FIELDS: tuple[Field, ...] = (
     # Confidence sets.
     _field("set_kind", int, "", "fixed"),  # INTERVAL, BAND, BALL or BELT
     _field("stretched", int, "", "fixed"),  # 1 if ends of belts that are far from the share are moved further out
+    _field("watch_depth", float, "", "fixed"),  # ln(K/level) of watching the arms for changes
     _field("belt_side", int, "", "fixed"),  # for how many rewards above or below the ends of belts are exact
     _field("tail_order", float, "", "fixed"),  # p and B of E|X|^p ≤ B (confidence/_tails.py); 0 without such a promise
     _field("tail_bound", float, "", "fixed"),
@@ -144,6 +160,9 @@ FIELDS: tuple[Field, ...] = (
     _field("pulls", int, "n_arms", "saved added", "0 … asked"),
     _field("pending", int, "n_arms", "saved added", "0 … pulls"),  # pulls whose reward has not come
     _field("told", int, "n_arms", "saved added", "0 … rewards"),  # rewards of each arm
+    # Pulls of each arm that the clock no longer counts: forgotten, or of a time before the clock began anew. Pulls so
+    # far in all are ``pulls + earlier``, and ``asked`` and the sum of ``earlier``.
+    _field("earlier", int, "n_past", "saved added"),
     _field("sums", float, "n_arms", "saved added", "any"),  # their sum
     _field("squares", float, "n_arms", ""),  # the sum of their squares
     _field("travel", float, "n_arms", ""),  # how far in W1 the arm's empirical law has moved in all
@@ -167,6 +186,17 @@ FIELDS: tuple[Field, ...] = (
     # The mixture that is played, and the grid.
     _field("mix", float, "n_arms", "saved", "0 … 1"),
     _field("grid", float, "n_grid, n_arms", "saved", "0 … 1"),
+    # Limits on shares: of each arm, in rows (rows · shares ≤ bound), and the corners of what keeps them.
+    _field("least", float, "n_limited", "fixed"),
+    _field("most", float, "n_limited", "fixed"),
+    _field("limit_rows", float, "n_rows, n_limited", "fixed"),
+    _field("limit_bounds", float, "n_rows", "fixed"),
+    _field("corners", float, "n_corners, n_limited", "fixed"),
+    _field("towards", int, "n_limited", "fixed"),  # for each arm the corner with its largest share; 0 without corners
+    _field("corner_shares", float, "n_corners", "saved", "0 … 1"),  # ``mix`` as an average of corners
+    _field("owed", float, "n_limited", "saved cleared"),  # by how much an arm is behind what the limits are kept by
+    _field("free_until", int, "n_gates", "saved cleared"),  # before this round no floor is in danger
+    _field("barred", int, "n_arms", "scratch"),  # 1 for the arms that are not available in this call
     _field("stands_until", int, "n_arms", "cleared"),  # the choice stands while no arm has more rewards than this
     # The empirical utility of each grid point when it was last worked out, and what bounds its change since:
     # at how many rewards (0: never), the arms' travel or counts, their radii; and how much it can rise and fall for
@@ -228,6 +258,16 @@ FIELDS: tuple[Field, ...] = (
     _field("sketch_book", int, f"n_sketches, {SKETCH_BOOK}", "saved"),
     _field("sketch_marks", float, f"n_sketches, {SKETCH_MARKS}", "saved", "any"),
     _field("sketch_items", float, "n_sketches, sketch_room", "saved arranged"),
+    # Forgetting: how often; the logarithm of the share of δ that is left for now; and how many changes were found.
+    _field("tally", float, "n_tally", "saved", "0 … "),
+    # Watching the arms: for each a book, thresholds, and counts; and the changes that were found last.
+    _field("watch_book", int, f"n_watched_arms, {WATCH_BOOK}", "saved"),
+    _field("watch_values", float, f"n_watched_arms, {WATCH_VALUES}", "saved"),
+    _field("watch_rows", int, f"n_watched_arms, {WATCH_ROWS}", "saved"),
+    _field("noted", float, f"n_noted, {CHANGE}", "saved"),
+    # The rewards of the window in the order in which they came, and the arms that paid them.
+    _field("recent", float, "n_recent", "saved arranged"),
+    _field("recent_arm", int, "n_recent", "saved arranged", "0 … n_arms - 1"),
     # The pool: all rewards, sorted up to ``ordered``, and the arms that paid them. Large, so it comes last.
     _field("x", float, "room", "saved arranged"),
     _field("owner", int, "room", "saved arranged", "0 … n_arms - 1"),

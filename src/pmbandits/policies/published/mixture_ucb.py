@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`; the seed draws the arms of ``"cab"``.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`; the seed draws the arms of ``"cab"``.
     form : ``"ogd"`` or ``"cab"``.
     beta : β. Larger explores more; the authors' program has 1.
     tolerance : the share by which pulls and rewards grow between two looks; 0 looks in every round. Default 0.001 for
@@ -142,6 +142,7 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
     beta: float = option(default=1.0, check=above(0.0))
     tolerance: float | None = option(default=None, check=within(0.0, 1.0))
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("MixtureUCB", support)

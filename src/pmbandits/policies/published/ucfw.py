@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import ready
@@ -64,7 +65,7 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     bonus : ``"published"``: R·2·√(3·ln t/n), with R the range of Φ. ``"variance"``: √(2·(v + 0.02·R²/n)·ln t/n), with v
         the variance of Φ over the rewards of arm i. This one is not published; it explores much less.
     tolerance : the share by which pulls and rewards grow between two looks at the slopes; 0 looks in every round, which
@@ -91,6 +92,7 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
     bonus: str = option(default="published", check=one_of("published", "variance"))
     tolerance: float = option(default=0.001, check=within(0.0, 1.0))
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         continuous("UCFW", metric)

@@ -1,0 +1,197 @@
+"""The steps of watching one stream of rewards for a change of its law; compiled. See :mod:`pmbandits.estimates.changes`.
+
+Those who watch many streams (a policy, one for each arm) keep their arrays and call these.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pmbandits.state.compile import kernel
+from pmbandits.state.layout import CHANGE, WATCH_BOOK, WATCH_ROWS, WATCH_VALUES
+from pmbandits.state.shared import shared, step
+
+# book: whole numbers of a watch
+SEEN, THRESHOLDS, COUNTED, USED, STARTS, ALARM = range(6)
+FIRST = WATCH_VALUES  # the first rewards give the thresholds, where these are not known
+MOST_THRESHOLDS = 16
+_CELLS = 2 * MOST_THRESHOLDS + 1  # below the first threshold, at it, between it and the next, …
+ROW = _CELLS + 1  # counts in each cell, and the number of the start
+_MOST_ROWS = WATCH_ROWS // ROW
+EACH = 8  # a start, and a look, comes after every so many rewards
+_GAP = 0.25  # a start is dropped if the two beside it are no further apart than this share of their age
+# The order statistics of the first rewards that are the thresholds: near both ends they lie closer.
+_RANKS = (0, 1, 3, 7, 12, 18, 25, 31, 38, 45, 51, 56, 60, 62, 63)
+ABOVE, FROM, OUTSIDE = range(3)  # of which set the share has changed: {X > v}, {X ≥ v}, or outside of an interval
+BEFORE, AFTER, EVIDENCE, KIND, LOW, HIGH, SHARE, NOW = range(2, CHANGE)  # what is kept of a change, after arm and round
+assert _MOST_ROWS * ROW == WATCH_ROWS and len(_RANKS) <= MOST_THRESHOLDS and STARTS < WATCH_BOOK
+
+
+@shared("ints, floats, ints, floats, int -> none")
+def begin(book, values, rows, known, count):
+    """Watch from now on: with thresholds that are known, or, with a ``count`` of 0, those of the first rewards."""
+    for j in range(book.size):
+        book[j] = 0
+    for j in range(values.size):
+        values[j] = known[j] if j < count else 0.0
+    for j in range(_CELLS):
+        rows[j] = 0
+    book[THRESHOLDS] = count
+
+
+@step("ints, floats -> none")
+def choose_thresholds(book, values):
+    """Make the first rewards into thresholds; they are sorted, and of equal ones one is taken."""
+    for i in range(1, FIRST):
+        x, at = values[i], i
+        while at > 0 and values[at - 1] > x:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = x
+    used = 0
+    for rank in _RANKS:
+        if used == 0 or values[rank] > values[used - 1]:
+            values[used] = values[rank]
+            used += 1
+    book[THRESHOLDS] = used
+
+
+@step("floats, int, float -> int")
+def cell_of(values, count, x):
+    """The cell of a reward: 2j + 1 at threshold j, 2j below it."""
+    lo, hi = 0, count
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if values[middle] < x:
+            lo = middle + 1
+        else:
+            hi = middle
+    return 2 * lo + 1 if lo < count and values[lo] == x else 2 * lo
+
+
+@step("int, int, int, int, float -> float")
+def gained(k, n, more, other, bar):
+    """How far the evidence that two shares differ, k of n and ``more`` of ``other``, is above the bar (−1: it is not).
+
+    n·kl(k/n, p) + the same of the others, with p the share of all. The χ² of the same table is larger, and cheap.
+    """
+    both, total = k + more, n + other
+    if both == 0 or both == total:
+        return -1.0
+    far, cross = float(k) * other - float(more) * n, float(n) * other
+    if far * far * total < bar * cross * (float(both) * (total - both)):
+        return -1.0
+    p = both / total
+    ratio = 0.0
+    if k > 0:
+        ratio += k * math.log(k / (n * p))
+    if k < n:
+        ratio += (n - k) * math.log((n - k) / (n * (1.0 - p)))
+    if more > 0:
+        ratio += more * math.log(more / (other * p))
+    if more < other:
+        ratio += (other - more) * math.log((other - more) / (other * (1.0 - p)))
+    return ratio - bar
+
+
+@step("int -> float")
+def price_of_start(j):
+    """−ln of the weight of the start number j = 1, 2, …: 1/((u + 1)(u + 2)2^u) for j from 2^u on. They add up to 1."""
+    u = int(math.log2(j))
+    return math.log((u + 1.0) * (u + 2.0)) + u * math.log(2.0)
+
+
+@shared("ints, floats, ints, float, floats -> bool")
+def look(book, values, rows, depth, found):
+    """Look whether the law has changed at one of the starts; what was found is written into ``found``."""
+    m, best, hit = book[THRESHOLDS], 0.0, False
+    last = 2 * m  # the uppermost cell
+    for r in range(1, book[USED] + 1):
+        row = rows[r * ROW : (r + 1) * ROW]
+        j = row[_CELLS]
+        n = EACH * j
+        other = book[COUNTED] - n
+        age = book[STARTS] + 1 - j
+        wait = 1
+        while 16 * wait <= age:  # eight looks while the age doubles
+            wait *= 2
+        if age % wait != 0:
+            continue
+        price = price_of_start(j) + math.log(3.0 * m) + 0.5 * math.log(float(n) * float(other)) + math.log(4.0)
+        k, more = 0, 0
+        for c in range(last, 0, -1):
+            k, more = k + row[c], more + rows[c] - row[c]
+            value = gained(k, n, more, other, depth + price)
+            if value >= best:
+                best, hit = value, True
+                found[KIND], found[LOW] = (ABOVE, values[c // 2 - 1]) if c % 2 == 0 else (FROM, values[c // 2])
+                found[HIGH] = found[LOW]
+                found[BEFORE], found[AFTER], found[SHARE], found[NOW] = n, other, k / n, more / other
+                found[EVIDENCE] = value + depth
+        k, more = 0, 0
+        for c in range(m):
+            k, more = k + row[c] + row[last - c], more + rows[c] - row[c] + rows[last - c] - row[last - c]
+            value = gained(k, n, more, other, depth + price)
+            if value >= best:
+                best, hit = value, True
+                found[KIND], found[LOW], found[HIGH] = OUTSIDE, values[c // 2], values[m - 1 - c // 2]
+                found[BEFORE], found[AFTER], found[SHARE], found[NOW] = n, other, k / n, more / other
+                found[EVIDENCE] = value + depth
+    return hit
+
+
+@shared("ints, ints -> none")
+def thin_out(book, rows):
+    """Drop starts where they lie close together for their age."""
+    used, newest = book[USED], book[STARTS]
+    kept, newer = 1, rows[used * ROW + _CELLS]
+    for r in range(used - 1, 0, -1):  # those that go are marked by a sign
+        j = rows[r * ROW + _CELLS]
+        older = rows[(r - 1) * ROW + _CELLS] if r > 1 else 0
+        if newer - older <= _GAP * (newest - newer) or kept == _MOST_ROWS - 2:
+            rows[r * ROW + _CELLS] = -j
+        else:
+            kept, newer = kept + 1, j
+    at = 1
+    for r in range(1, used + 1):
+        if rows[r * ROW + _CELLS] > 0:
+            for c in range(ROW):
+                rows[at * ROW + c] = rows[r * ROW + c]
+            at += 1
+    book[USED] = at - 1
+
+
+@shared("ints, floats, ints, float, float, floats -> bool")
+def watch(book, values, rows, depth, x, found):
+    """Take one reward in; whether a change is found. ``depth`` is ln(1/level)."""
+    book[SEEN] += 1
+    if book[THRESHOLDS] == 0:
+        values[book[SEEN] - 1] = x
+        if book[SEEN] == FIRST:
+            choose_thresholds(book, values)
+        return False
+    rows[cell_of(values, book[THRESHOLDS], x)] += 1
+    book[COUNTED] += 1
+    if book[COUNTED] % EACH != 0:
+        return False
+    if look(book, values, rows, depth, found):
+        book[ALARM] = 1
+        return True
+    if book[USED] == _MOST_ROWS - 1 or book[STARTS] % 32 == 0:
+        thin_out(book, rows)
+    book[STARTS] += 1
+    book[USED] += 1
+    at = book[USED] * ROW
+    for c in range(_CELLS):
+        rows[at + c] = rows[c]
+    rows[at + _CELLS] = book[STARTS]
+    return False
+
+
+@kernel
+def watch_all(book, values, rows, depth, x, start, found):
+    """Take rewards in from ``start`` on, up to the first alarm; returns how many were taken in by then."""
+    for j in range(start, x.size):
+        if watch(book, values, rows, depth, x[j], found):
+            return j + 1
+    return x.size

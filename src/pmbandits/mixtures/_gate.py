@@ -1,0 +1,222 @@
+"""The gate that every pull goes through: limits on shares are kept at all times, and only available arms are pulled.
+
+A policy proposes an arm. The gate lets it pass if the limits can still be kept afterwards, else it takes another. What
+is refused is not lost: the arm stays behind its share, so it is proposed again. Nothing is clipped or rescaled.
+
+**Limits on single arms** (``BOXES``): after every round t each arm has n_i ≥ t·least_i − 1 and n_i ≤ t·most_i + 1 pulls.
+Why that is always possible: see each pull that a floor asks for as a job. The j-th pull of arm i must come by round
+d_j, the first d with d·least_i > j, and may come from round r_j on, the first r with r·most_i ≥ j − 1. Let D(d) be the
+jobs that are due by round d and not done, now, after t rounds. All deadlines can be met if and only if D(d) ≤ d − t for
+every d > t:
+
+- Jobs that take one round each, with windows [r, d], fit if and only if no interval [a, b] of rounds holds more than
+  b − a + 1 whole windows (Hall). For a = t + 1 that is the condition on D. For later a it holds by itself: of arm i the
+  jobs with r_j ≥ a and d_j ≤ b have (a − 1)·most_i + 1 < j < b·least_i. These are fewer than b·least_i − (a − 1)·most_i
+  ≤ (b − a + 1)·least_i, or none; and the floors of all arms add up to at most 1.
+- No round stays empty: were every arm at its cap, n_i > t·most_i, all pulls together would be more than t·Σ most ≥ t.
+
+A pull of an arm whose job is not due lowers d − t by 1 for every d, and D for none. So the smallest d − t − D(d), over
+those d with D(d) > 0, says for how many rounds the policy is free. When it is 0, a job that is due by the first such d
+must be done, and the one with the earliest deadline is right (earliest deadline first finds a schedule if there is one).
+This is Tijdeman's chairman assignment with limits on both sides.
+
+**Limits on several arms** (``ROWS``). Some point X_t of t·P, with P the mixtures that keep all limits, is followed: each
+round it moves by a mixture of P, the policy's own or, for an arm that is to be explored, the one with the largest
+share of that arm. The lags X_t − n are kept such that for every j the j largest add up to at most j·(H_K − H_j), plus
+1 − (H_K − 1) where that is positive, with H the harmonic numbers; and no arm is ahead by more than 1. Pulling the
+arm with the largest lag keeps this (it is the greedy answer in the game of cups); the policy's proposal passes if it
+keeps this, too, and no limit is exceeded by more than one pull. Wherever n itself is in t·P, X_t becomes n, so the
+policy is free while no limit is near. What this promises of each limit: ``policies/limited.py``, ``beyond``.
+
+References: R. Tijdeman (1980), *The chairman assignment problem*, Discrete Mathematics 32. M. Adler, P. Berenbrink,
+T. Friedetzky, L. A. Goldberg, P. Goldberg and M. Paterson (2003), *A proportionate fair scheduling rule with good
+worst-case performance*, SPAA, for the game of cups.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.state.arrays import copy_into, fill_with, next_largest
+from pmbandits.state.shared import shared, step
+
+BOXES, ROWS, SOME = 1, 2, 4  # limits on single arms; on several; only some arms are available in this call
+FAR = 1 << 16  # the gate looks again after so many rounds at the latest
+EVENTS = 64  # deadlines that are looked at; beyond them the worst is assumed
+
+
+@step("int -> float")
+def rounding(t):
+    """How far t times a share may be off."""
+    return 1e-9 + 1e-14 * t
+
+
+@step("state, int, int -> bool")
+def is_open(s, i, t):
+    """Whether arm i is available, and round t may pull it by its cap."""
+    if s.gate >= SOME and s.barred[i] == 1:
+        return False
+    return s.gate & BOXES == 0 or s.pulls[i] <= t * s.most[i] + rounding(t)
+
+
+@step("state, int, float -> int")
+def deadline(s, i, job):
+    """The round by which arm i must have been pulled ``job`` times."""
+    return int(min(math.floor((job + rounding(s.asked)) / s.least[i]), 1e15)) + 1
+
+
+@shared("state -> two floats")
+def rounds_left(s):
+    """For how many rounds any arm may be pulled before a floor is in danger; and, if for none, the deadline."""
+    t, d, best, bound, at = s.asked, s.asked, float(FAR), 0.0, 0.0
+    for _ in range(EVENTS):
+        first = 10**15
+        for i in range(s.n_arms):
+            if s.least[i] > 0.0:
+                done = max(float(s.pulls[i]), math.ceil(d * s.least[i] - rounding(d)) - 1.0)
+                first = min(first, deadline(s, i, done + 1.0))
+        d = max(first, d + 1)
+        if d - t >= FAR + s.n_arms:
+            return best, at
+        jobs, demand = 0.0, 0.0
+        for i in range(s.n_arms):
+            if s.least[i] > 0.0:
+                jobs += max(math.ceil(d * s.least[i] - rounding(d)) - 1.0 - s.pulls[i], 0.0)
+                demand += max(d * s.least[i] - s.pulls[i], 0.0)
+        if d - t - jobs < best:
+            best, at = d - t - jobs, float(d)
+        if best <= 0.0:
+            return 0.0, at
+        # ⌈x⌉ − 1 < x for each arm, and the demand grows by less than 1 a round: no later deadline leaves less than this.
+        bound = d - t - math.ceil(demand) + 1.0
+        if bound >= best:
+            return best, at
+    return max(min(best, bound), 0.0), float(d)
+
+
+@shared("state, int -> int")
+def within_boxes(s, arm):
+    """The arm to pull in place of the proposal, which is not sure to pass."""
+    k, t = s.n_arms, s.asked + 1
+    if s.gate & BOXES == BOXES and s.asked >= s.free_until[0]:
+        free, due = rounds_left(s)
+        s.free_until[0] = s.asked + int(free)
+        if free == 0.0:
+            if is_open(s, arm, t) and s.least[arm] > 0.0 and deadline(s, arm, s.pulls[arm] + 1.0) <= due:
+                return arm
+            urgent, first = -1, 0
+            for i in range(k):
+                if s.least[i] > 0.0 and is_open(s, i, t):
+                    by = deadline(s, i, s.pulls[i] + 1.0)
+                    if urgent < 0 or by < first:
+                        urgent, first = i, by
+            if urgent >= 0:
+                return urgent
+    if is_open(s, arm, t):
+        return arm
+    chosen, most = -1, 0.0
+    for i in range(k):  # the one that is furthest behind its share
+        lag = t * s.mix[i] - s.pulls[i]
+        if is_open(s, i, t) and (chosen < 0 or lag > most + 1e-9):
+            chosen, most = i, lag
+    if chosen >= 0:
+        return chosen
+    for i in range(k):  # of those that are available all are at their caps: the one that is least beyond
+        over = s.pulls[i] - t * s.most[i]
+        if s.barred[i] == 0 and (chosen < 0 or over < most):
+            chosen, most = i, over
+    return chosen
+
+
+@step("state, floats, float -> float")
+def most_over(s, a, times):
+    """By how much a is beyond ``times`` the limits, in the row where it is most."""
+    worst = -np.inf
+    for r in range(s.n_rows):
+        over = -times * s.limit_bounds[r]
+        for i in range(s.n_arms):
+            over += s.limit_rows[r, i] * a[i]
+        worst = max(worst, over)
+    return worst
+
+
+@shared("floats -> bool")
+def few_are_far_behind(lags):
+    """Whether for every j the j largest lags add up to no more than they may."""
+    k = lags.size
+    taken, total, harmonic = np.zeros(k), 0.0, 0.0
+    for j in range(k):
+        harmonic += 1.0 / (j + 1.0)
+    spare, part = max(2.0 - harmonic, 0.0), 0.0
+    for j in range(1, k):
+        part += 1.0 / j
+        total += lags[next_largest(lags, taken)]
+        if total <= 0.0:
+            return True
+        if total > j * (harmonic - part) + spare + 1e-9:
+            return False
+    return True
+
+
+@shared("state, int, floats, floats -> bool")
+def may_pass(s, i, over, lags):
+    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
+    worst = -np.inf
+    for r in range(s.n_rows):
+        worst = max(worst, over[r] + s.limit_rows[r, i])
+    near = rounding(s.asked)
+    if worst <= near:  # no limit is exceeded at all
+        return True
+    if worst > 1.0 + near or lags[i] < -near:
+        return False
+    lags[i] -= 1.0
+    small = few_are_far_behind(lags)
+    lags[i] += 1.0
+    return small
+
+
+@shared("state, int -> int")
+def within_rows(s, arm):
+    """The arm to pull, by the lags behind a point that keeps all limits."""
+    k, t = s.n_arms, s.asked + 1
+    lags, over = s.owed.copy(), np.empty(s.n_rows)
+    own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and most_over(s, s.mix, 1.0) <= 1e-9
+    for i in range(k):
+        lags[i] += s.mix[i] if own else s.corners[s.towards[arm], i]
+    for r in range(s.n_rows):
+        over[r] = -t * s.limit_bounds[r]
+        for i in range(k):
+            over[r] += s.limit_rows[r, i] * s.pulls[i]
+    chosen = arm
+    if not is_open(s, arm, t) or not may_pass(s, arm, over, lags):
+        chosen, fallback = -1, -1
+        taken = np.zeros(k)
+        for _ in range(k):
+            i = next_largest(lags, taken)
+            if is_open(s, i, t):
+                fallback = i if fallback < 0 else fallback
+                if may_pass(s, i, over, lags):
+                    chosen = i
+                    break
+        chosen = chosen if chosen >= 0 else fallback
+    inside = True
+    for r in range(s.n_rows):
+        inside &= over[r] + s.limit_rows[r, chosen] <= rounding(t)
+    if inside:
+        fill_with(s.owed, 0.0)
+    else:
+        copy_into(s.owed, lags)
+        s.owed[chosen] -= 1.0
+    return chosen
+
+
+@step("state, int -> int")
+def through_gate(s, arm):
+    """The arm that is pulled when a policy proposes one, where there are limits or not all arms are available."""
+    if s.gate & ROWS == ROWS:
+        return within_rows(s, arm)
+    if s.gate == BOXES and s.asked < s.free_until[0] and is_open(s, arm, s.asked + 1):
+        return arm
+    return within_boxes(s, arm)

@@ -1,0 +1,230 @@
+"""Limits on the shares of a policy: its options ``shares``, ``cost`` and ``budget``, and what compiled code needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.limits import Limits, limits
+from pmbandits.limits.polytope import CLOSE, Polytope
+from pmbandits.mixtures._gate import BOXES, ROWS
+
+OPTIONS = ("shares", "cost", "budget")
+MOST_CORNERS = 4096  # with limits on several arms
+_FEW_CORNERS = 512  # with limits on single arms, which can do without
+_SWEEPS = 2000  # of the projection of a grid
+
+
+class Gate(NamedTuple):
+    """What compiled code knows of limits: sizes and contents of fields of the state, and a mixture to start from."""
+
+    sizes: Mapping[str, int]
+    arrays: Mapping[str, Any]
+    kind: int
+    start: FloatArray
+
+
+# ---- options -----------------------------------------------------------------------------------------------
+
+
+def known_shares(name: str, value: Any) -> Any:
+    """Limits as text, as a dictionary, as limits that were read before, or a list of these."""
+    if not isinstance(value, (str, Mapping, Limits, list, tuple)):
+        raise TypeError(
+            f"{name} must be text like 'A >= 10%; B + C <= 0.3' or a dictionary like {{'A': (0.1, 1.0)}}, "
+            f"got {_check.short(value)}."
+        )
+    return value
+
+
+def known_cost(name: str, value: Any) -> Any:
+    """What a pull of each arm costs."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dictionary like {{'A': 2.0}}, got {_check.short(value)}.")
+    return dict(value)
+
+
+def known_budget(name: str, value: Any) -> float:
+    """What a round may cost on average."""
+    return _check.number(name, value)
+
+
+def read_limits(options: dict[str, Any], names: Sequence[str]) -> Limits | None:
+    """The limits among the options of a policy, which become one text there; ``None`` without limits.
+
+    A recipe that does not know its arms yet keeps what it was given, and it is read when the recipe is bound.
+    """
+    given = {key: options.pop(key) for key in OPTIONS if key in options}
+    given = {key: value for key, value in given.items() if value is not None}
+    if ("cost" in given) != ("budget" in given):
+        limits(None, ("A",), cost=given.get("cost"), budget=given.get("budget"))  # says what is missing
+    if not given or not names:
+        options.update(given)
+        return None
+    found = limits(given.get("shares"), names, cost=given.get("cost"), budget=given.get("budget"))
+    if not len(found):
+        return None
+    options["shares"] = str(found)
+    return found
+
+
+# ---- what compiled code needs --------------------------------------------------------------------------------
+
+
+def boxes(found: Limits) -> tuple[FloatArray, FloatArray] | None:
+    """The least and the largest share of each arm, if no limit is on several arms."""
+    least, most = np.zeros(len(found.names)), np.ones(len(found.names))
+    for row, bound, equal in zip(found.matrix, found.bound, found.equal, strict=True):
+        at = np.flatnonzero(row)
+        if at.size != 1:
+            return None
+        i = int(at[0])
+        share = float(bound / row[i])
+        if equal or row[i] < 0.0:
+            least[i] = max(least[i], share)
+        if equal or row[i] > 0.0:
+            most[i] = min(most[i], share)
+    return least, np.maximum(most, least)
+
+
+def gate(found: Limits) -> Gate:
+    """What compiled code needs to keep these limits; refuses limits that leave an arm no share at all."""
+    count, ends = len(found.names), boxes(found)
+    polytope = found.polytope
+    sizes = {"n_limited": count, "n_gates": 1}
+    if ends is not None:
+        least, most = ends
+        _all_can_play(found, np.minimum(most, 1.0 - (least.sum() - least)))
+        corners = polytope.corners(_FEW_CORNERS)
+        start = polytope.inside() if corners is None else corners.mean(axis=0)
+        assert start is not None
+        arrays: dict[str, Any] = {"least": least, "most": most}
+        if corners is not None:
+            sizes["n_corners"] = corners.shape[0]
+            arrays["corners"] = corners
+        return Gate(sizes, arrays, BOXES, np.clip(start, least, most))
+    corners = polytope.corners(MOST_CORNERS)
+    if corners is None:
+        raise ValueError(
+            f"the limits have more than {MOST_CORNERS:,} corners, which is too many for a policy; leave some out, or "
+            "limit single arms only (of those there can be any number)."
+        )
+    _all_can_play(found, corners.max(axis=0))
+    rows, bounds = inequalities(polytope)
+    sizes |= {"n_rows": rows.shape[0], "n_corners": corners.shape[0]}
+    arrays = {
+        "least": corners.min(axis=0),
+        "most": corners.max(axis=0),
+        "limit_rows": rows,
+        "limit_bounds": bounds,
+        "corners": corners,
+        "towards": corners.argmax(axis=0),
+    }
+    return Gate(sizes, arrays, ROWS, corners.mean(axis=0))
+
+
+def _all_can_play(found: Limits, most: FloatArray) -> None:
+    never = [name for name, share in zip(found.names, most, strict=True) if share <= CLOSE]
+    if never:
+        raise ValueError(
+            f"no mixture within the limits plays {', '.join(never[:5])} ({found}): leave the arm out of the experiment, "
+            "or raise its limit."
+        )
+
+
+def inequalities(polytope: Polytope) -> tuple[FloatArray, FloatArray]:
+    """All limits as rows · shares ≤ bound; an equality is two of them."""
+    same = polytope.equal
+    rows = np.vstack((polytope.matrix, -polytope.matrix[same]))
+    return rows, np.append(polytope.bound, -polytope.bound[same])
+
+
+def beyond(found: Limits) -> FloatArray:
+    """By how many pulls each limit is exceeded at most, at any time, whatever a policy proposes.
+
+    In units of its largest coefficient. One pull where all limits are on single arms. Else it follows from the lags of
+    ``mixtures/_gate.py``: an arm is ahead by at most 1, and the j arms that are furthest behind by at most
+    j·(H_K − H_j) together (and what K ≤ 3 arms have more). These are the worst cases; random ones stay below 2.
+
+    >>> beyond(limits("A >= 10%; B <= 0.3", ["A", "B", "C"]))
+    array([1., 1.])
+    >>> beyond(limits("B + C <= 0.3", ["A", "B", "C"])).round(2)
+    array([1.])
+    """
+    if boxes(found) is not None:
+        return np.ones(len(found))
+    count = len(found.names)
+    harmonic = np.cumsum(1.0 / np.arange(1, count + 1))
+    together = np.arange(1, count) * (harmonic[-1] - harmonic[:-1]) + max(2.0 - harmonic[-1], 0.0)
+    steps = np.append(np.diff(together, prepend=0.0), 0.0)
+    out = []
+    for row, equal in zip(found.polytope.matrix, found.equal, strict=True):
+        sides = (row, -row) if equal else (row,)
+        out.append(max(_worst(side, steps) for side in sides))
+    return np.array(out)
+
+
+def _worst(row: FloatArray, steps: FloatArray) -> float:
+    """The largest Σ row·(pulls − X), where pulls − X adds up to 0: any number may be added to the row."""
+    found = []
+    for shift in np.unique(row):
+        moved = row - shift
+        behind = np.sort(np.maximum(-moved, 0.0))[::-1]
+        found.append(float(np.maximum(moved, 0.0).sum() + behind @ np.maximum(steps, 0.0)))
+    return min(found)
+
+
+# ---- grids -----------------------------------------------------------------------------------------------------
+
+
+def grid_within(found: Limits | None, grid: FloatArray) -> FloatArray:
+    """A grid of mixtures that keep the limits and is as fine as the given one: every point moves to the nearest that does.
+
+    The nearest points of two mixtures are not further apart than the two are. So every mixture that keeps the limits
+    has a point as near as before; and points that kept the limits stay where they are.
+    """
+    if found is None:
+        return grid
+    polytope = found.polytope
+    outside = polytope.excess(grid).max(axis=1, initial=0.0) > 1e-12
+    moved = grid.copy()
+    moved[outside] = _nearest(polytope, grid[outside])
+    _, first = np.unique(np.round(moved, 9), axis=0, return_index=True)
+    return np.ascontiguousarray(moved[np.sort(first)])
+
+
+def _nearest(polytope: Polytope, points: FloatArray) -> FloatArray:
+    """The nearest mixture within the limits of each point: Hildreth's method, a multiplier at a time, for all at once."""
+    count = polytope.n_arms
+    rows, bounds = inequalities(polytope)
+    rows = np.vstack((rows, -np.eye(count)))
+    bounds = np.append(bounds, np.zeros(count))
+    mean = rows.mean(axis=1)
+    rows, bounds = rows - mean[:, None], bounds - mean  # Σ a = 1, so a constant may go; then steps keep the sum
+    sizes = (rows**2).sum(axis=1)
+    kept = sizes > 1e-18
+    rows, bounds, sizes = rows[kept], bounds[kept], sizes[kept]
+    at = points.copy()
+    multipliers = np.zeros((points.shape[0], rows.shape[0]))
+    for _ in range(_SWEEPS):
+        before = at.copy()
+        for r in range(rows.shape[0]):
+            step = np.maximum((at @ rows[r] - bounds[r]) / sizes[r], -multipliers[:, r])
+            multipliers[:, r] += step
+            at -= step[:, None] * rows[r]
+        if np.abs(at - before).max(initial=0.0) < 1e-13:
+            break
+    inside = polytope.inside()
+    assert inside is not None
+    at = np.maximum(at, 0.0)
+    at /= at.sum(axis=1, keepdims=True)
+    for _ in range(40):  # what is left of rounding: a little towards the middle
+        far = polytope.excess(at).max(axis=1, initial=0.0) > 1e-10
+        if not far.any():
+            break
+        at[far] += 1e-3 * (inside - at[far])
+    return at
