@@ -42,6 +42,7 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
+MOST_CHANGES = 20  # that are marked in a picture
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -291,7 +292,8 @@ def plot_life(
 def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
     """Regret of every policy against rounds, on log axes: the mean, with a band for its 95 % interval.
 
-    A policy that was run for several horizons is drawn as points with such intervals, one for each horizon.
+    A policy that was run for several horizons is drawn as points with such intervals, one for each horizon. Where arms
+    change, or come and go, the axis of rounds is not logarithmic, and thin lines mark up to 20 changes.
 
     Parameters
     ----------
@@ -329,14 +331,17 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
                 low = np.maximum(low, mean * 1e-1)
                 ax.fill_between(t, _positive(low), _positive(high), color=colour, alpha=0.2, lw=0.0)
             lowest = min(lowest, float(np.nanmin(_positive(mean), initial=np.inf)))
-        ax.set_xscale("log")
+        if run.still:
+            ax.set_xscale("log")
+        for change in run.changes if len(run.changes) <= MOST_CHANGES else ():
+            ax.axvline(change, color="0.6", lw=0.8, ls=":", zorder=0)
         if np.isfinite(lowest):
             ax.set_yscale("log")
         else:  # no regret at all
             ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
             ax.set_ylim(0.0, 1.0)
         ax.set_xlabel("rounds")
-        ax.set_ylabel("regret per round")
+        ax.set_ylabel("regret per round" if run.still else "regret per round, against\nthe best mixture of each moment")
         ax.grid(which="major", color="0.9", lw=0.6)
         ax.set_axisbelow(True)
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))

@@ -15,6 +15,7 @@ from pmbandits._extras import need
 from pmbandits._files import write_whole
 from pmbandits._means import LEVEL
 from pmbandits.arms import Bandit
+from pmbandits.changing import Changing
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.files import read, signed
 from pmbandits.simulation.summary import Difference, Summary, difference_of, summarise
@@ -34,10 +35,17 @@ class Run:
     One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t),
     ``pulls``, the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
 
+    Where arms change, or come and go, time falls into moments in which nothing changes. Then ``utility`` is the mean
+    over the rounds of the utility of the shares that were played in each moment, and ``regret`` what the best mixtures
+    of the moments are worth above it. There is a column more: ``declared``, what the policy's own mixture falls short
+    of the best mixture of the moment.
+
     Attributes
     ----------
     policies : names of the policies, in the order given.
-    best : the best mixture's ``value`` and ``weights``.
+    best : the best mixture's ``value`` and ``weights``; where things change, their means over the rounds, and
+        ``moments``, with those of each.
+    changes : the rounds after which something changed.
     spec : what made this run: bandit, metric, policies, horizons, trials, seed; JSON-ready.
     """
 
@@ -63,6 +71,16 @@ class Run:
         return dict(self.provenance["best"])
 
     @property
+    def changes(self) -> tuple[int, ...]:
+        """The rounds after which the arms changed, or came, or went; none where nothing changes."""
+        return tuple(moment["start"] for moment in self.provenance["best"].get("moments", ())[1:])
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing changes: regret is then that of the paper."""
+        return "moments" not in self.provenance["best"]
+
+    @property
     def policies(self) -> tuple[str, ...]:
         """The policies' names."""
         return tuple(p["label"] for p in self.provenance["spec"]["policies"])
@@ -73,9 +91,10 @@ class Run:
         return tuple(self.provenance["spec"]["trials"])
 
     @property
-    def bandit(self) -> Bandit:
+    def bandit(self) -> Bandit | Changing:
         """The arms, made again from the specification."""
-        return Bandit.from_dict(self.provenance["spec"]["bandit"])
+        data = self.provenance["spec"]["bandit"]
+        return Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data)
 
     @property
     def metric(self) -> Distortion:
@@ -105,12 +124,14 @@ class Run:
 
         Parameters
         ----------
-        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis).
+        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis);
+            where things change also ``"declared"``.
         policy, horizon : which run; default the longest.
         """
         import pyarrow.compute as pc
 
-        _check.choice("column", name, ["regret", "utility", "pulls", "mixture"])
+        known = ["regret", "utility", "pulls", "mixture"]
+        _check.choice("column", name, known if self.still else [*known, "declared"])
         horizon = self._horizon(policy, horizon)
         mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
         part = self._table.filter(mine)

@@ -254,4 +254,10 @@ def summarise(run: Run, t: int | None) -> Summary:
         f"{n} {100 * w:.1f} %" for n, w in zip(run.spec["bandit"]["names"], run.best["weights"], strict=True) if w
     )
     title = f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} ({weights})"
+    if not run.still:
+        title = (
+            f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} on average over {len(run.changes) + 1} "
+            "moments in which nothing changes.\nRegret: what the best mixture of each moment is worth above the shares "
+            "played in it, averaged over the rounds."
+        )
     return Summary(title, rows, differences)
