@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from pmbandits._random import philox
 from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
+from pmbandits.estimates import _changes as changing
 from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates._forgetting import forget_any, forget_arm, forget_oldest
 from pmbandits.mixtures._certifying import gains_now
 from pmbandits.mixtures._continuous import best_now
 from pmbandits.mixtures._rivals import most_of_any, most_of_others, rival_mixture
@@ -118,6 +120,8 @@ def _entries() -> Iterator[Item]:
             yield entry(steps.choose_many, "int, memory, ints")
             yield entry(steps.tell_many, "memory, ints, floats")
             yield entry(steps.follow, "int, memory, ints, floats, bool, ints")
+            yield entry(steps.tell_both, "memory, memory, ints, floats")
+            yield entry(steps.count_pull, "memory, int")
     for kernel in (cirt.begin, simple.begin_one):
         yield entry(kernel, "memory")
     yield entry(cirt.levels, "int, int")
@@ -147,6 +151,11 @@ def _entries() -> Iterator[Item]:
     yield entry(sketching.put_all, f"{_SKETCH}, int, int, int, floats")
     yield entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
     yield entry(sketching.spread, "ints, ints")
+    # Forgetting, and watching for changes.
+    for forgets in (forget_oldest, forget_any, forget_arm):
+        yield entry(forgets, "memory, ints, table of ints, int")
+    yield entry(changing.begin, "ints, floats, ints, floats, int")
+    yield entry(changing.watch_all, "ints, floats, ints, float, floats, int, floats")
 
 
 def _share_out(items: Sequence[Item], found: set[int], jobs: int, tick: Callable[[int], None]) -> None:
