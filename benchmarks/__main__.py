@@ -10,6 +10,7 @@ from benchmarks import (
     advice,
     arms,
     certainty,
+    changes,
     exact_bounds,
     foundation,
     intervals,
@@ -22,6 +23,7 @@ from benchmarks import (
     simulation,
     vet,
     walls,
+    worlds,
 )
 
 ROOMS = {
@@ -35,7 +37,9 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "worlds": worlds.tables,
     "certainty": certainty.tables,
+    "changes": changes.tables,
     "memory": memory.tables,
     "limits": limits.tables,
     "advice": advice.tables,
