@@ -150,6 +150,24 @@ def test_pulls_add_up_when_rewards_are_late_or_never_come(kind: str, estimates: 
     assert policy._memory.asked < 600  # pulls whose reward never came are forgotten, too
 
 
+@pytest.mark.parametrize("shares", ["a >= 20%; b <= 0.5", "a + b <= 0.6; c >= 0.1"])
+@pytest.mark.parametrize("options", [{"estimates": "window:200"}, {"detect": "restart:0.1"}], ids=str)
+def test_limits_hold_for_the_pulls_that_are_kept(shares: str, options: dict[str, str]) -> None:
+    rng, worlds = np.random.default_rng(0), [[0.1, 0.9, 0.3], [0.9, 0.1, 0.3], [0.2, 0.2, 0.9]]
+    policy = pmb.Track("mean", names=list("abc"), support=pmb.Binary(), shares=shares, **options)
+    slack = 1.0 + 1e-6 + (10 if "estimates" in options else 0)  # one pull, and those that were forgotten last
+    for t in range(1500):
+        arm = policy.ask()
+        policy.tell(arm, float(rng.random() < worlds[t // 500][arm]))
+        a, b, c = policy._memory.pulls
+        now = int(a + b + c)
+        if "20%" in shares:
+            assert a >= 0.2 * now - slack and b <= 0.5 * now + slack
+        else:
+            assert a + b <= 0.6 * now + slack and c >= 0.1 * now - slack
+    assert policy.changes or "estimates" in options
+
+
 # ---- the same however it is done ----------------------------------------------------------------------------
 OPTIONS = [
     {"estimates": "window:80"},
@@ -394,6 +412,7 @@ def _interval(policy: pmb.Policy, mean: float, n: int) -> tuple[float, float]:
         (pmb.Track, {"estimates": "window:8"}, "too few"),
         (pmb.Track, {"estimates": "window:100", "certify": 0.1}, "certify"),
         (pmb.Vet, {"detect": "restart", "certify": 0.1}, "certify"),
+        (pmb.Vet, {"estimates": "discount:0.99", "confidence": 1.5}, "leave confidence out"),
         (pmb.CIRT, {"estimates": "window:100"}, "Vet or Track"),
         (pmb.CIRT, {"detect": "restart"}, "Vet or Track"),
         (pmb.Track, {"detect": "stop"}, "'warn' or 'restart'"),

@@ -152,7 +152,8 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
                 f"threshold {threshold:.3g}, so its rewards do not rule out yet that it deserves a place."
             )
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
-        text = f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}."
+        end = memory.window_end + int(memory.earlier.sum())
+        text = f"It is {behind:.1f} pulls behind the share that it is to have in round {end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
         n = np.maximum(memory.pulls, memory.told)[left]
