@@ -22,6 +22,7 @@ from benchmarks import (
     simulation,
     vet,
     walls,
+    worlds,
 )
 
 ROOMS = {
@@ -35,6 +36,7 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "worlds": worlds.tables,
     "certainty": certainty.tables,
     "changes": changes.tables,
     "memory": memory.tables,
