@@ -14,6 +14,7 @@ from benchmarks import (
     exact_bounds,
     foundation,
     intervals,
+    limits,
     memory,
     oracle,
     policies,
@@ -40,6 +41,7 @@ ROOMS = {
     "certainty": certainty.tables,
     "changes": changes.tables,
     "memory": memory.tables,
+    "limits": limits.tables,
     "advice": advice.tables,
     "intervals": intervals.tables,
 }
