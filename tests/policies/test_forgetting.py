@@ -6,6 +6,7 @@ import copy
 import math
 import threading
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -435,3 +436,18 @@ def test_a_batch_with_a_bad_reward_forgets_nothing() -> None:
         policy.tell([0] * 50, [1.0] * 49 + [2.0])
     after = saved(policy)
     assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("recipe", [partial(pmb.UCFW, bonus="variance"), pmb.MixtureUCB, pmb.Vet, pmb.Track])
+@pytest.mark.parametrize("options", [{"estimates": "window:300"}, {"estimates": "discount:0.997"}, OPTIONS[2]], ids=str)
+def test_every_policy_that_forgets_follows_a_change(recipe: Any, options: dict[str, str]) -> None:
+    if isinstance(recipe, partial) and "detect" in options:
+        pytest.skip("UCFW takes the few rewards that an arm has after a restart for all that it can pay")
+    rng, policy = np.random.default_rng(6), recipe(GINI, n_arms=3, support=pmb.Binary(), **options)
+    for t in range(2400):
+        arm = policy.ask()
+        policy.tell(arm, float(rng.random() < ([0.5, 0.9, 0.95] if t < 1200 else [0.9, 0.5, 0.95])[arm]))
+    assert what_is_wrong(policy, policy._memory) is None
+    now = policy._memory.pulls / policy._memory.asked  # before the change it was the other way round
+    assert now[1] > 0.5 > now[0]
+    assert policy.t == 2400 == policy.pulls.sum()
