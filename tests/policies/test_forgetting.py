@@ -376,18 +376,18 @@ def test_a_discount_has_no_sets_and_says_so() -> None:
 @pytest.mark.slow
 def test_the_sets_of_all_windows_hold_together() -> None:
     """The law is outside the set of some window, ever, in no more than a share δ of runs."""
-    failed, runs, delta = 0, 150, 0.5
+    failed, runs, delta = 0, 60, 0.5
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         policy = pmb.Track("mean", n_arms=1, support=pmb.Binary(), estimates="window:40", delta=delta)
         outside = False
-        for x in (rng.random(3000) < 0.3).astype(float).tolist():
+        for x in (rng.random(1500) < 0.3).astype(float).tolist():
             policy.tell(0, x)
             m = policy._memory
             low, high = _interval(policy, float(m.sums[0] / m.told[0]), int(m.told[0]))
             outside |= not low <= 0.3 <= high
         failed += outside
-    assert failed <= 95, failed  # P(Binomial(150, 0.5) > 95) < 5e-4
+    assert failed <= 42, failed  # P(Binomial(60, 0.5) > 42) < 1e-3
 
 
 def _interval(policy: pmb.Policy, mean: float, n: int) -> tuple[float, float]:
@@ -438,11 +438,15 @@ def test_a_batch_with_a_bad_reward_forgets_nothing() -> None:
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("recipe", [partial(pmb.UCFW, bonus="variance"), pmb.MixtureUCB, pmb.Vet, pmb.Track])
-@pytest.mark.parametrize("options", [{"estimates": "window:300"}, {"estimates": "discount:0.997"}, OPTIONS[2]], ids=str)
+KEPT = [{"estimates": "window:300"}, {"estimates": "discount:0.997"}]
+FOLLOWERS: list[Any] = [
+    *((partial(pmb.UCFW, bonus="variance"), kept) for kept in KEPT),  # after a restart it takes few rewards for all
+    *((recipe, options) for recipe in (pmb.MixtureUCB, pmb.Vet, pmb.Track) for options in [*KEPT, OPTIONS[2]]),
+]
+
+
+@pytest.mark.parametrize(("recipe", "options"), FOLLOWERS)
 def test_every_policy_that_forgets_follows_a_change(recipe: Any, options: dict[str, str]) -> None:
-    if isinstance(recipe, partial) and "detect" in options:
-        pytest.skip("UCFW takes the few rewards that an arm has after a restart for all that it can pay")
     rng, policy = np.random.default_rng(6), recipe(GINI, n_arms=3, support=pmb.Binary(), **options)
     for t in range(2400):
         arm = policy.ask()
