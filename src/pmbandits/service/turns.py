@@ -105,18 +105,20 @@ class Turns:
 
     # ---- the loop -----------------------------------------------------------------------------------------
     async def _run(self) -> None:
-        while self._open or self.waiting:
-            if not self.waiting:
-                if self._due():
-                    await self._probe()
-                self._wake.clear()
+        while True:
+            self._wake.clear()  # before looking: who comes after this look sets it again
+            if self.waiting:
+                jobs = [job for job in self._take() if not job.answer.done()]
+                if jobs:
+                    self._now = jobs
+                    await self._turn(jobs)
+                    self._now = ()
+            elif not self._open:
+                return
+            elif self._due():
+                await self._probe()
+            else:
                 await self._wake.wait()
-                continue
-            jobs = [job for job in self._take() if not job.answer.done()]
-            if jobs:
-                self._now = jobs
-                await self._turn(jobs)
-                self._now = ()
 
     def _due(self) -> bool:
         return self.failures > 0 and time.monotonic() > self.not_before
