@@ -46,6 +46,7 @@ AGAIN = 20  # what is gained is worked out again when one in so many more reward
 def set_radius(s, i, r):
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
+    s.line_at = 0
     if s.set_kind == BELT:
         lay_belt(s.told[i], r, s.stretched == 1, s.belt_side, s.belt[i])
     if s.mode == BINARY:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, bound, refresh
-from pmbandits.confidence._ends import BALL, by_cells, cell_ends, lay_belts
+from pmbandits.confidence._ends import BALL, by_cells, cell_ends, lay_belts, tailed
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.confidence._line import width_of_line
 from pmbandits.confidence._tails import best_price, reach_of_rewards, tail_pass
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_value
@@ -24,7 +25,7 @@ EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 @shared("state -> float")
 def all_cells(s):
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
-    if s.tail_order > 0.0:
+    if tailed(s):
         return tail_pass(s, np.empty(0), 1.0, s.prices[0], 0.0, np.empty(0))
     k, bounded, finite = s.n_arms, s.bounded == 1, s.mode == FINITE
     banded, set_kind = by_cells(s), s.set_kind
@@ -105,7 +106,7 @@ def reachable_means(s):
 
 @shared("state -> float")
 def most_with_tails(s):
-    """The same for heavy tails. Every price gives a bound for all mixtures; a good one is that of the best mixture."""
+    """The same for belts on the line. Every price gives a bound for all mixtures: take that of the best mixture."""
     k, before, none = s.n_arms, s.prices[0], np.empty(0)
     alone = np.zeros(k)
     if s.metric_shape == CONVEX:
@@ -119,8 +120,11 @@ def most_with_tails(s):
     if s.metric_shape != CONCAVE or not ready(s):
         return best
     a = np.full(k, 1.0 / k)
-    # Ends beyond this are those of Markov's inequality, and do not depend on the mixture.
-    span = 2.0 * max(reach_of_rewards(s), (s.tail_bound * s.rewards) ** (1.0 / s.tail_order))
+    # Ends beyond the span are those of Markov's inequality, and do not depend on the mixture.
+    if s.tail_order > 0.0:
+        span = 2.0 * max(reach_of_rewards(s), (s.tail_bound * s.rewards) ** (1.0 / s.tail_order))
+    else:
+        span = width_of_line(s)
     rough = h_max(s.h, 0.0, 2.0 * EXACT) - h_min(s.h, 0.0, 2.0 * EXACT)
     rough += h_max(s.h, 1.0 - 2.0 * EXACT, 1.0) - h_min(s.h, 1.0 - 2.0 * EXACT, 1.0)
     for _ in range(2):
@@ -148,7 +152,7 @@ def rival_mixture(memory):
 def most_alone(s, out):
     """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
     k = s.n_arms
-    if s.mode == BINARY or not by_cells(s) or s.tail_order > 0.0:
+    if s.mode == BINARY or not by_cells(s) or tailed(s):
         alone = np.zeros(k)
         for i in range(k):
             alone[i] = 1.0
@@ -205,7 +209,7 @@ def most_of_any(memory, start):
     if s.mode == BINARY:
         low, high = reachable_means(s)
         return h_max(s.h, low, high)
-    if s.tail_order > 0.0:
+    if tailed(s):
         return most_with_tails(s)
     if not ready(s):
         return np.inf if s.bounded == 0 else all_cells(s)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
-from pmbandits.confidence._ends import BELT
+from pmbandits.confidence._ends import BELT, tailed
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
@@ -268,7 +268,7 @@ def refine(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
-    if s.tail_order > 0.0:
+    if tailed(s):
         rest(s)
     lead(s)
     witness = still_alive(s)
@@ -380,7 +380,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,

@@ -69,7 +69,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     horizon : T. Sets the exploration and how long the confidence sets must hold.
     epsilon : spacing of the grid, at most 2/K: every arm keeps a share of at least ε/2. Smaller is closer to the
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
@@ -114,10 +114,11 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
     as_before: ClassVar = {"beta": 2.0}
+    _adds_bonus: ClassVar = False  # whether it goes by how far laws are in W1
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
-        chosen = chosen_set(self, support, n_arms)
+        chosen = chosen_set(self, support, n_arms, distance=self._adds_bonus)
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen, self.limits)
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
 from pmbandits.best import utilities
 from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.policies.limited import limited
@@ -82,9 +83,14 @@ def decompose(
 ) -> Decomposition:
     """See :meth:`Run.decomposition`."""
     rank = _check.whole("rank", rank, 1)
+    if not run.still:
+        raise ValueError(
+            "the regret against the best mixture of each moment has no such two parts; keep the arms fixed."
+        )
     t, regret = run.regret(policy, horizon)
     horizon = int(t[-1]) if horizon is None else horizon
     bandit, metric = run.bandit, run.metric
+    assert isinstance(bandit, Bandit)
     points: FloatArray | None
     if epsilon is not None:
         kind = "etc" if grid is None else _check.choice("grid", grid, ["etc", "ucb"])
