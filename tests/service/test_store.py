@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pmbandits.service import live as lives
 from pmbandits.service import schema
 from pmbandits.service.events import Batch
+from pmbandits.service.live import Live, Refused
 from pmbandits.service.sqlite import SqliteLane
 from pmbandits.service.store import Store
+from pmbandits.service.wire import Ask
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
 from tests.service.test_processes import play, policy_of
@@ -122,4 +128,90 @@ def test_a_saved_policy_that_is_damaged_is_left_out(tmp_path: Path) -> None:
         live = served.service.book.lives["shop"]
         served.service.store.keep(live.record.id, live.fold.seen, b"damaged")
     with serving(store) as served:
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store.db"
+    going, commit = threading.Event(), SqliteLane.commit
+
+    def slow(self: SqliteLane, batch: Batch) -> None:
+        monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
+        going.wait(10)
+        self.abandon()
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with serving(store) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask", {"n": 5})
+        monkeypatch.setattr(SqliteLane, "commit", slow)
+        answers: list[int] = []
+
+        def ask() -> None:
+            answers.append(served.send("POST", "/v1/experiments/shop/ask", json={"n": 3}).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(served.service.turns.waiting) < 3:  # one is on its way to the disk, the others wait
+            time.sleep(0.01)
+        going.set()
+        for thread in threads:
+            thread.join()
+        assert answers == [503] * 4
+        served.service.turns.not_before = 0.0
+        assert served.post("/shop/ask")["ticket"] == 6
+        replayed(*rows_of(f"sqlite:///{store}", "shop"))
+
+
+def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        for name in ("bad", "good"):
+            served.post("", {**SHOP, "name": name})
+        ask = Live.ask
+
+        def fails(self: Live, request: Ask, batch: Batch) -> Any:
+            found = ask(self, request, batch)
+            if self.record.name == "bad":
+                raise RuntimeError("a mistake of ours")
+            return found
+
+        monkeypatch.setattr(Live, "ask", fails)
+        turns, find = served.service.turns, served.service.live
+
+        async def both() -> list[Any]:
+            lives = [await find(name) for name in ("bad", "good")]
+            return await asyncio.gather(*(turns.decide(live, Ask()) for live in lives), return_exceptions=True)
+
+        bad, good = served.wait(both())
+        assert isinstance(bad, Refused) and bad.status == 503
+        assert good.ticket == 1
+        monkeypatch.setattr(Live, "ask", ask)
+        assert served.post("/bad/ask")["ticket"] == 1
+        assert served.post("/good/ask")["ticket"] == 2
+
+
+def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lives, "REMEMBERED", 4)
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"n": 50, "key": "first"})
+        arm = served.post("/shop/ask", {"unit": "me"})["arm"]
+        for k in range(10):
+            served.post("/shop/ask", {"key": str(k)})
+        live = served.service.book.lives["shop"]
+        assert len(live.open) == len(live.keys) == 4
+        told = {"tickets": asked["tickets"], "rewards": [1] * 50}
+        assert served.post("/shop/tell", told)["taken"] == 50
+        assert served.post("/shop/tell", told)["repeated"] == 50
+        assert served.post("/shop/ask", {"n": 50, "key": "first"}) == asked
+        assert served.post("/shop/ask", {"unit": "me"})["arm"] == arm
+        assert served.refused("/shop/tell", {"ticket": 1, "reward": 0})[0] == 409
+        play([served], "shop", 60, seed=6)
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))

@@ -67,7 +67,7 @@ class PostgresLane:
         for want in wants:
             words.append(
                 "SELECT seq, kind, ticket, arm, value, data FROM events "
-                f"WHERE exp = {int(want.exp)} AND seq > {int(want.seen)} ORDER BY seq LIMIT {MOST_BEHIND}"
+                f"WHERE exp = {int(want.exp)} AND seq >= {int(want.seen)} ORDER BY seq LIMIT {MOST_BEHIND}"
             )
             if want.tickets:
                 named = ",".join(str(int(ticket)) for ticket in want.tickets)
