@@ -16,9 +16,14 @@ from rich.table import Table
 from pmbandits import __version__
 from pmbandits._check import readable
 from pmbandits.cli.advise import advise
+from pmbandits.cli.pages import studio
 from pmbandits.cli.reproduce import reproduce
+from pmbandits.cli.serve import app as key_app
+from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
+from pmbandits.cli.visit import visit
 from pmbandits.cli.warm import warm
+from pmbandits.client import ServiceError
 from pmbandits.metrics import Family
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
@@ -29,9 +34,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(theory_app, name="theory")
+app.add_typer(key_app, name="key")
 app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
+app.command()(studio)
+app.command()(serve)
+app.command()(visit)
 out = Console()
 err = Console(stderr=True)
 
@@ -40,7 +49,7 @@ def main() -> None:
     """Bad input is one sentence on standard error and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, ServiceError) as error:
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")

@@ -1,4 +1,4 @@
-"""The steps of watching one stream of rewards for a change of its law; compiled. See :mod:`pmbandits.estimates.changes`.
+"""The steps of watching a stream of rewards for a change of its law; compiled. See :mod:`pmbandits.estimates.changes`.
 
 Those who watch many streams (a policy, one for each arm) keep their arrays and call these.
 """
@@ -16,18 +16,18 @@ SEEN, THRESHOLDS, COUNTED, USED, STARTS, ALARM = range(6)
 FIRST = WATCH_VALUES  # the first rewards give the thresholds, where these are not known
 MOST_THRESHOLDS = 16
 _CELLS = 2 * MOST_THRESHOLDS + 1  # below the first threshold, at it, between it and the next, …
-_ROW = _CELLS + 1  # counts in each cell, and the number of the start
-_MOST_ROWS = WATCH_ROWS // _ROW
+ROW = _CELLS + 1  # counts in each cell, and the number of the start
+_MOST_ROWS = WATCH_ROWS // ROW
 EACH = 8  # a start, and a look, comes after every so many rewards
 _GAP = 0.25  # a start is dropped if the two beside it are no further apart than this share of their age
 # The order statistics of the first rewards that are the thresholds: near both ends they lie closer.
 _RANKS = (0, 1, 3, 7, 12, 18, 25, 31, 38, 45, 51, 56, 60, 62, 63)
 ABOVE, FROM, OUTSIDE = range(3)  # of which set the share has changed: {X > v}, {X ≥ v}, or outside of an interval
 BEFORE, AFTER, EVIDENCE, KIND, LOW, HIGH, SHARE, NOW = range(2, CHANGE)  # what is kept of a change, after arm and round
-assert _MOST_ROWS * _ROW == WATCH_ROWS and len(_RANKS) <= MOST_THRESHOLDS and STARTS < WATCH_BOOK
+assert _MOST_ROWS * ROW == WATCH_ROWS and len(_RANKS) <= MOST_THRESHOLDS and STARTS < WATCH_BOOK
 
 
-@shared("ints, floats, ints, floats, int -> none")
+@kernel
 def begin(book, values, rows, known, count):
     """Watch from now on: with thresholds that are known, or, with a ``count`` of 0, those of the first rewards."""
     for j in range(book.size):
@@ -104,10 +104,10 @@ def price_of_start(j):
 @shared("ints, floats, ints, float, floats -> bool")
 def look(book, values, rows, depth, found):
     """Look whether the law has changed at one of the starts; what was found is written into ``found``."""
-    m, best, hit = book[THRESHOLDS], 0.0, False
+    m, best = book[THRESHOLDS], -1.0
     last = 2 * m  # the uppermost cell
     for r in range(1, book[USED] + 1):
-        row = rows[r * _ROW : (r + 1) * _ROW]
+        row = rows[r * ROW : (r + 1) * ROW]
         j = row[_CELLS]
         n = EACH * j
         other = book[COUNTED] - n
@@ -122,8 +122,8 @@ def look(book, values, rows, depth, found):
         for c in range(last, 0, -1):
             k, more = k + row[c], more + rows[c] - row[c]
             value = gained(k, n, more, other, depth + price)
-            if value >= best:
-                best, hit = value, True
+            if value >= 0.0 and value > best:
+                best = value
                 found[KIND], found[LOW] = (ABOVE, values[c // 2 - 1]) if c % 2 == 0 else (FROM, values[c // 2])
                 found[HIGH] = found[LOW]
                 found[BEFORE], found[AFTER], found[SHARE], found[NOW] = n, other, k / n, more / other
@@ -132,32 +132,34 @@ def look(book, values, rows, depth, found):
         for c in range(m):
             k, more = k + row[c] + row[last - c], more + rows[c] - row[c] + rows[last - c] - row[last - c]
             value = gained(k, n, more, other, depth + price)
-            if value >= best:
-                best, hit = value, True
+            if value >= 0.0 and value > best:
+                best = value
                 found[KIND], found[LOW], found[HIGH] = OUTSIDE, values[c // 2], values[m - 1 - c // 2]
                 found[BEFORE], found[AFTER], found[SHARE], found[NOW] = n, other, k / n, more / other
                 found[EVIDENCE] = value + depth
-    return hit
+    return best >= 0.0
 
 
 @shared("ints, ints -> none")
 def thin_out(book, rows):
     """Drop starts where they lie close together for their age."""
     used, newest = book[USED], book[STARTS]
-    kept, newer = 1, rows[used * _ROW + _CELLS]
+    kept, newer = 1, rows[used * ROW + _CELLS]
     for r in range(used - 1, 0, -1):  # those that go are marked by a sign
-        j = rows[r * _ROW + _CELLS]
-        older = rows[(r - 1) * _ROW + _CELLS] if r > 1 else 0
+        j = rows[r * ROW + _CELLS]
+        older = rows[(r - 1) * ROW + _CELLS] if r > 1 else 0
         if newer - older <= _GAP * (newest - newer) or kept == _MOST_ROWS - 2:
-            rows[r * _ROW + _CELLS] = -j
+            rows[r * ROW + _CELLS] = -j
         else:
             kept, newer = kept + 1, j
     at = 1
     for r in range(1, used + 1):
-        if rows[r * _ROW + _CELLS] > 0:
-            for c in range(_ROW):
-                rows[at * _ROW + c] = rows[r * _ROW + c]
+        if rows[r * ROW + _CELLS] > 0:
+            for c in range(ROW):
+                rows[at * ROW + c] = rows[r * ROW + c]
             at += 1
+    for r in range(at, used + 1):
+        rows[r * ROW + _CELLS] = 0
     book[USED] = at - 1
 
 
@@ -181,7 +183,7 @@ def watch(book, values, rows, depth, x, found):
         thin_out(book, rows)
     book[STARTS] += 1
     book[USED] += 1
-    at = book[USED] * _ROW
+    at = book[USED] * ROW
     for c in range(_CELLS):
         rows[at + c] = rows[c]
     rows[at + _CELLS] = book[STARTS]

@@ -18,7 +18,8 @@ from pmbandits.state.shared import shared, step
 from pmbandits.supports import ATOM_TOLERANCE
 
 BINARY, FINITE, SAMPLES = range(3)  # how rewards are kept: 0 or 1, counts of atoms, or one by one
-OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_ROOM = range(5)  # what ``record`` answers
+# What ``record`` answers. CHANGED: it was taken in, and the arm has changed; that must be dealt with.
+OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_ROOM, CHANGED = range(6)
 TIMES, SPENT, CHANGES = range(3)  # of ``tally``: how often it was forgotten, −ln(share of δ), changes that were found
 STALE = -1  # of ``ordered``: a sketch was compacted, so the pool must be laid out anew
 
@@ -49,22 +50,22 @@ def record(s, arm, reward):
         s.pending[arm] -= 1
     s.rewards += 1
     s.dirty = 1
-    if s.n_watched_arms > 0:
-        notice(s, arm, reward)
-    return OK
+    return notice(s, arm, reward) if s.n_watched_arms > 0 else OK
 
 
-@shared("state, int, float -> none")
+@shared("state, int, float -> int")
 def notice(s, arm, reward):
     """Watch an arm for a change. If there is one it is noted, and no reward is taken in before it is dealt with."""
     note = s.noted[int(s.tally[CHANGES]) % s.n_noted]
-    if changing.watch(s.watch_book[arm], s.watch_values[arm], s.watch_rows[arm], s.watch_depth, reward, note):
-        t = s.asked
-        for i in range(s.n_past):
-            t += s.earlier[i]
-        note[0], note[1] = arm, t
-        s.tally[CHANGES] += 1.0
-        s.most_rewards = 0
+    if not changing.watch(s.watch_book[arm], s.watch_values[arm], s.watch_rows[arm], s.watch_depth, reward, note):
+        return OK
+    t = s.asked
+    for i in range(s.n_past):
+        t += s.earlier[i]
+    note[0], note[1] = arm, t
+    s.tally[CHANGES] += 1.0
+    s.most_rewards = 0
+    return CHANGED
 
 
 @shared("state, int, float -> float")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pmbandits.estimates._rewards import OK, record
+from pmbandits.estimates._rewards import CHANGED, OK, record
+from pmbandits.mixtures._gate import SOME
 from pmbandits.state.compile import kernel
 from pmbandits.state.guard import BUSY, KERNEL, claim, release
 from pmbandits.state.shared import caller, step
@@ -50,6 +51,9 @@ def choice_of(memory, choose, arm):
     if spent < 0:
         s.sure_pulls[own] -= 1
         s.sure_pulls[arm] += 1
+    if s.n_rows > 0:
+        s.owed[own] += 1.0
+        s.owed[arm] -= 1.0
     return own
 
 
@@ -85,13 +89,16 @@ def tell_one(memory, arm, reward):
 
 @kernel
 def tell_many(memory, arms, rewards):
-    """Take in rewards that were checked, and for which there is room; one step, which nothing can interrupt."""
+    """Take in rewards that were checked, in one step that nothing can interrupt; returns how many it took.
+
+    It stops where there is no room, and after a reward with which an arm has changed.
+    """
     s = unpack(memory)
     for j in range(arms.size):
         code = record(s, arms[j], rewards[j])
         if code != OK:
-            return code
-    return OK
+            return j + 1 if code == CHANGED else j
+    return arms.size
 
 
 @kernel
@@ -105,18 +112,36 @@ def choose_many(choose, memory, out):
 
 
 @kernel
+def choose_among(choose, memory, barred, out):
+    """The same while some arms (those where ``barred`` is 1) are not available."""
+    s = unpack(memory)
+    for i in range(s.n_arms):
+        s.barred[i] = barred[i]
+    s.gate |= SOME
+    code = OK
+    for j in range(out.size):
+        out[j] = choice(memory, choose)
+        if out[j] == WRONG:
+            code = WRONG
+            break
+    s.gate &= SOME - 1
+    return code
+
+
+@kernel
 def follow(choose, memory, arms, rewards, check, code):
     """Take in events that were checked, and for which there is room: asks where the reward is NaN, and tells.
 
     Returns how many were taken in. That is fewer than there are if ``check`` is true and the policy would have asked
-    for another arm, or if something is wrong; then the memory is of no use, and ``code`` says what it was.
+    for another arm, or if something is wrong; then the memory is of no use, and ``code`` says what it was. Or there is
+    no room, or an arm has changed: then it goes on when that was dealt with.
     """
     s = unpack(memory)
     for j in range(arms.size):
         if rewards[j] == rewards[j]:
             code[0] = record(s, arms[j], rewards[j])
             if code[0] != OK:
-                return j
+                return j + 1 if code[0] == CHANGED else j
         else:
             own = choice_of(memory, choose, arms[j])
             if own == WRONG:

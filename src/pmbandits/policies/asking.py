@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -10,12 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index
-from pmbandits.estimates._rewards import OK
-from pmbandits.policies._steps import WRONG, ask_one, choose_many, follow, tell_many, tell_one, wrong_choice
-from pmbandits.policies.build import roomier
+from pmbandits.estimates import Change
+from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK
+from pmbandits.policies._steps import (
+    WRONG,
+    ask_one,
+    choose_among,
+    choose_many,
+    follow,
+    tell_many,
+    tell_one,
+    wrong_choice,
+)
+from pmbandits.policies.build import roomier, settled
+from pmbandits.policies.forgetting import alarms
 from pmbandits.policies.holding import Holding
+from pmbandits.policies.watching import found, n_found, warn_of
 from pmbandits.state.guard import BUSY
 from pmbandits.state.layout import MOST
+from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 _ask, _tell = ask_one, tell_one
@@ -28,14 +42,29 @@ class Asking(Holding):
     support: Support | None
 
     @overload
-    def ask(self) -> int: ...
+    def ask(self, *, among: Iterable[int | str] | None = None) -> int: ...
     @overload
-    def ask(self, n: int) -> NDArray[np.int64]: ...
-    def ask(self, n: int | None = None) -> int | NDArray[np.int64]:
+    def ask(self, n: int, *, among: Iterable[int | str] | None = None) -> NDArray[np.int64]: ...
+    def ask(self, n: int | None = None, *, among: Iterable[int | str] | None = None) -> int | NDArray[np.int64]:
         """The arm to pull now (its position), or the next ``n`` arms.
 
         An ask counts as a pull at once, so nothing waits for rewards that are late or never come.
+
+        Parameters
+        ----------
+        n : how many arms; without it, one.
+        among : only these arms (names or positions) are available in this call; the others are paid back later, because
+            they fall behind their shares. This comes before limits on shares, which are kept as far as these arms
+            allow.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.ask(4, among=["A", "C"]).tolist(), policy.ask()
+        ([0, 2, 0, 2], 1)
         """
+        if among is not None:
+            found = self._ask_many(1 if n is None else _check.whole("n", n, 1), self._barred(among))
+            return int(found[0]) if n is None else found
         if n is None:
             try:
                 where, address, _held = self._now
@@ -48,12 +77,30 @@ class Asking(Holding):
             return arm if arm != BUSY else int(self._ask_many(1)[0])
         return self._ask_many(_check.whole("n", n, 1))
 
-    def _ask_many(self, n: int) -> NDArray[np.int64]:
+    def _ask_many(self, n: int, barred: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-        if self._alone(lambda: choose_many(*self._now[:2], out)) == WRONG:
+
+        def choose() -> int:
+            if barred is None:
+                return int(choose_many(*self._now[:2], out))
+            return int(choose_among(*self._now[:2], barred, out))
+
+        if self._alone(choose) == WRONG:
             self._wrong_choice()
+        return out
+
+    def _barred(self, among: Any) -> NDArray[np.int64]:
+        """1 for every arm that is not among these."""
+        self._must_be_bound()
+        if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
+            raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_check.short(among)}.")
+        places = self._places(list(among))
+        if not places.size:
+            raise ValueError("among is empty; name at least one arm that is available.")
+        out = np.ones(len(self.names), dtype=np.int64)
+        out[places] = 0
         return out
 
     def _wrong_choice(self) -> NoReturn:
@@ -78,7 +125,10 @@ class Asking(Holding):
             except AttributeError:
                 self._must_be_bound()
                 raise
-            if _tell(address, arm, reward) != OK:
+            code = _tell(address, arm, reward)
+            if code == CHANGED:
+                self._deal_with_change()
+            elif code != OK:
                 self._tell_carefully([arm], [reward])
             return
         one = not _check.is_list(reward)
@@ -99,12 +149,42 @@ class Asking(Holding):
             return
         values = self.support.check(_numbers(rewards))
 
-        def take_in() -> int:
-            self._memory = roomier(self._memory, self._plan, where.size)
-            return tell_many(self._now[1], where, values)
+        def take_in() -> tuple[Change, ...]:
+            memory, plan, at = self._memory, self._plan, 0
+            if plan.forgetting is None:
+                self._memory = roomier(memory, plan, where.size)
+                at = tell_many(self._now[1], where, values)
+                assert at == where.size, at
+                return ()
+            memory = self._memory.copy()  # rewards may be forgotten: with the new ones, or not at all
+            while at < where.size:
+                memory = roomier(memory, plan, where.size - at)
+                at += tell_many(memory.address, where[at:], values[at:])
+            return self._put_in_place(memory, n_found(self._memory))
 
-        code = self._alone(take_in)
-        assert code == OK, code
+        self._warn_of(self._alone(take_in))
+
+    def _deal_with_change(self) -> None:
+        """An arm has changed, and the reward that shows it was taken in."""
+
+        def take_in() -> tuple[Change, ...]:
+            if not alarms(self._memory).size:  # another thread has dealt with it
+                return ()
+            return self._put_in_place(self._memory.copy(), n_found(self._memory) - 1)
+
+        self._warn_of(self._alone(take_in))
+
+    def _put_in_place(self, memory: Memory, known: int) -> tuple[Change, ...]:
+        """Deal with changes in a copy of the memory, and put it in the memory's place; returns those not yet known."""
+        settled(memory, self._plan)
+        news = found(memory, self.names, known)
+        memory.busy = self._memory.busy  # it is still at work
+        self._memory = memory
+        return news
+
+    def _warn_of(self, news: tuple[Change, ...]) -> None:
+        if news and self._plan.forgetting is not None and self._plan.forgetting.watches == "warn":
+            warn_of(news)
 
     def asked(self, arm: int | str | ArrayLike) -> None:
         """Record a pull that somebody else chose (or pulls, in this order), as if :meth:`ask` had answered it.
@@ -166,19 +246,30 @@ class Asking(Holding):
         """Take in asks (nan) and tells with one call of compiled code, on a copy that then takes the memory's place."""
         self._must_be_bound()
 
-        def take_in() -> tuple[int, int]:
-            memory = roomier(self._memory.copy(), self._plan, int((~np.isnan(values)).sum()))
-            code = np.zeros(1, dtype=np.int64)
-            at = int(follow(self._now[0], memory.address, places, values, check, code))
+        def take_in() -> tuple[int, int, tuple[Change, ...]]:
+            memory, plan = self._memory.copy(), self._plan
+            news: tuple[Change, ...] = ()
+            code, at = np.zeros(1, dtype=np.int64), 0
+            if plan.forgetting is None:
+                memory = roomier(memory, plan, int((~np.isnan(values)).sum()))
+            while True:
+                at += int(follow(self._now[0], memory.address, places[at:], values[at:], check, code))
+                if code[0] == CHANGED:
+                    settled(memory, plan)
+                elif code[0] == NEEDS_ROOM:
+                    memory = roomier(memory, plan)
+                else:
+                    break
+                code[0] = OK
             if at == places.size:
-                memory.busy = self._memory.busy  # it is still at work
-                self._memory = memory
-            return at, int(code[0])
+                news = self._put_in_place(memory, n_found(self._memory))
+            return at, int(code[0]), news
 
-        at, code = self._alone(take_in)
+        at, code, news = self._alone(take_in)
         if code == WRONG:
             self._wrong_choice()
         assert code == OK, code
+        self._warn_of(news)
         return None if at == places.size else at
 
     def _places(self, arms: Any) -> NDArray[np.int64]:

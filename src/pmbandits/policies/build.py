@@ -21,6 +21,16 @@ from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.packed import n_extrema, pack, single_peak
 from pmbandits.mixtures._laws import KNOTS
 from pmbandits.policies import limited
+from pmbandits.policies.forgetting import (
+    NOTED,
+    Forgetting,
+    alarms,
+    begin_watching,
+    forget,
+    forgetting_of,
+    joined,
+    settle,
+)
 from pmbandits.policies.options import how_kept
 from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
@@ -74,6 +84,7 @@ class Plan:
     steady: bool  # whether rounding of a probability cannot move h by more than the policies' margins
     exact: bool  # whether all rewards are kept, so that the pool must grow
     live: bool  # whether the algorithm itself looks at its confidence sets; if not, radii are made for readers only
+    forgetting: Forgetting | None = None  # which rewards are forgotten, and whether arms are watched
 
     @property
     def confidence(self) -> ConfidenceSet | None:
@@ -84,10 +95,12 @@ class Plan:
 def kept(policy: Policy, support: Support) -> tuple[str, int]:
     """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
     name, size = how_kept(policy.options.get("estimates", "exact"))
+    if name in ("window", "discount"):  # what is kept at all is kept exactly
+        return "exact", 0
     if name == "binned" and not np.isfinite(support.width):
         raise ValueError(f"estimates='binned' needs a bounded support, but rewards are {support!r}; "
                          "declare Interval(lo, hi), or take estimates='sketch'.")  # fmt: skip
-    return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, size)
+    return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, int(size))
 
 
 def rounding_of(policy: Policy, support: Support) -> float:
@@ -105,15 +118,20 @@ def rank_delta(policy: Policy, n_arms: int) -> float:
     return half if horizon is not None else half / n_arms
 
 
-def chosen_set(policy: Policy, support: Support, n_arms: int, distance: bool = False) -> ConfidenceSet:
+def chosen_set(
+    policy: Policy, support: Support, n_arms: int, *, share: float = 1.0, distance: bool = False
+) -> ConfidenceSet:
     """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly.
 
-    ``distance``: the policy needs to know how far laws are in W1. On the line that is best known of balls.
+    ``share`` is the share of δ that is for it. ``distance``: the policy needs to know how far laws are in W1. On the
+    line that is best known of balls.
     """
     horizon, delta = policy.options.get("horizon"), policy.options["delta"]
     how, fineness = kept(policy, support)
     if how == "sketch":  # half of δ is for the sketches
-        delta = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
+        share *= 0.5
+    if share < 1.0:
+        delta = share * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
     cells = fineness if how == "binned" else None
     name = policy.options["confidence"]
     if distance and isinstance(support, Real) and isinstance(name, str) and name == "auto":
@@ -131,6 +149,8 @@ def chosen_set(policy: Policy, support: Support, n_arms: int, distance: bool = F
 
 def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
     """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
+    if how_kept(policy.options.get("estimates", "exact"))[0] == "discount":
+        return None  # no set is known that holds for rewards that are drawn again and again
     chosen = chosen_set(policy, support, n_arms)
     if np.isfinite(support.width):
         return chosen
@@ -176,6 +196,7 @@ def tail_numbers(metric: Distortion, support: Support, chosen: ConfidenceSet | N
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
     """New memory for a policy that has seen nothing."""
     how, fineness = kept(policy, support)
+    forgetting = forgetting_of(policy, n_arms, support)
     if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
         raise ValueError(
             f"rewards of {support!r} are too large for a policy, because their squares are no numbers of 64 bits; "
@@ -202,7 +223,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     if metric.shape == "neither" and kind == "ball":
         steps = [side for u, _ in metric.jumps for side in (u, u + 2.0 * JUMP_TOLERANCE)]
         arrays["table"] = np.unique(np.concatenate((warped_grid(4097), [*metric._critical(), *steps])))
-    coarse = how_kept(policy.options.get("estimates", "exact"))[0] != "exact"
+    coarse = how_kept(policy.options.get("estimates", "exact"))[0] in ("binned", "sketch")
     buffer = sketch_room(fineness) if how == "sketch" else 0
     n_atoms = arrays["points"].size if "points" in arrays else 0
     watched = setup.confidence is not None and not isinstance(support, (Binary, Heavy)) and not buffer
@@ -210,11 +231,12 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     chordal = watched and _needs_chords(metric, support, packed, pair, kind)
     belts = setup.confidence is not None and kind == "belt"
     gate = None if policy.limits is None else limited.gate(policy.limits)
+    first = min(FIRST_ROOM, forgetting.most) if forgetting is not None and forgetting.kind else FIRST_ROOM
     sizes: dict[str, int] = {
         "n_arms": n_arms,
         "n_atoms": n_atoms,
         "n_grid": grid.shape[0],
-        "room": 0 if n_atoms else n_arms * buffer or FIRST_ROOM,
+        "room": 0 if n_atoms else n_arms * buffer or first,
         "n_radii": 0 if setup.confidence is None else COARSE_TABLE if coarse else FIRST_ROOM * live,
         "n_packed": packed.size,
         "n_table": arrays["table"].size,
@@ -231,6 +253,11 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_prices": 3 if tailed else 0,
         "n_line": line_room(n_arms) if gauss and live else 0,
         **({} if gate is None else gate.sizes),
+        "n_past": n_arms if forgetting is not None and forgetting.drops else 0,
+        "n_recent": first if forgetting is not None and forgetting.kind == "window" else 0,
+        "n_watched_arms": n_arms if forgetting is not None and forgetting.watches else 0,
+        "n_tally": 3 if forgetting is not None else 0,
+        "n_noted": NOTED if forgetting is not None and forgetting.watches else 0,
     }
     affordable(policy, sizes)
     memory = Memory.allocate(sizes, policy._own)
@@ -249,6 +276,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         **pair,
         **(tail_numbers(metric, support, setup.confidence) if tailed else {}),
         "set_kind": KINDS.index(kind),
+        "watch_depth": np.log(n_arms / forgetting.level) if forgetting is not None and forgetting.watches else 0.0,
         "stretched": int(setup.confidence is not None and setup.confidence.stretched),
         "chordal": int(chordal),
         "belt_side": side_of(_deepest(setup.confidence, policy.options.get("horizon"))) if belts else 0,
@@ -281,8 +309,12 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         not isinstance(support, Binary) or _is_steady(metric),
         not n_atoms and not buffer,
         live,
+        forgetting,
     )
     fill(memory, plan)
+    for arm in range(memory.n_watched_arms):
+        assert forgetting is not None
+        begin_watching(memory, forgetting, arm)
     if setup.begin is not None:
         setup.begin(memory.address)
     memory.dirty = 1
@@ -311,7 +343,7 @@ def fill(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
         memory.field(name)[:] = content
-    memory.most_rewards = memory.room if plan.exact else _NO_LIMIT
+    limit_rewards(memory, plan)
     memory.most_told = _NO_LIMIT
     if plan.confidence is None or memory.n_radii == 0:
         return
@@ -335,11 +367,32 @@ def fill(memory: Memory, plan: Plan) -> None:
     memory.radii_fall = int(plan.steady and falling and memory.sketch_size == 0)
 
 
+def limit_rewards(memory: Memory, plan: Plan) -> None:
+    """At how many rewards memory must grow, or some must be forgotten; at none while a change is to be dealt with."""
+    memory.most_rewards = memory.room if plan.exact else _NO_LIMIT
+    if plan.forgetting is None:
+        return
+    if plan.forgetting.kind:
+        memory.most_rewards = min(memory.most_rewards, memory.n_recent or _NO_LIMIT, plan.forgetting.most)
+    if alarms(memory).size:
+        memory.most_rewards = 0
+
+
+def settled(memory: Memory, plan: Plan) -> Forgetting | None:
+    """Deal with changes of arms that were found, so that there is room again; returns the plan's forgetting."""
+    if plan.forgetting is not None and alarms(memory).size:
+        settle(memory, plan.forgetting)
+        limit_rewards(memory, plan)
+    return plan.forgetting
+
+
 def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
     """New memory of a policy with room for so many rewards in all, and so many of one arm, if it may take so much."""
     sizes = memory.sizes
     if policy._plan.exact:
         sizes["room"] = max(sizes["room"], rewards)
+    if sizes["n_recent"]:
+        sizes["n_recent"] = max(sizes["n_recent"], rewards)
     if policy.confidence is not None and memory.coarse == 0:
         # Policies that do not look at their sets need the table as soon as somebody asks for them.
         affordable(policy, {**sizes, "n_radii": max(sizes["n_radii"], most + 2)})
@@ -348,7 +401,7 @@ def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
     affordable(policy, sizes)
     if sizes == memory.sizes:
         return memory
-    larger = memory.resized(**{name: sizes[name] for name in ("room", "n_radii")})
+    larger = memory.resized(**{name: sizes[name] for name in ("room", "n_radii", "n_recent")})
     fill(larger, policy._plan)
     return larger
 
@@ -356,8 +409,15 @@ def room_for(policy: Policy, memory: Memory, rewards: int, most: int) -> Memory:
 def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None) -> Memory:
     """The memory, or a larger copy of it in which so many more rewards fit, whichever arms they are from.
 
-    The copy is at least twice as large where it must grow, but not larger than ``limit`` rewards need.
+    The copy is at least twice as large where it must grow, but not larger than ``limit`` rewards need. Where rewards
+    are forgotten, that makes room in the memory itself: for one more reward at least, not for all.
     """
+    forgetting = settled(memory, plan)
+    if forgetting is not None and forgetting.kind:
+        if memory.rewards >= forgetting.most:
+            forget(memory, forgetting)
+        more = min(more, forgetting.most - memory.rewards)
+        limit = forgetting.most if limit is None else min(limit, forgetting.most)
 
     def enough(needed: int, doubled: int) -> int:
         return max(needed, doubled if limit is None else min(doubled, limit))
@@ -365,7 +425,9 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
     sizes = {}
     rewards, most = memory.rewards + more, int(memory.told.max()) + more
     if rewards > memory.most_rewards:
-        sizes["room"] = enough(rewards, 2 * memory.room)
+        for name in ("room", "n_recent"):
+            if memory.sizes[name]:
+                sizes[name] = enough(rewards, 2 * memory.sizes[name])
     if most > memory.most_told:
         sizes["n_radii"] = enough(most, 2 * max(most, FIRST_ROOM // 2)) + 2
     if not sizes:
@@ -373,6 +435,29 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
     larger = memory.resized(**sizes)
     fill(larger, plan)
     return larger
+
+
+def with_room(memory: Memory, plan: Plan, more: int) -> Memory:
+    """A copy with room for so many more rewards, even if some of them must be forgotten then."""
+    sizes = {name: memory.rewards + more for name in ("room", "n_recent") if memory.sizes[name]}
+    larger = memory.resized(**sizes) if sizes else memory
+    fill(larger, plan)
+    return larger
+
+
+def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
+    """What two policies that forget keep together, in memory as large as that of one."""
+    forgetting = plan.forgetting
+    assert forgetting is not None
+    if forgetting.drops:
+        joined(memory, other)
+        forgetting.after(memory)
+    if forgetting.kind and memory.rewards > forgetting.keep:
+        forget(memory, forgetting)
+        sizes = {name: forgetting.most for name in ("room", "n_recent") if memory.sizes[name]}
+        memory = memory.resized(**sizes) if sizes else memory
+        fill(memory, plan)
+    return memory
 
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:

@@ -29,8 +29,9 @@ from pmbandits.mixtures._lazy import (
     rounding_error,
 )
 from pmbandits.mixtures._sampling import explore_or_track, pull
+from pmbandits.mixtures._within import narrow_box
 from pmbandits.policies.build import Setup, chosen_set
-from pmbandits.policies.choices import continuous_search, search_numbers
+from pmbandits.policies.choices import continuous_search, search_numbers, searched_within
 from pmbandits.policies.options import (
     above,
     known_estimates,
@@ -308,6 +309,7 @@ def refine_all(s: Any) -> None:
             before = 1.0 / levels(branching, phase - 1)
             for i in range(k):
                 low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
+        narrow_box(s, low, high)
         best_within(s, s.mix, low, high)
         witness = rival_outside(s, low, high, 1.0 / levels(branching, phase), s.tolerance, s.current + 1)
         if witness >= 0:
@@ -378,7 +380,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
@@ -421,13 +423,12 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        o = self.options
-        room = (o["branching"] + 1) ** (n_arms - 1)
-        chosen = chosen_set(self, support, n_arms)
-        literal = o["stopping"] == "literal"
+        o, chosen = self.options, chosen_set(self, support, n_arms)
+        room, literal = (o["branching"] + 1) ** (n_arms - 1), o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
-        continuous = continuous_search("grid" if literal else o["search"], room, metric, support, chosen)
+        search = searched_within(self.limits, "grid" if literal else o["search"], metric)
+        continuous = continuous_search(search, room, metric, support, chosen, self.limits)
         if not continuous and room > LARGEST_PHASE_GRID:
             raise ValueError(
                 f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {room:,} mixtures a round, "
@@ -445,8 +446,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         elif tolerance is None:
             span = support.width if np.isfinite(support.width) else 4.0 * support.typical
             reach = metric.maximum().value - metric.minimum().value
-            spacing = 1.0 / levels(o["branching"], max(1, phases))
-            tolerance = 0.5 * spacing**2 * reach * span
+            tolerance = 0.5 / levels(o["branching"], max(1, phases)) ** 2 * reach * span
         return Setup(
             grid=np.zeros((1 if continuous else room, n_arms)),
             epsilon=o["epsilon"],

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pmbandits import _check
 from pmbandits.estimates import _kernels as sketching
 from pmbandits.estimates._rewards import SAMPLES, STALE
-from pmbandits.policies.build import recall, roomier
+from pmbandits.policies.build import forget_after_merge, recall, roomier, with_room
+from pmbandits.policies.forgetting import side_by_side
 from pmbandits.policies.holding import Holding
 from pmbandits.policies.options import how_kept
 from pmbandits.state.layout import FIELDS
@@ -27,7 +28,9 @@ def merge(policy: Policy, other: Policy) -> None:
     were taken in before from new ones.
 
     Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
-    merge on. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
+    merge on. Of windows the last rewards of both side by side are kept, and their sets hold from the merge on, too. A
+    policy that watches its arms goes on to watch those rewards that it is told itself. Metric, support, names of arms
+    and ``estimates`` must be the same; the kind of policy need not be.
 
     >>> import pmbandits as pmb
     >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
@@ -42,7 +45,11 @@ def merge(policy: Policy, other: Policy) -> None:
 
 
 def take_in(policy: Policy, theirs: Memory) -> None:
-    ours = roomier(policy._memory.copy(), policy._plan, theirs.rewards)
+    forgetting = policy._plan.forgetting
+    if forgetting is not None and forgetting.kind:
+        ours = with_room(policy._memory.copy(), policy._plan, theirs.rewards)
+    else:
+        ours = roomier(policy._memory.copy(), policy._plan, theirs.rewards)
     before, after = ours.rewards, ours.rewards + theirs.rewards
     if ours.sketch_size > 0:
         for arm in range(policy.n_arms):
@@ -52,6 +59,8 @@ def take_in(policy: Policy, theirs: Memory) -> None:
     elif ours.mode == SAMPLES:
         ours.x[before:after] = theirs.x[: theirs.rewards]
         ours.owner[before:after] = theirs.owner[: theirs.rewards]
+    if ours.n_recent > 0:
+        side_by_side(ours, theirs)
     for field in FIELDS:
         if "added" in field.becomes:
             part, more = ours.field(field.name), theirs.field(field.name)
@@ -60,6 +69,8 @@ def take_in(policy: Policy, theirs: Memory) -> None:
         elif "cleared" in field.becomes:  # the laws may have moved by any amount
             ours.field(field.name)[...] = 0
     recall(ours)
+    if forgetting is not None:
+        ours = forget_after_merge(ours, theirs, policy._plan)
     ours.dirty = 1
     ours.busy = policy._memory.busy  # it is still at work
     policy._memory = ours

@@ -7,6 +7,7 @@ class (also the one that type checkers see), the checks, and the sentences for m
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, dataclass_transform
 
@@ -140,16 +141,26 @@ known_search = one_of("auto", "grid", "continuous")
 
 # How rewards are kept, with the usual size: cells of equal width, and k of a sketch.
 ESTIMATES = {"exact": 0, "binned": 1024, "sketch": 1024}
+MOST_KEPT = 1 << 30  # rewards of a window, and 1/(1 − γ) of a discount
 
 
-def how_kept(estimates: str) -> tuple[str, int]:
-    """The name and the size in ``"binned"``, ``"binned:4096"`` and the like."""
+def how_kept(estimates: str) -> tuple[str, float]:
+    """The name and the size in ``"binned"``, ``"binned:4096"`` and the like; the size of a discount is γ."""
     name, colon, size = estimates.partition(":") if isinstance(estimates, str) else ("", "", "")
+    if name == "window" and size.isdecimal() and len(size) <= 10 and 8 <= int(size) <= MOST_KEPT:
+        return name, int(size)
+    if name == "discount" and re.fullmatch(r"0?\.[0-9]{1,17}", size) and 8.0 <= 1.0 / (1.0 - float(size)) <= MOST_KEPT:
+        return name, float(size)
+    if name in ("window", "discount"):
+        example = f"a number of rewards from 8 to {MOST_KEPT}, such as 'window:10000'"
+        if name == "discount":
+            example = "a number from 0.875 to below 1 (by 1e-9 or more), such as 'discount:0.999'"
+        raise ValueError(f"estimates={name!r} needs {example}; got {_check.short(estimates)}.")
     sized = name != "exact" and size.isdecimal() and len(size) <= 7 and 8 <= int(size) <= 1 << 20
     if name not in ESTIMATES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
-            f"'binned:4096'; got {_check.short(estimates)}."
+            f"'binned:4096', or, to forget, 'window:10000' or 'discount:0.999'; got {_check.short(estimates)}."
         )
     return name, int(size) if size else ESTIMATES[name]
 
@@ -158,4 +169,26 @@ def known_estimates(name: str, value: str) -> str:
     """How rewards are kept, in words that exist."""
     del name
     how_kept(value)
+    return value
+
+
+USUAL_LEVEL = 0.01  # of watching arms for changes
+
+
+def how_watched(detect: str) -> tuple[str, float]:
+    """What follows on a change, and the level, in ``"warn"``, ``"restart:0.001"`` and the like."""
+    name, colon, text = detect.partition(":") if isinstance(detect, str) else ("", "", "")
+    level = float(text) if re.fullmatch(r"0?\.[0-9]{1,17}", text) else 0.0
+    if name not in ("warn", "restart") or (colon and not level > 0.0):
+        raise ValueError(
+            "detect must be 'warn' or 'restart', or one of these with the probability of a false alarm, between 0 and "
+            f"1, such as 'restart:0.001'; got {_check.short(detect)}."
+        )
+    return name, level if colon else USUAL_LEVEL
+
+
+def known_watch(name: str, value: str) -> str:
+    """What follows on a change, in words that exist."""
+    del name
+    how_watched(value)
     return value

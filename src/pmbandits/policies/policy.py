@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import arm_names
-from pmbandits.estimates import Estimates
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import limited, merging, shown, stopping
+from pmbandits.policies import limited, merging, shown, stopping, watching
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
-from pmbandits.policies.options import Declared, option, whole
+from pmbandits.policies.forgetting import all_pulls
+from pmbandits.policies.options import Declared, known_watch, option, whole
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
@@ -36,25 +38,38 @@ class Policy(Asking, Declared):
     ----------
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
     n_arms : how many arms there are (or give ``names``).
-    support : where rewards lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
-        ``Heavy(order, bound)``. A promise: the confidence sets, and so the decisions, are valid for it only, and for
-        rewards of an arm that are independent and alike.
+    support : where rewards can lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
+        ``Heavy(order, bound)``. This is a promise. The confidence sets are valid only if it is kept, and if the rewards
+        of an arm are independent and have the same distribution.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
-    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
-        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
+        on what a round costs on average. They are kept at all times; the page "Limits on shares" says how closely.
 
-    Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
-    memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
+    Many policies also take ``estimates``, which says how rewards are kept. ``"exact"`` keeps all of them. The others
+    need the same memory however many rewards come. What they lose is added to every confidence set, so these stay
+    valid:
 
     - ``"binned"``: rounded to the nearest of 1025 evenly spaced points of an ``Interval`` (``"binned:4096"``: of 4097).
-      Rounding moves a law by half a spacing at most, in W1. It is to the nearest point, not up or down by chance, so
-      that nothing is drawn and the order of rewards does not matter.
+      So every reward is moved by at most half the distance between two points. The order of the rewards does not
+      matter, and no random numbers are needed.
     - ``"sketch"``: a :class:`~pmbandits.estimates.Sketch` of each arm (``"sketch:4096"``: of k = 4096), on any support.
       Half of ``delta`` goes to its rank error, which does not vanish: sets do not become narrower than about 7/k of
       rank. The order of an arm's rewards can matter, within that error.
 
     ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
+
+    For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
+    says what to take when.
+
+    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for
+      arms that have stood still since the oldest of their rewards that is kept.
+    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are.
+      There are no confidence sets.
+
+    Every policy can watch its arms for changes, with ``detect="warn"`` or, if it can forget, ``detect="restart"``
+    (``"restart:0.001"``: with a probability of 0.1 % that there is ever a false alarm; else of 1 %): a change is noted
+    in :attr:`changes` and warned of, or the arm's rewards are forgotten.
 
     Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
 
@@ -72,6 +87,7 @@ class Policy(Asking, Declared):
     as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
     _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
+    forgets: ClassVar[bool] = False  # whether it can go on when rewards and pulls are forgotten; see ``forgot``
 
     _given_metric: Distortion | str | None = option(default=None, alias="metric", kw_only=False)
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MOST_ARMS))
@@ -81,6 +97,7 @@ class Policy(Asking, Declared):
     _given_shares: Any = option(default=None, alias="shares", check=limited.known_shares)
     _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=limited.known_cost)
     _given_budget: float | None = option(default=None, alias="budget", check=limited.known_budget)
+    _watch: str | None = option(default=None, alias="detect", check=known_watch)
 
     def __init_subclass__(
         cls, *, name: str | None = None, choose: Any = None, update: Any = None, unpack: Any = None,
@@ -110,15 +127,16 @@ class Policy(Asking, Declared):
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
-        if options.get("estimates") == "exact":
-            del options["estimates"]
+        for name, usual in (("estimates", "exact"), ("detect", None)):
+            if options.get(name, "") == usual:
+                del options[name]
         self.options = options
         self.check_options()
         if support is not None and not isinstance(support, Support):
             known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
             raise TypeError(f"support must be {known}, got {_check.short(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
-        self.support, self.confidence, self.epsilon = support, None, options.get("epsilon")
+        self.support, self.epsilon = support, options.get("epsilon")
         if n_arms is None and names is not None:
             n_arms = len(names)
         self._own_names = names is not None
@@ -128,7 +146,7 @@ class Policy(Asking, Declared):
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = build(self, self.metric, n_arms, support)
             self._memory = memory
-            self.confidence, self.epsilon = self._plan.confidence, self._plan.setup.epsilon
+            self.epsilon = self._plan.setup.epsilon
 
     # ---- what an algorithm gives -----------------------------------------------------------------------
     @abstractmethod
@@ -150,6 +168,13 @@ class Policy(Asking, Declared):
         """
         del memory
         return True
+
+    @staticmethod
+    def forgot(memory: Memory) -> None:
+        """Bring the policy's own numbers in line when rewards and pulls were forgotten: there are fewer now.
+
+        A policy with ``forgets = True`` sets back here whatever it has counted in rounds or rewards.
+        """
 
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
@@ -181,10 +206,30 @@ class Policy(Asking, Declared):
         return len(self.names)
 
     @property
+    def confidence(self) -> ConfidenceSet | None:
+        """The confidence set of each arm, if it keeps any; where rewards are forgotten, that of this moment."""
+        return sureness.sets_now(self, self._memory) if "_now" in self.__dict__ else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes that were found in arms, the oldest first (the last 64): with ``detect="warn"`` or ``"restart"``.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
+        >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
+        >>> print(policy.changes[0])
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 24.
+        >>> [arm.n for arm in policy.estimates]
+        [16, 0]
+        """
+        self._must_be_bound()
+        return watching.changes(self)
+
+    @property
     def t(self) -> int:
         """How many pulls were asked for."""
         self._must_be_bound()
-        return self._memory.asked
+        return self._memory.asked + int(self._memory.earlier.sum())
 
     @property
     def explore_rounds(self) -> int:
@@ -196,7 +241,8 @@ class Policy(Asking, Declared):
     @property
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
-        return self._copy_of("pulls")
+        self._must_be_bound()
+        return self._alone(lambda: all_pulls(self._memory))
 
     @property
     def pending(self) -> NDArray[np.int64]:
@@ -221,7 +267,7 @@ class Policy(Asking, Declared):
     def _with_sets(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""
         twin = self._twin()
-        return with_radii(twin._memory, twin._plan)
+        return with_radii(twin._memory, sureness.plan_now(twin, twin._memory))
 
     @property
     def estimates(self) -> Estimates:

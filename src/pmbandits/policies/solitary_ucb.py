@@ -62,7 +62,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
     horizon : T: how long the confidence sets must hold.
     index : ``"optimistic"`` or ``"additive"``.
     confidence, delta : as for :class:`PMUCB`.
@@ -85,4 +85,6 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
         if additive:
             metric.holder(support)  # says why, where there is no Hölder pair to make the bonus of
         numbers = {"additive": int(additive)}
-        return Setup(grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms, additive))
+        return Setup(
+            grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms, distance=additive)
+        )

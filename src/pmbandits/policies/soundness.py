@@ -12,8 +12,10 @@ import numpy as np
 
 from pmbandits._check import FloatArray
 from pmbandits.estimates import _kernels as sketching
-from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.estimates._rewards import CHANGES, SAMPLES, TIMES
+from pmbandits.estimates.changes import is_watch
 from pmbandits.estimates.sketch import is_sketch
+from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
         said = check(memory)
         if said is not None:
             return said
+    said = _forgetting(policy, memory)
+    if said is not None:
+        return said
     if not policy.holds_together(memory):
         return f"its numbers do not go together in a {type(policy).__name__}"
     return None
@@ -68,6 +73,43 @@ def _rewards(memory: Memory) -> str | None:
     with np.errstate(over="ignore"):
         signed, plain = (np.bincount(owner, weights=w, minlength=memory.n_arms) for w in (x, np.abs(x)))
     return _sums(sums, signed.astype(np.float64), plain.astype(np.float64))
+
+
+def _forgetting(policy: Policy, memory: Memory) -> str | None:
+    """What is wrong with the order of rewards, and with watching the arms."""
+    forgetting, n = policy._plan.forgetting, memory.rewards
+    if forgetting is None:
+        return None
+    if forgetting.kind and n > forgetting.most:
+        return "it keeps more rewards than it should"
+    if memory.n_recent > 0:
+        x, arms = memory.recent[:n], memory.recent_arm[:n]
+        if memory.mode == SAMPLES:
+            mine, pool = np.argsort(x, kind="stable"), np.argsort(memory.x[:n], kind="stable")
+            same = np.array_equal(x[mine], memory.x[:n][pool]) and np.array_equal(arms[mine], memory.owner[:n][pool])
+        else:
+            atoms = np.searchsorted(memory.points, x)
+            same = bool((atoms < memory.n_atoms).all()) and np.array_equal(memory.points[atoms], x)
+            where = arms * memory.n_atoms + atoms
+            same = same and np.array_equal(np.bincount(where, minlength=memory.counts.size), memory.counts.ravel())
+        if not same:
+            return "the order of its rewards is not one of its rewards"
+    tally = memory.tally
+    if (tally != np.floor(tally))[[TIMES, CHANGES]].any() or tally.max() > MOST:
+        return "it has not forgotten as often as it says"
+    for arm in range(memory.n_watched_arms):
+        if not is_watch(memory.watch_book[arm], memory.watch_values[arm], memory.watch_rows[arm]):
+            return f"what it watches of arm {arm} cannot be"
+    whole = memory.noted[: int(min(tally[CHANGES], memory.n_noted))][:, [0, 1, 2, 3, 5]]
+    arms_noted, kinds = whole[:, 0], whole[:, 4]
+    if (
+        (whole < 0).any()
+        or (whole != np.floor(whole)).any()
+        or (arms_noted >= memory.n_arms).any()
+        or (kinds > 2).any()
+    ):
+        return "it has noted a change that cannot be"
+    return None
 
 
 def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:

@@ -13,7 +13,7 @@ from pmbandits._check import FloatArray
 from pmbandits.confidence._bounds import bounds
 from pmbandits.mixtures._certifying import gains_now
 from pmbandits.mixtures._continuous import best_now
-from pmbandits.policies.certainty import Certainty, certainty, moment, sets_of, what_is_sure
+from pmbandits.policies.certainty import Certainty, certainty, moment, plan_now, sets_of, what_is_sure
 from pmbandits.policies.condensed import laws_of, play_out, small
 from pmbandits.state.memory import Memory
 
@@ -170,6 +170,12 @@ def forecast(policy: Policy, regret: float | str) -> Forecast:
     """
     goal = goal_of(regret)
     must_promise(policy)
+    if policy._plan.forgetting is not None and policy._plan.forgetting.kind:
+        raise ValueError(
+            f"a policy with estimates={policy.options['estimates']!r} keeps no more than "
+            f"{policy._plan.forgetting.most:,} rewards, so there is no forecast of when more would be certain; "
+            "done(...) says whether it is now."
+        )
     if not still_valid(policy):
         return Forecast(np.inf, np.inf, np.inf, str(goal))
     if met(goal, certainty(policy, None)):
@@ -200,7 +206,7 @@ class Ahead:
     def __init__(self, policy: Policy, memory: Memory, goal: Goal) -> None:
         self.policy, self.first, self.goal = policy, memory, goal
         self.laws = laws_of(memory, CELLS)
-        self.memory = small(memory, self.laws, policy._plan)
+        self.memory = small(memory, self.laws, plan_now(policy, memory))
         self.told = memory.told.astype(np.float64)
         self.late = np.maximum(memory.pulls - memory.told, 0).astype(np.float64)
         self.mix = memory.mix.copy()

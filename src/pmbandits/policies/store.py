@@ -21,11 +21,11 @@ from pmbandits._files import write_whole
 from pmbandits.estimates._rewards import STALE
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies.archive import Archive, Damaged
-from pmbandits.policies.build import TooLarge, recall, room_for
+from pmbandits.policies.build import TooLarge, limit_rewards, recall, room_for
 from pmbandits.policies.old_files import read_old
 from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.policies.soundness import what_is_wrong
-from pmbandits.state.layout import FIELDS, MOST
+from pmbandits.state.layout import FIELDS, MOST, POOLS
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
@@ -108,8 +108,10 @@ def _content(policy: Policy, memory: Memory) -> tuple[Arrays, Numbers]:
             continue
         if field.single:
             numbers[field.name] = getattr(memory, field.name)
-        elif field.name not in ("x", "owner"):
+        elif field.name not in POOLS:
             arrays[field.name] = getattr(memory, field.name)
+        elif field.name in ("recent", "recent_arm"):
+            arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.n_recent else 0]
         elif memory.sketch_size == 0 and memory.n_atoms == 0:  # of sketches the pool is laid out anew from their items
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
     return {name: array for name, array in arrays.items() if array.size}, numbers
@@ -300,6 +302,7 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
     if wrong is not None:
         raise Damaged(wrong)
     recall(memory)
+    limit_rewards(memory, policy._plan)
     return memory
 
 

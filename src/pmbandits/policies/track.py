@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     tolerance : beyond Bernoulli rewards the mixture is worked out again when this share of new rewards has come (so
         the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.
@@ -87,6 +87,7 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
     sets: Any = option(default="auto", alias="confidence", check=known_set)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         chosen = reading_set(self, metric, n_arms, support)

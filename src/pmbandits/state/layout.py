@@ -50,6 +50,7 @@ BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
 BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
 WATCH_BOOK, WATCH_VALUES, WATCH_ROWS = 8, 64, 4352  # numbers that are kept to watch an arm (estimates/_changes.py)
+POOLS = ("x", "owner", "recent", "recent_arm")  # arrays of which only so many numbers count as there are rewards
 CHANGE = 10  # numbers that are kept of a change that was found
 
 
@@ -247,6 +248,8 @@ FIELDS: tuple[Field, ...] = (
     _field("row_place", int, "n_vetted, knot_room"),
     _field("row_share", float, "n_vetted, knot_room"),
     _field("wanted", float, "n_vetted", "saved", "0 … 1"),
+    _field("bar", float, "n_limited", "saved"),  # within limits: the slope that each arm needs to deserve a place,
+    _field("bar_worth", float, "n_limited", "saved"),  # and what it must be worth alone
     _field("left_out", int, "n_vetted", "saved", "0 … 1"),
     _field("vet", float, "n_vetted", "saved", "any"),  # the index of an arm that is left out
     _field("vetted_pulls", int, "n_vetted", "saved", "0 … pulls"),  # its pulls and rewards when that was worked out

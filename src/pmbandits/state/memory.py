@@ -15,6 +15,7 @@ from pmbandits.state.layout import (
     FIRST_ARRAY,
     FIRST_SINGLE,
     MOST,
+    POOLS,
     SINGLES,
     SIZES,
     Places,
@@ -137,7 +138,7 @@ class Memory:
             if "saved" not in field.becomes:
                 continue
             part, slack = self.field(field.name), _SLACK if field.type is float else 0
-            if field.name in ("x", "owner"):  # what lies beyond is room
+            if field.name in POOLS:  # what lies beyond is room
                 part = part[: max(self.rewards, 0)]
             if part.size == 0:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._climb import maximise
 from pmbandits.mixtures._index import POOLED, ready
 from pmbandits.mixtures._sampling import fewest, largest, pull, shares_played
+from pmbandits.mixtures._within import furthest
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import above, known_estimates, one_of, option, within
 from pmbandits.policies.policy import Policy
@@ -70,6 +71,8 @@ def choose(memory: int) -> int:
         look_at_slopes(s, s.wait)
     for i in range(s.n_arms):
         s.index[i] = s.slope[i] + bonus(s, i)
+    if s.n_limited > 0:  # the step is towards the best mixture within the limits
+        furthest(s, s.index, s.mix)
     return pull(s, largest(s))
 
 
@@ -115,7 +118,8 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`; the seed draws the arms of ``"cab"``.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`; the seed draws
+        the arms of ``"cab"``.
     form : ``"ogd"`` or ``"cab"``.
     beta : β. Larger explores more; the authors' program has 1.
     tolerance : the share by which pulls and rewards grow between two looks; 0 looks in every round. Default 0.001 for
@@ -142,6 +146,7 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
     beta: float = option(default=1.0, check=above(0.0))
     tolerance: float | None = option(default=None, check=within(0.0, 1.0))
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         bounded("MixtureUCB", support)

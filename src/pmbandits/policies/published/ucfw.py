@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, largest, pull
+from pmbandits.mixtures._within import furthest
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import known_estimates, one_of, option, within
 from pmbandits.policies.policy import Policy
@@ -35,6 +37,8 @@ def choose(memory: int) -> int:
         else:
             bonus = 2.0 * s.reach * math.sqrt(3.0 * depth / n)
         s.index[i] = s.slope[i] + bonus
+    if s.n_limited > 0:  # the step is towards the best mixture within the limits
+        furthest(s, s.index, s.mix)
     return pull(s, largest(s))
 
 
@@ -64,7 +68,7 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     bonus : ``"published"``: R·2·√(3·ln t/n), with R the range of Φ. ``"variance"``: √(2·(v + 0.02·R²/n)·ln t/n), with v
         the variance of Φ over the rewards of arm i. This one is not published; it explores much less.
     tolerance : the share by which pulls and rewards grow between two looks at the slopes; 0 looks in every round, which
@@ -91,6 +95,7 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
     bonus: str = option(default="published", check=one_of("published", "variance"))
     tolerance: float = option(default=0.001, check=within(0.0, 1.0))
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         continuous("UCFW", metric)

@@ -1,0 +1,140 @@
+"""``pmbandits serve`` and ``pmbandits key``: the live service, and who may use it."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pmbandits._check import readable
+from pmbandits._extras import need
+
+if TYPE_CHECKING:
+    from pmbandits.service.store import Store as Opened
+
+out = Console()
+app = typer.Typer(help="Keys of the service: who may do what.", no_args_is_help=True)
+
+Store = Annotated[
+    str,
+    typer.Option(
+        help="Where experiments are kept: sqlite:///file.db or postgresql://…", envvar="PMBANDITS_STORE", metavar="URL"
+    ),
+]
+_DEFAULT = "sqlite:///experiments.db"
+
+
+def serve(
+    store: Store = _DEFAULT,
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
+    processes: Annotated[int, typer.Option(help="How many processes serve.", min=1, max=64)] = 1,
+    without_keys: Annotated[
+        bool, typer.Option("--open", help="Ask for no keys; only on a loopback address such as 127.0.0.1.")
+    ] = False,
+    rate: Annotated[float, typer.Option(help="Requests a second of one key, in each process.", min=1)] = 20_000.0,
+    example: Annotated[
+        bool, typer.Option("--example", help="Make an experiment to try it with, and a key for it.")
+    ] = False,
+) -> None:
+    """Serve experiments over HTTP: every ask and tell is on disk before it is answered."""
+    _needs_extra()
+    from pmbandits.service.run import serve as run
+    from pmbandits.service.settings import Settings
+
+    settings = Settings(store=store, host=host, port=port, open=without_keys, processes=processes, rate=rate)
+    if example:
+        _example(store, f"http://{host}:{port}")
+    run(settings)
+
+
+def _example(store: str, address: str) -> None:
+    """An experiment with three offers, unless there is one; and a new key."""
+    from pmbandits.service import keys
+    from pmbandits.service.example import NAME, SPEC
+
+    opened = _opened(store)
+    if opened.find(NAME) is None:
+        opened.create(NAME, SPEC, _who())
+    key = keys.create(opened, ("read", "ask", "tell"), [NAME], "the example", _who())
+    opened.close()
+    out.print(f"address     {address}\nexperiment  {NAME}\nkey         {key}", highlight=False, soft_wrap=True)
+
+
+@app.command("create")
+def create_key(
+    scopes: Annotated[
+        str, typer.Option(help="One or more of read, ask, tell, admin; admin includes the others.")
+    ] = "read,ask,tell",
+    experiment: Annotated[
+        list[str] | None, typer.Option("--experiment", "-e", help="Only for this experiment; may be repeated.")
+    ] = None,
+    label: Annotated[str, typer.Option(help="What it is for, so that you know it again.")] = "",
+    store: Store = _DEFAULT,
+) -> None:
+    """Make a key. It is shown once, and kept nowhere."""
+    _needs_extra()
+    from pmbandits.service import keys
+
+    opened = _opened(store)
+    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
+    print(keys.create(opened, wanted, experiment or None, label, _who()))
+    opened.close()
+
+
+@app.command("list")
+def list_keys(store: Store = _DEFAULT) -> None:
+    """Show all keys: what they are for, and when they were used last."""
+    _needs_extra()
+    from pmbandits.service import keys
+
+    opened = _opened(store)
+    table = Table("key", "label", "scopes", "experiments", "created", "last used", "state", box=None)
+    table.columns[0].no_wrap = True
+    table.columns[0].min_width = 12
+    for key in keys.listed(opened):
+        where = "all" if key.experiments is None else ", ".join(sorted(key.experiments))
+        cells = (key.id, key.label, ", ".join(sorted(key.scopes)), where, _when(key.created), _when(key.used))
+        table.add_row(*(escape(readable(cell)) for cell in cells), "good" if key.revoked is None else "revoked")
+    out.print(table)
+    opened.close()
+
+
+@app.command("revoke")
+def revoke_key(
+    key: Annotated[str, typer.Argument(help="The twelve characters that pmbandits key list shows.")],
+    store: Store = _DEFAULT,
+) -> None:
+    """Let a key open nothing any more, in all processes after a second at most."""
+    _needs_extra()
+    from pmbandits.service import keys
+
+    opened = _opened(store)
+    number = key.split("_")[1] if key.startswith("pmb_") and key.count("_") == 2 else key  # also the whole key
+    keys.revoke(opened, number, _who())
+    opened.close()
+    print(f"{readable(number)} is revoked.")
+
+
+def _opened(url: str) -> Opened:
+    from pmbandits.service.store import Store as Opening
+
+    return Opening(url)
+
+
+def _who() -> str:
+    return f"command line, {readable(getpass.getuser())}"
+
+
+def _when(at: int | None) -> str:
+    return "never" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _needs_extra() -> None:
+    for package in ("fastapi", "uvicorn", "sqlalchemy", "alembic", "msgspec"):
+        need(package, "serving experiments, and their keys,")

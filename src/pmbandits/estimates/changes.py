@@ -1,0 +1,211 @@
+r"""Watching a stream of rewards for a change of its law, whatever the law is.
+
+**What is tested.** Take a set A of rewards, such as all above some x, and a moment k. Before k a share p₁ of n₁ rewards
+lay in A, since then a share p₂ of n₂, and p of all of them. The evidence for a change at k is
+
+    G = n₁·kl(p₁, p) + n₂·kl(p₂, p),
+
+the logarithm of the largest likelihood with two shares over the largest with one. The alarm is raised when, for one of
+the sets and one of the moments, G reaches ln(1/(level·w)) + ½·ln(n₁·n₂) + ln 4, where w is the weight of this set and
+this moment; all weights add up to 1.
+
+**The sets** are given by at most 16 thresholds: for each threshold v all rewards above v and all from v on, and
+for pairs of thresholds from both ends all rewards outside, m sets of the last kind and 2m others, with equal weights.
+So a change of the mean, of the spread, or of how often something rare happens is seen. The thresholds are known
+beforehand (0/1 rewards, few atoms), or they are order statistics of the first 64 rewards, which then do not count.
+
+**The moments** are every eighth reward. Number j = 2^u, …, 2^(u+1) − 1 has the weight 1/((u + 1)(u + 2)2^u).
+
+**False alarms.** In a world that stands still, the indicators of A are independent coins with one probability q.
+Give the indicators before k and those since k each the probability of Krichevsky and Trofimov's mixture of coins. The
+product, divided by the true probability of all of them, is a nonnegative martingale from 1 on, so by Ville's inequality
+it ever reaches 1/a with probability a at most. The true probability is no more than that with q = p, the most likely
+one, and the mixture's of n coins is at least 1/(2√n) of the most likely one's. So G ≥ ln(1/a) + ½·ln(n₁·n₂) + ln 4
+ever happens with probability a at most, and with a = level·w summed over all sets and moments: **in a world that stands
+still, without end, an alarm is ever raised with probability level at most.** It may be looked at as often, and for as
+few of the moments, as one likes: so only some 60 moments are kept, the closer together the more recent they are.
+
+**Memory and time** are bounded: about 35 kB for a stream, and half a microsecond for a reward.
+
+The parts are not new. Dividing by the largest likelihood is universal inference (Wasserman, Ramdas and Balakrishnan
+2020); the mixture is that of Krichevsky and Trofimov (1981), and its bound that of Willems, Shtarkov and Tjalkens
+(1995); alarms by e-values over moments of change are e-detectors (Shin, Ramdas and Rinaldo 2024), there with a bound on
+the time between false alarms in place of the probability of any.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.estimates import _changes as steps
+from pmbandits.state.layout import CHANGE, WATCH_BOOK, WATCH_ROWS
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of an arm's law that was found. Printed, it is one sentence.
+
+    Attributes
+    ----------
+    arm : the arm; empty for a stream that has no name.
+    round : the round in which it was found; of a stream, after how many rewards.
+    before, after : how many rewards were compared: those before about the moment of the change, and those since.
+    what : the rewards of which the share has changed, in words.
+    share_before, share_after : their share before, and since.
+    evidence : how many times more likely the rewards are with a change than without one, what the search costs taken
+        off. An alarm is raised when it reaches 1/level (with several arms, their number times that).
+    """
+
+    arm: str
+    round: int
+    before: int
+    after: int
+    what: str
+    share_before: float
+    share_after: float
+    evidence: float
+
+    @classmethod
+    def from_numbers(cls, numbers: FloatArray, arm: str) -> Change:
+        """From what the kernels keep of a change."""
+        low, high = float(numbers[steps.LOW]), float(numbers[steps.HIGH])
+        words = {
+            steps.ABOVE: f"rewards above {low:.4g}",
+            steps.FROM: f"rewards from {low:.4g} on",
+            steps.OUTSIDE: f"rewards outside of {low:.4g} to {high:.4g}",
+        }
+        return cls(
+            arm,
+            int(numbers[1]),
+            int(numbers[steps.BEFORE]),
+            int(numbers[steps.AFTER]),
+            words[int(numbers[steps.KIND])],
+            float(numbers[steps.SHARE]),
+            float(numbers[steps.NOW]),
+            math.exp(min(float(numbers[steps.EVIDENCE]), 700.0)),
+        )
+
+    def __str__(self) -> str:
+        head = f"{self.arm} changed: {self.what}" if self.arm else f"{self.what[0].upper()}{self.what[1:]}"
+        return (
+            f"{head} were {100 * self.share_before:.3g} % of {self.before:,} rewards, "
+            f"and are {100 * self.share_after:.3g} % of the last {self.after:,}."
+        )
+
+
+class ChangeDetector:
+    """Watches a stream of rewards, and raises an alarm when their law has changed: mean, spread, tails, anything.
+
+    In a world that stands still it ever raises an alarm with probability ``level`` at most, however long it runs, and
+    whatever the law is: no support, no moments, no model are assumed; only that rewards are independent and alike.
+    After an alarm it begins anew. The page of :mod:`pmbandits.estimates.changes` says how, with a proof.
+
+    Parameters
+    ----------
+    level : the probability of a false alarm, over all time.
+    values : thresholds, at most 16, if they are known beforehand: ``[0]`` for 0/1 rewards. Else they are taken from the
+        first 64 rewards, and these do not count.
+
+    Attributes
+    ----------
+    n : rewards since it began, or began anew.
+    changes : a :class:`Change` for each alarm.
+
+    Examples
+    --------
+    >>> import numpy as np, pmbandits as pmb
+    >>> rng, detector = np.random.default_rng(1), pmb.ChangeDetector(level=0.01)
+    >>> detector.extend(rng.normal(0.0, 1.0, 5000))
+    []
+    >>> detector.extend(rng.normal(0.0, 2.0, 5000))
+    [119]
+    >>> print(detector.changes[0])
+    Rewards outside of -1.257 to 1.197 were 20.7 % of 4,936 rewards, and are 54.2 % of the last 120.
+    >>> detector.update(0.3)
+    False
+    """
+
+    def __init__(self, level: float = 0.01, *, values: ArrayLike | None = None) -> None:
+        self.level = _check.within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
+        known = np.unique(_check.numbers("values", values, minimum=1)) if values is not None else np.zeros(0)
+        if known.size > steps.MOST_THRESHOLDS:
+            raise ValueError(
+                f"values can be at most {steps.MOST_THRESHOLDS} different numbers, got {known.size}; leave them out, "
+                "and they are taken from the first rewards."
+            )
+        self.changes: list[Change] = []
+        self._seen = 0
+        self._known = np.zeros(steps.FIRST)
+        self._known[: known.size] = known
+        self._n_known = known.size
+        self._book, self._rows = np.zeros(WATCH_BOOK, np.int64), np.zeros(WATCH_ROWS, np.int64)
+        self._values, self._found = np.zeros(steps.FIRST), np.zeros(CHANGE)
+        self._begin()
+
+    def _begin(self) -> None:
+        steps.begin(self._book, self._values, self._rows, self._known, self._n_known)
+
+    @property
+    def n(self) -> int:
+        """Rewards since it began, or began anew."""
+        return int(self._book[steps.SEEN])
+
+    def update(self, reward: float) -> bool:
+        """Take one reward in; whether there is an alarm."""
+        return bool(self.extend([reward]))
+
+    def extend(self, rewards: ArrayLike) -> list[int]:
+        """Take rewards in; the positions of those with which there was an alarm. Nothing is taken in if one is bad."""
+        x = _check.numbers("rewards", rewards, minimum=0)
+        at, out, depth = 0, [], math.log(1.0 / self.level)
+        while at < x.size:
+            at = int(steps.watch_all(self._book, self._values, self._rows, depth, x, at, self._found))
+            if self._book[steps.ALARM]:
+                out.append(at - 1)
+                self._found[1] = self._seen + at
+                self.changes.append(Change.from_numbers(self._found, ""))
+                self._begin()
+        self._seen += x.size
+        return out
+
+    def __repr__(self) -> str:
+        return f"ChangeDetector(level={self.level:g}; n={self.n:,}, {len(self.changes)} changes found)"
+
+
+def is_watch(book: NDArray[np.int64], values: FloatArray, rows: NDArray[np.int64]) -> bool:
+    """Whether these can be the numbers of a watch.
+
+    >>> detector = ChangeDetector()
+    >>> _ = detector.extend(range(300))
+    >>> parts = detector._book, detector._values, detector._rows
+    >>> is_watch(*parts), is_watch(-parts[0], *parts[1:])
+    (True, False)
+    """
+    seen, thresholds, counted, used, starts, alarm = (int(number) for number in book[: steps.ALARM + 1])
+    table: NDArray[Any] = rows.reshape(-1, steps.ROW)
+    if not (0 <= alarm <= 1 and 0 <= thresholds <= steps.MOST_THRESHOLDS and 0 <= used < table.shape[0]):
+        return False
+    if not 0 <= counted <= seen or not 0 <= used <= starts <= counted // steps.EACH:
+        return False
+    if thresholds == 0:
+        return bool(counted == 0 and seen < steps.FIRST)
+    if (np.diff(values[:thresholds]) <= 0.0).any():
+        return False
+    counts, numbers = table[: used + 1, : steps.ROW - 1], table[1 : used + 1, steps.ROW - 1]
+    return bool(
+        (counts >= 0).all()
+        and counts[:, 2 * thresholds + 1 :].sum() == 0
+        and counts[0].sum() == counted
+        and (counts[1:] <= counts[0]).all()
+        and (np.diff(counts[1:], axis=0) >= 0).all()
+        and (np.diff(numbers) > 0).all()
+        and (used == 0 or (numbers[0] > 0 and numbers[-1] <= starts))
+        and np.array_equal(counts[1:].sum(axis=1), steps.EACH * numbers)
+    )

@@ -1,0 +1,200 @@
+"""Forgetting: which rewards are kept, what becomes of the others, and for which sets there is a guarantee then.
+
+Rewards are forgotten where memory would grow: when there is no room for the next one, about one in a hundred goes. So
+counts stay whole numbers, memory is bounded, and no kernel that decides knows anything of it.
+
+- *Window*: the oldest go.
+- *Discount*: any go, each with the same probability. So a reward is still kept after m others with probability γ^m.
+- *Restart*: all rewards of an arm go in which a change was found (``estimates/changes.py``).
+
+**Sets in a window.** Say rewards were forgotten f times so far. What is kept of an arm then are its rewards from some
+moment on: for each f the moment is known when it comes, and the rewards after it are new. So an anytime set that
+begins there, with the share δ/((f + 1)(f + 2)) of the failure δ, holds for all of them, however many. The shares of all
+f = 0, 1, 2, … add up to δ: with probability 1 − δ the sets of all windows hold, at all times, for every arm that has
+stood still since the oldest of its rewards that is kept. The same holds for restarts. When two policies are merged,
+their pairs of moments are counted in the same way, with the product of their shares.
+
+With a discount no such set is known to us: which rewards are kept is drawn again and again. There are none then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._check import FloatArray
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.estimates import _changes as changing
+from pmbandits.estimates._forgetting import forget_any, forget_arm, forget_oldest
+from pmbandits.estimates._rewards import SAMPLES, SPENT, TIMES
+from pmbandits.policies.options import how_kept, how_watched
+from pmbandits.state.layout import FIELDS, FIRST_ARRAY, SINGLES, places
+from pmbandits.state.memory import Memory
+from pmbandits.supports import Binary, Finite, Support
+
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
+NOTED = 64  # changes that are remembered
+
+
+class Forgetting(NamedTuple):
+    """What a policy forgets, and whether it watches its arms."""
+
+    kind: str  # "window" or "discount", or "" if rewards are forgotten only where an arm has changed, or never
+    keep: int  # rewards that are left when some were forgotten
+    most: int  # rewards that there can be
+    watches: str  # "warn" or "restart", or ""
+    level: float  # of watching all arms together
+    known: FloatArray  # thresholds for watching that are known beforehand
+    after: Callable[[Memory], None]  # the policy's own part of forgetting
+
+    @property
+    def drops(self) -> bool:
+        """Whether rewards are ever forgotten."""
+        return self.kind != "" or self.watches == "restart"
+
+
+def forgetting_of(policy: Policy, n_arms: int, support: Support) -> Forgetting | None:
+    """What the options of a policy say of forgetting and watching; ``None`` if nothing."""
+    given, detect = policy.options.get("estimates", "exact"), policy.options.get("detect")
+    name, size = how_kept(given)
+    kind, keep, most = name if name in ("window", "discount") else "", 0, 0
+    if kind == "" and detect is None:
+        return None
+    watches, level = ("", 0.0) if detect is None else how_watched(detect)
+    what = f"estimates={given!r}" if kind else f"detect={detect!r}"
+    if (kind or watches == "restart") and not policy.forgets:
+        raise ValueError(
+            f"{type(policy).__name__} decides by all that it has seen, so it cannot forget, and {what} is not for it; "
+            "take Vet or Track."
+        )
+    if (kind or watches == "restart") and policy.options.get("certify", 0.0) > 0.0:
+        raise ValueError(
+            f"certify={policy.options['certify']:g} makes confidence sets narrower with all rewards, but with {what} "
+            "rewards are forgotten; leave one of the two out."
+        )
+    if kind == "window":
+        keep = int(size)
+        most = keep + max(keep // 100, min(10, keep // 10), 1)
+    elif kind == "discount":
+        about = 1.0 / (1.0 - size)
+        chunk = max(int(about) // 100, min(10, int(about) // 10), 1)
+        stays = size**chunk
+        keep = round(chunk * stays / (1.0 - stays))
+        most = keep + chunk
+    if kind and keep < 2 * n_arms:
+        raise ValueError(
+            f"{what} keeps {keep} rewards of {n_arms} arms together, which is too few to know anything of each; "
+            f"keep {2 * n_arms} at least."
+        )
+    known = np.zeros(0)
+    if isinstance(support, (Binary, Finite)) and support.atoms.size - 1 <= changing.MOST_THRESHOLDS:
+        known = support.atoms[:-1]
+    return Forgetting(kind, keep, most, watches, level, known, type(policy).forgot)
+
+
+def begin_watching(memory: Memory, forgetting: Forgetting, arm: int) -> None:
+    """Watch an arm from now on."""
+    known = np.zeros(changing.FIRST)
+    known[: forgetting.known.size] = forgetting.known
+    parts = memory.watch_book[arm], memory.watch_values[arm], memory.watch_rows[arm]
+    changing.begin(*parts, known, forgetting.known.size)
+
+
+def alarms(memory: Memory) -> NDArray[np.int64]:
+    """The arms in which a change was found that nobody has dealt with."""
+    return np.flatnonzero(memory.watch_book[:, changing.ALARM])
+
+
+def settle(memory: Memory, forgetting: Forgetting) -> None:
+    """Deal with the changes that were found: watch those arms anew, and forget their rewards if that is wanted."""
+    for arm in alarms(memory).tolist():
+        begin_watching(memory, forgetting, arm)
+        if forgetting.watches == "restart":
+            forget_arm(memory.address, memory.words, _cleared(memory), arm)
+            forgetting.after(memory)
+
+
+def forget(memory: Memory, forgetting: Forgetting) -> None:
+    """Forget as many rewards as are too many."""
+    steps = {"window": forget_oldest, "discount": forget_any}
+    steps[forgetting.kind](memory.address, memory.words, _cleared(memory), memory.rewards - forgetting.keep)
+    forgetting.after(memory)
+
+
+def all_pulls(memory: Memory) -> NDArray[np.int64]:
+    """How often each arm was pulled, whatever the clock counts."""
+    out: NDArray[np.int64] = memory.pulls.copy()
+    return out + memory.earlier if memory.n_past else out
+
+
+def side_by_side(ours: Memory, theirs: Memory) -> None:
+    """Put the rewards of two windows in one order, as if both had filled at the same pace; ``ours`` has room for both.
+
+    The pool is made anew from it: rewards of one size lie in the order in which they came.
+    """
+    mine, more = ours.rewards, theirs.rewards
+    pace = np.concatenate([(np.arange(n) + 0.5) / max(n, 1) for n in (mine, more)])
+    order = np.argsort(pace, kind="stable")
+    for name in ("recent", "recent_arm"):
+        both = np.concatenate([getattr(ours, name)[:mine], getattr(theirs, name)[:more]])
+        getattr(ours, name)[: mine + more] = both[order]
+    if ours.mode == SAMPLES:
+        ours.x[: mine + more], ours.owner[: mine + more] = (
+            part[: mine + more] for part in (ours.recent, ours.recent_arm)
+        )
+        ours.ordered = 0
+
+
+def joined(ours: Memory, theirs: Memory) -> None:
+    """What is left of δ for the sets of two policies together: the product of their shares."""
+    if theirs.n_tally:
+        spent = -math.log(share_of_delta(ours) * share_of_delta(theirs))
+        ours.tally[TIMES], ours.tally[SPENT] = 0.0, spent
+
+
+def _cleared(memory: Memory) -> NDArray[np.int64]:
+    """The words of all fields that are cleared when rewards are forgotten."""
+    return _cleared_words(*memory.sizes.values())
+
+
+@lru_cache(maxsize=64)
+def _cleared_words(*sizes: int) -> NDArray[np.int64]:
+    found, out = places(*sizes).arrays, []
+    for field in FIELDS:
+        if "cleared" in field.becomes:
+            at = SINGLES[field.name][1] if field.single else found[field.name][1].start
+            end = at + 1 if field.single else found[field.name][1].stop
+            out.append((at, end))
+    assert all(end <= FIRST_ARRAY or at >= FIRST_ARRAY for at, end in out)
+    return np.array(out, dtype=np.int64)
+
+
+def share_of_delta(memory: Memory) -> float:
+    """The share of δ for the sets of this moment."""
+    times = float(memory.tally[TIMES])
+    return math.exp(-float(memory.tally[SPENT])) / ((times + 1.0) * (times + 2.0))
+
+
+def sets_at(
+    whole: ConfidenceSet | None, forgetting: Forgetting, now: Callable[[], ConfidenceSet]
+) -> ConfidenceSet | None:
+    """The sets of this moment, which ``now`` makes; ``whole`` are those that nothing would be forgotten with."""
+    if whole is None or not forgetting.drops:
+        return whole
+    since = "the oldest of its rewards that is kept" if forgetting.kind else "it was last restarted"
+    if math.isnan(whole.failure):
+        return replace(now(), meaning=f"nothing is guaranteed: {whole.meaning}, if nothing were forgotten")
+    return replace(
+        now(),
+        failure=whole.failure,
+        meaning=f"at all times, each arm's law is inside if it has stood still since {since}, with probability "
+        f"{1.0 - whole.failure:.6g} at least",
+    )

@@ -1,0 +1,327 @@
+"""All routes that are in no hurry (FastAPI), and the description of all routes (OpenAPI)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from pmbandits import __version__, _check
+from pmbandits.service import fold, history, keys, reading, warmth
+from pmbandits.service.counting import sample
+from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
+from pmbandits.service.front import App, Front, allow
+from pmbandits.service.live import Refused
+from pmbandits.service.openapi import described
+from pmbandits.service.service import Service, check_name
+from pmbandits.service.settings import Settings
+from pmbandits.service.store import Record, Taken, now
+
+ArmName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Json(Response):
+    """JSON by msgspec: numbers that are none become null."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return msgspec.json.encode(content)
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NewExperiment(_Body):
+    """An experiment: what is valued, what can be played, and which policy learns."""
+
+    name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
+    metric: Annotated[str, Field(max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])]
+    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, examples=[["A", "B", "C"]])]
+    support: Annotated[dict[str, Any], Field(examples=[{"kind": "interval", "lo": 0, "hi": 1}])]
+    policy: Annotated[str, Field(max_length=100, examples=["vet", "track"])] = "vet"
+    options: Annotated[dict[str, Any], Field(description="Options of the policy.")] = {}
+    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
+
+
+class ArmAct(_Body):
+    """What becomes of an arm."""
+
+    do: Literal["add", "pause", "resume", "retire"]
+    arm: ArmName
+
+
+class NewLimits(_Body):
+    """Limits on the shares of arms."""
+
+    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
+
+
+class NewStatus(_Body):
+    """Whether an experiment goes on."""
+
+    status: Literal["running", "paused", "archived"]
+
+
+def make(settings: Settings) -> App:
+    """The application of one process."""
+    service = Service(settings)
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        yield
+        await service.stop()
+
+    # Mistakes of our own go up to the front, which answers and writes them to the log.
+    app = FastAPI(
+        title="pmbandits", version=__version__, lifespan=life, default_response_class=Json, docs_url=None,
+        redoc_url=None, openapi_url=None, redirect_slashes=False,
+    )  # fmt: skip
+    _errors(app)
+    _health(app, service)
+    _experiments(app, service)
+    _changes(app, service)
+    _reads(app, service)
+    app.openapi = lambda: described(app)  # type: ignore[method-assign]
+    return Front(service, app)
+
+
+def needs(scope: str) -> Any:
+    """The key of a request, if it is for this scope of the experiment in its path."""
+
+    def check(request: Request) -> keys.Key:
+        key: keys.Key = request.scope["pmbandits.key"]
+        allow(key, scope, request.path_params.get("name"))
+        return key
+
+    return Depends(check)
+
+
+def _errors(app: FastAPI) -> None:
+    def problem(status: int, sentence: str) -> Json:
+        return Json({"error": sentence}, status)
+
+    @app.exception_handler(Refused)
+    async def refused(_request: Request, error: Refused) -> Json:
+        return problem(error.status, error.sentence)
+
+    @app.exception_handler(Taken)
+    async def taken(_request: Request, error: Taken) -> Json:
+        return problem(409, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def unreadable(_request: Request, error: RequestValidationError) -> Json:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return problem(422, f"{_check.readable(where)}: {_check.readable(str(first['msg']))}.")
+
+    @app.exception_handler(HTTPException)
+    async def other(_request: Request, error: HTTPException) -> Json:
+        words = {404: "there is no such address.", 405: "this address does not take that method."}
+        return problem(error.status_code, words.get(error.status_code, str(error.detail)))
+
+
+def _health(app: FastAPI, service: Service) -> None:
+    @app.get("/health", tags=["health"])
+    async def health() -> Any:
+        """Whether the process lives. Needs no key."""
+        return {"status": "alive"}
+
+    @app.get("/ready", tags=["health"])
+    async def ready() -> Any:
+        """Whether it can serve: experiments are read, kernels are compiled, and the store answers. Needs no key."""
+        if not service.ready or service.turns.failures:
+            return Json({"status": "not ready"}, 503)
+        return {"status": "ready"}
+
+    @app.get("/metrics", tags=["health"], response_class=Response)
+    async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
+        """Counters of this process, for Prometheus."""
+        lines = list(service.counting.lines())
+        for name, n in service.turns.counts.items():
+            lines += [f"# TYPE pmbandits_{name}_total counter", f"pmbandits_{name}_total {n}"]
+        lives = list(service.book.lives.values())
+        for name, numbers in (
+            ("experiment_events", [live.fold.seen for live in lives]),
+            ("experiment_disagreements", [live.others for live in lives]),
+        ):
+            lines.append(f"# TYPE pmbandits_{name} gauge")
+            for live, n in zip(lives, numbers, strict=True):
+                lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
+        return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+    @app.get("/v1/openapi.json", tags=["health"])
+    async def openapi(request: Request) -> Any:
+        """This description, in the format OpenAPI."""
+        return app.openapi()
+
+
+def _experiments(app: FastAPI, service: Service) -> None:
+    @app.get("/v1/experiments", tags=["experiments"])
+    async def list_experiments(request: Request) -> Any:
+        """All experiments that the key may read."""
+        key: keys.Key = request.scope["pmbandits.key"]
+        found = await asyncio.to_thread(service.store.experiments)
+        return {"experiments": [_shown(record) for record in found if key.may("read", record.name)]}
+
+    @app.post("/v1/experiments", tags=["experiments"], status_code=201)
+    async def create_experiment(body: NewExperiment, request: Request) -> Any:
+        """Begin an experiment."""
+        key: keys.Key = request.scope["pmbandits.key"]
+        check_name(body.name)
+        allow(key, "admin", body.name)
+        spec = body.model_dump(exclude={"name"})
+        await asyncio.to_thread(_made, spec)
+        if service.settings.warm:
+            await asyncio.to_thread(warmth.warm_elsewhere, spec)
+        record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
+        await service.live(record.name)
+        return _shown(record)
+
+    @app.post("/v1/import", tags=["experiments"], status_code=201)
+    async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
+        """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
+        key: keys.Key = request.scope["pmbandits.key"]
+        check_name(name)
+        allow(key, "admin", name)
+        content = await request.body()
+        policy = await asyncio.to_thread(_refusing, lambda: fold.unpacked(content))
+        spec = fold.described(policy)
+        record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
+        await service.live(record.name)
+        return _shown(record)
+
+    @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
+    async def export_policy(name: str, key: Annotated[keys.Key, needs("read")]) -> Response:
+        """The policy as a file that pmbandits.load reads: it goes on exactly where this one is."""
+        twin = (await service.newest(name)).fold.twin()
+        content = await asyncio.to_thread(fold.packed, twin)
+        headers = {"content-disposition": f'attachment; filename="{name}.pmb"'}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    @app.get("/v1/experiments/{name}", tags=["experiments"])
+    async def show_experiment(name: str, key: Annotated[keys.Key, needs("read")]) -> Any:
+        """What an experiment is."""
+        live = await service.newest(name)
+        return {**_shown(live.record), "status": live.status, "events": live.fold.seen}
+
+    @app.get("/v1/audit", tags=["experiments"])
+    async def audit(
+        key: Annotated[keys.Key, needs("admin")],
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    ) -> Any:
+        """Acts of administration, newest first: who did what, and when."""
+        return {"acts": await asyncio.to_thread(service.store.audit, limit, before)}
+
+
+def _changes(app: FastAPI, service: Service) -> None:
+    async def control(name: str, kind: int, given: Any, key: keys.Key) -> Any:
+        await service.act(name, lambda live, batch: live.control(kind, given, key.id, batch))
+        live = await service.live(name)
+        return {**_shown(live.record), "status": live.status, "events": live.fold.seen}
+
+    @app.post("/v1/experiments/{name}/status", tags=["control"])
+    async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
+        """Pause (no arms are given, rewards are taken), archive (neither), or go on."""
+        assert body.status in (RUNNING, PAUSED, ARCHIVED)
+        return await control(name, STATUS, body.status, key)
+
+    @app.post("/v1/experiments/{name}/arms", tags=["control"])
+    async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, needs("admin")]) -> Any:
+        """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
+        kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
+        return await control(name, kind, body.arm, key)
+
+    @app.put("/v1/experiments/{name}/limits", tags=["control"])
+    async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
+        """New limits on the shares of arms."""
+        return await control(name, LIMITS, body.shares, key)
+
+
+def _reads(app: FastAPI, service: Service) -> None:
+    @app.get("/v1/experiments/{name}/state", tags=["reading"])
+    async def state(
+        name: str,
+        key: Annotated[keys.Key, needs("read")],
+        regret: Annotated[
+            str | None, Query(max_length=40, description='Also forecast when this is certain: 0.02 or "2%".')
+        ] = None,
+    ) -> Any:
+        """Shares wanted and played, estimates with bands, certainty, why the next arm is next, and a forecast."""
+        live = await service.newest(name)
+        twin, seen, status = live.fold.twin(), live.fold.seen, live.status
+        goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
+        found = await asyncio.to_thread(_refusing, lambda: reading.state(twin, goal))
+        return {"name": name, "status": status, "events": seen, **found}
+
+    @app.get("/v1/experiments/{name}/history", tags=["reading"])
+    async def show_history(
+        name: str,
+        key: Annotated[keys.Key, needs("read")],
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    ) -> Any:
+        """How it went: shares wanted and played, and how sure the mixture was; the last point is now."""
+        live = await service.newest(name)
+        twin, seen, exp = live.fold.twin(), live.fold.seen, live.record.id
+        found = await asyncio.to_thread(history.written, service.store, exp, after)
+        if seen > after and (not found or found[-1]["seq"] < seen):
+            found.append({"seq": seen, "at": now(), **await asyncio.to_thread(history.point, twin)})
+        return {"points": found}
+
+    @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
+    async def log(
+        name: str,
+        key: Annotated[keys.Key, needs("read")],
+        form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1_000_000)] = 10_000,
+    ) -> Response:
+        """Every event, oldest first; for more than ``limit``, ask again with ``after`` = the last seq."""
+        live = await service.newest(name)
+        names, record = live.fold.policy.names, live.record
+        rows = await asyncio.to_thread(lambda: list(reading.log(service.store, record, names, after, limit)))
+        if form == "json":
+            return Json({"events": rows})
+        if form == "csv":
+            return Response(await asyncio.to_thread(reading.as_csv, rows), media_type="text/csv")
+        content = await asyncio.to_thread(reading.as_parquet, rows)
+        return Response(content, media_type="application/vnd.apache.parquet")
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    spec = {key: value for key, value in record.spec.items() if value is not None}
+    return {"name": record.name, "status": record.status, "created": record.created, "library": record.library, **spec}
+
+
+def _made(spec: dict[str, Any]) -> Any:
+    return _refusing(lambda: fold.made(spec))
+
+
+def _refusing(work: Callable[[], Any]) -> Any:
+    """Mistakes in what was given are one sentence of the library's, and status 422."""
+    try:
+        return work()
+    except (ValueError, TypeError, IndexError) as error:
+        raise Refused(422, _check.readable(str(error))) from None
+    except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
+        raise Refused(422, f"this cannot be worked out ({type(error).__name__}); check what was given.") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Refused(
+            422, f"regret must be a number such as 0.02, or a share such as 2%, got {_check.short(text)}."
+        ) from None

@@ -1,0 +1,173 @@
+"""The policy of an experiment: what its events make of its description. The only file that knows both.
+
+A policy's decisions follow from the order of asks, tells and controls alone. So every process that takes in the same
+events has the same policy, and a policy is never sent anywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmbandits import __version__
+from pmbandits.metrics.registry import metric as find_metric
+from pmbandits.policies import load
+from pmbandits.policies.policy import Policy
+from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL, Old
+from pmbandits.simulation.recipes import by_name
+from pmbandits.supports import Support
+
+_REPLAYED = (ASK, TELL, ASKED)
+_LONG = 1_000_000  # rounds, for policies that must know how many there will be and were not told
+
+
+class Gap(RuntimeError):
+    """An event is missing in the store, so nothing can be said of what comes after it."""
+
+
+def made(spec: dict[str, Any]) -> Policy:
+    """The policy of a description, before anything happened."""
+    limits = {} if spec.get("shares") is None else {"shares": spec["shares"]}
+    recipe = by_name(spec["policy"], _LONG, {**spec.get("options", {}), **limits})
+    arms = spec["arms"]
+    return recipe.bind(
+        find_metric(spec["metric"]), len(arms), Support.from_dict(spec["support"]), names=arms, seed=spec.get("seed", 0)
+    )
+
+
+def described(policy: Policy) -> dict[str, Any]:
+    """What an imported policy says of itself."""
+    assert policy.support is not None
+    return {
+        "metric": str(policy.metric),
+        "arms": list(policy.names),
+        "support": policy.support.to_dict(),
+        "policy": policy.name,
+        "options": {name: value for name, value in policy.options.items() if value is not None},
+        "seed": policy.seed,
+        "imported": __version__,
+    }
+
+
+def packed(policy: Policy) -> bytes:
+    """A policy as the bytes of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "policy.pmb"
+        policy.save(file)
+        return file.read_bytes()
+
+
+def unpacked(content: bytes) -> Policy:
+    """The policy of such bytes; a sentence if it is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "the file"
+        file.write_bytes(content)
+        return load(file)
+
+
+class Fold:
+    """A policy and the number of the last event that is in it."""
+
+    def __init__(self, policy: Policy, seen: int = 0) -> None:
+        self.policy, self.seen = policy, seen
+        self.places = {name: place for place, name in enumerate(policy.names)}
+
+    def twin(self) -> Policy:
+        """A copy of the policy, to read from while this one goes on."""
+        return copy.copy(self.policy)
+
+    # ---- what requests do; each raises ValueError, TypeError or IndexError with nothing changed ----------
+    def ask(self, n: int, among: Sequence[int] | None) -> list[int]:
+        """The next arms."""
+        if among is not None:
+            names = [self.policy.names[place] for place in among]
+            return [int(self.policy.ask(among=names)) for _ in range(n)]
+        return [self.policy.ask()] if n == 1 else [int(arm) for arm in self.policy.ask(n)]
+
+    def asked(self, arm: int) -> None:
+        """A pull that somebody else chose."""
+        self.policy.asked(arm)
+
+    def tell(self, arms: Sequence[int], rewards: Sequence[float]) -> None:
+        """Rewards, all of them or none."""
+        if len(arms) == 1:
+            self.policy.tell(arms[0], rewards[0])
+        elif arms:
+            self.policy.tell(list(arms), list(rewards))
+
+    def retell(self, arm: int, before: float, after: float) -> None:
+        """Another reward in place of one that was told."""
+        self.policy.retell(arm, before, after)  # type: ignore[attr-defined]
+
+    def control(self, kind: int, data: str) -> None:
+        """Arms that come and go, and limits; ``data`` is JSON."""
+        policy: Any = self.policy
+        given = json.loads(data)
+        if kind in (ADD, PAUSE, RESUME, RETIRE, LIMITS) and not hasattr(policy, "add_arm"):
+            raise ValueError("arms and limits of an experiment cannot be changed yet.")
+        if kind == ADD:
+            policy.add_arm(given)
+            self.places = {name: place for place, name in enumerate(policy.names)}
+        elif kind == PAUSE:
+            policy.pause(given)
+        elif kind == RESUME:
+            policy.resume(given)
+        elif kind == RETIRE:
+            policy.retire(given)
+        elif kind == LIMITS:
+            policy.limit(given)
+        elif kind != STATUS:
+            raise Gap(f"an event of kind {kind} is not known to pmbandits {__version__}")
+
+    # ---- what others did --------------------------------------------------------------------------------
+    def apply(self, rows: Sequence[Old]) -> int:
+        """Take in events from the store; how many runs of asks the policy would have answered otherwise.
+
+        That is no mistake: another version of the library or another processor may have rounded otherwise. The stored
+        arms count.
+        """
+        others = start = 0
+        while start < len(rows):
+            end = start
+            while end < len(rows) and rows[end][1] in _REPLAYED:
+                end += 1
+            if end > start:
+                others += self._replay(rows[start:end])
+            if end < len(rows):
+                self._one(rows[end])
+                end += 1
+            start = end
+        return others
+
+    def _replay(self, rows: Sequence[Old]) -> int:
+        """Asks and tells that come one after the other, with one call of compiled code."""
+        self._in_order(rows)
+        arms = np.array([row[3] for row in rows], dtype=np.int64)
+        rewards = np.array([row[4] if row[1] == TELL else np.nan for row in rows], dtype=np.float64)
+        plain = all(row[1] == TELL or (row[1] == ASK and row[5] is None) for row in rows)
+        differs = plain and self.policy.replay(arms, rewards, check=True) is not None
+        if differs or not plain:
+            self.policy.replay(arms, rewards)
+        self.seen += len(rows)
+        return int(differs)
+
+    def _one(self, row: Old) -> None:
+        seq, kind, _ticket, arm, value, data = row
+        self._in_order([row])
+        if kind == RETELL:
+            assert arm is not None and value is not None and data is not None
+            self.retell(arm, json.loads(data), value)
+        elif data is not None:
+            self.control(kind, data)
+        self.seen = seq
+
+    def _in_order(self, rows: Sequence[Old]) -> None:
+        first, last = rows[0][0], rows[-1][0]
+        if first != self.seen + 1 or last != self.seen + len(rows):
+            raise Gap(f"after event {self.seen} come {len(rows)} events from {first} to {last}: one is missing")

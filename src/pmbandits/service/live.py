@@ -1,0 +1,287 @@
+"""An experiment in the memory of one process: its policy, and what was asked and told lately."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pmbandits import _check
+from pmbandits.service.events import (
+    ARCHIVED,
+    ASK,
+    ASKED,
+    KINDS,
+    LIMITS,
+    RETELL,
+    RUNNING,
+    STATUS,
+    TELL,
+    Batch,
+    Done,
+    Found,
+    Old,
+    Want,
+)
+from pmbandits.service.fold import Fold
+from pmbandits.service.store import Record, now
+from pmbandits.service.wire import Ask, Asked, AskedMany, Tell, Told
+
+REMEMBERED = 1 << 16  # tickets, keys and units of which the store need not be asked
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Refused(Exception):
+    """A request that cannot be: its status in HTTP, and one sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+def _remember(book: dict[Key, Value], key: Key, value: Value) -> None:
+    book[key] = value
+    if len(book) > REMEMBERED:
+        del book[next(iter(book))]  # the oldest
+
+
+class Live:
+    """One experiment: decides requests in the order in which they come, inside a turn.
+
+    ``open`` has the arms of tickets that wait for a reward, ``told`` arm and reward of those that have one. What is in
+    neither may still be in the store.
+    """
+
+    def __init__(self, record: Record, fold: Fold) -> None:
+        self.record, self.fold, self.status = record, fold, record.status
+        self.open: dict[int, int] = {}
+        self.told: dict[int, tuple[int, float]] = {}
+        self.keys: dict[str, Done] = {}
+        self.units: dict[str, int] = {}
+        self.others = 0  # runs of stored asks that this policy would have answered otherwise
+
+    # ---- before a turn: what must be looked up ------------------------------------------------------------
+    def needs(self, request: Ask | Tell) -> bool:
+        """Whether the store must be asked for something that the request names."""
+        if request.key is not None and request.key not in self.keys:
+            return True
+        if isinstance(request, Ask):
+            return request.unit is not None and request.unit not in self.units
+        return any(ticket not in self.open and ticket not in self.told for ticket in _tickets(request))
+
+    def look_up(self, request: Ask | Tell, want: Want) -> None:
+        """Note what a request names and nobody remembers."""
+        if request.key is not None and request.key not in self.keys:
+            want.keys.add(request.key)
+        if isinstance(request, Ask):
+            if request.unit is not None and request.unit not in self.units:
+                want.units.add(request.unit)
+        else:
+            want.tickets.update(
+                ticket for ticket in _tickets(request) if ticket not in self.open and ticket not in self.told
+            )
+
+    def learn(self, found: Found) -> None:
+        """Take in what others wrote, and what was looked up."""
+        self.catch_up(found.tail)
+        for ticket, arm in found.tickets.items():
+            if ticket in found.told:
+                _remember(self.told, ticket, (arm, found.told[ticket]))
+            else:
+                _remember(self.open, ticket, arm)
+        for key, done in found.keys.items():
+            _remember(self.keys, key, done)
+        for unit, place in found.units.items():
+            _remember(self.units, unit, place)
+
+    def catch_up(self, tail: list[Old]) -> None:
+        """Take in what others wrote."""
+        if not tail:
+            return
+        self.others += self.fold.apply(tail)
+        self.units.clear()  # somebody else may have given them another arm
+        for seq, kind, ticket, arm, value, data in tail:
+            if kind in (ASK, ASKED):
+                assert arm is not None
+                _remember(self.open, seq, arm)
+            elif kind in (TELL, RETELL) and ticket is not None:
+                self.open.pop(ticket, None)
+                assert arm is not None and value is not None
+                self.told.pop(ticket, None)
+                _remember(self.told, ticket, (arm, value))
+            elif kind == STATUS and data is not None:
+                self.status = json.loads(data)
+
+    # ---- in a turn: decide ----------------------------------------------------------------------------------
+    def ask(self, request: Ask, batch: Batch) -> Asked | AskedMany:
+        """The next arm or arms, and their tickets."""
+        n = 1 if request.n is None else request.n
+        what = _digest("ask", request.n, request.among, request.unit) if request.key is not None else ""
+        if request.key is not None:
+            before = self.keys.get(request.key)
+            if before is not None:
+                self._same(request.key, before, what)
+                return self._answer(request, before.seq, [arm for arm, _ in before.events if arm is not None])
+        self._must_run()
+        fold, first = self.fold, self.fold.seen + 1
+        among = None if request.among is None else sorted({self.place(name) for name in request.among})
+        kept = None if request.unit is None else self.units.get(request.unit)
+        if kept is not None and (among is None or kept in among) and self._plays(kept):
+            fold.asked(kept)
+            arms, kind = [kept], ASKED
+        else:
+            arms, kind = fold.ask(n, among), ASK
+        at, exp, data = now(), self.record.id, None if among is None else json.dumps(among)
+        events = batch.events
+        for seq, arm in enumerate(arms, first):
+            events.append((exp, seq, kind, None, arm, None, at, data))
+            _remember(self.open, seq, arm)
+        fold.seen += n
+        if request.unit is not None and kind == ASK:
+            batch.units.append((exp, request.unit, arms[0], first))
+            _remember(self.units, request.unit, arms[0])
+        if request.key is not None:
+            batch.requests.append((exp, request.key, first, n, what))
+            _remember(self.keys, request.key, Done(first, what, [(arm, None) for arm in arms]))
+        return self._answer(request, first, arms)
+
+    def _answer(self, request: Ask, first: int, arms: Sequence[int]) -> Asked | AskedMany:
+        names = self.fold.policy.names
+        if request.n is None:
+            return Asked(first, names[arms[0]])
+        return AskedMany(list(range(first, first + len(arms))), [names[arm] for arm in arms])
+
+    def _plays(self, arm: int) -> bool:
+        playing = getattr(self.fold.policy, "playing", None)
+        return playing is None or self.fold.policy.names[arm] in playing
+
+    def tell(self, request: Tell, batch: Batch) -> Told:
+        """Take rewards in, all of a request or none."""
+        if self.status == ARCHIVED:
+            raise Refused(409, "this experiment is archived, so it takes no rewards; resume it first.")
+        rewards = _rewards(request)
+        if request.tickets is None and request.ticket is None:
+            return self._tell_arms(request, rewards, batch)
+        fresh: dict[int, tuple[int, float]] = {}
+        again: list[tuple[int, int, float, float]] = []
+        repeated = 0
+        for ticket, reward in zip(_tickets(request), rewards, strict=True):
+            known = fresh.get(ticket) or self.told.get(ticket)
+            if known is None:
+                arm = self.open.get(ticket)
+                if arm is None:
+                    raise Refused(404, f"there is no ticket {ticket} in this experiment; nothing was taken in.")
+                fresh[ticket] = (arm, reward)
+            elif known[1] == reward:
+                repeated += 1
+            elif not request.correct or ticket in fresh:
+                raise Refused(
+                    409,
+                    f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was taken in. "
+                    'To replace it, send the new one with "correct": true.',
+                )
+            else:
+                again.append((ticket, known[0], known[1], reward))
+        self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()])
+        self._correct(batch, again)
+        return Told(len(fresh), repeated, len(again))
+
+    def _tell_arms(self, request: Tell, rewards: Sequence[float], batch: Batch) -> Told:
+        arms = [request.arm] if request.arm is not None else request.arms or []
+        if len(arms) != len(rewards):
+            raise Refused(422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm.")
+        what = _digest("tell", arms, list(rewards)) if request.key is not None else ""
+        before = None if request.key is None else self.keys.get(request.key)
+        if before is not None:
+            assert request.key is not None
+            self._same(request.key, before, what)
+            return Told(0, len(rewards), 0)
+        first = self.fold.seen + 1
+        self._take_in(batch, [(None, self.place(arm), reward) for arm, reward in zip(arms, rewards, strict=True)])
+        if request.key is not None:
+            batch.requests.append((self.record.id, request.key, first, len(rewards), what))
+            _remember(self.keys, request.key, Done(first, what, ()))
+        return Told(len(rewards), 0, 0)
+
+    def _take_in(self, batch: Batch, tells: Sequence[tuple[int | None, int, float]]) -> None:
+        fold, exp, at = self.fold, self.record.id, now()
+        fold.tell([arm for _, arm, _ in tells], [reward for _, _, reward in tells])
+        for ticket, arm, reward in tells:
+            fold.seen += 1
+            batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, None))
+            if ticket is not None:
+                self.open.pop(ticket, None)
+                _remember(self.told, ticket, (arm, reward))
+
+    def _correct(self, batch: Batch, again: Sequence[tuple[int, int, float, float]]) -> None:
+        fold, exp, at = self.fold, self.record.id, now()
+        for ticket, arm, before, after in again:
+            fold.retell(arm, before, after)
+            fold.seen += 1
+            batch.events.append((exp, fold.seen, RETELL, ticket, arm, after, at, json.dumps(before)))
+            self.told[ticket] = (arm, after)
+
+    def control(self, kind: int, given: Any, who: str, batch: Batch) -> None:
+        """An act of administration: arms, limits, or the status."""
+        data = json.dumps(given)
+        if kind == STATUS:
+            if given == self.status:
+                return
+            self.status = given
+            batch.statuses.append((given, self.record.id))
+        else:
+            if self.status == ARCHIVED:
+                raise Refused(409, "this experiment is archived; resume it first.")
+            if kind != LIMITS and not isinstance(given, str):
+                raise Refused(422, f"an arm is given by its name, got {_check.short(given)}.")
+            self.fold.control(kind, data)
+        self.fold.seen += 1
+        at = now()
+        batch.events.append((self.record.id, self.fold.seen, kind, None, None, None, at, data))
+        batch.audit.append((at, who, KINDS[kind], self.record.name, data))
+
+    # ---- small things ---------------------------------------------------------------------------------------
+    def place(self, arm: str) -> int:
+        """The position of an arm."""
+        found = self.fold.places.get(arm)
+        if found is None:
+            raise Refused(422, _check.unknown("there is no arm", arm, list(self.fold.places)[:20]))
+        return found
+
+    def _must_run(self) -> None:
+        if self.status != RUNNING:
+            raise Refused(409, f"this experiment is {self.status}, so it gives no arms; resume it first.")
+
+    def _same(self, key: str, before: Done, what: str) -> None:
+        if before.what != what:
+            raise Refused(
+                409, f"the key {_check.short(key)} was sent before with another request; take a new key for a new one."
+            )
+
+
+def _tickets(request: Tell) -> Sequence[int]:
+    return request.tickets or () if request.ticket is None else (request.ticket,)
+
+
+def _rewards(request: Tell) -> Sequence[float]:
+    """The rewards of a request that is whole; else a sentence."""
+    one, many = request.reward is not None, request.rewards is not None
+    named = [request.ticket is not None, request.tickets is not None, request.arm is not None, request.arms is not None]
+    if one == many or sum(named) != 1 or many != (named[1] or named[3]):
+        raise Refused(
+            422, "give ticket and reward, or tickets and rewards; for rewards without a ticket arm instead of ticket."
+        )
+    if request.reward is not None:
+        return (request.reward,)
+    assert request.rewards is not None
+    if request.tickets is not None and len(request.tickets) != len(request.rewards):
+        raise Refused(
+            422, f"{len(request.tickets)} tickets came with {len(request.rewards)} rewards; give one for each ticket."
+        )
+    return request.rewards
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,172 @@
+"""The service of one process: its store, its experiments and its turns, under one roof."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.exc import OperationalError
+
+from pmbandits import _check
+from pmbandits.service.book import Book
+from pmbandits.service.counting import Counting
+from pmbandits.service.events import ARCHIVED, Batch
+from pmbandits.service.fold import Gap
+from pmbandits.service.history import Historian
+from pmbandits.service.keys import ANYBODY, Key, Keyring
+from pmbandits.service.live import Live, Refused
+from pmbandits.service.settings import Settings, is_loopback
+from pmbandits.service.store import Store
+from pmbandits.service.turns import DOWN, Turns, Unavailable
+from pmbandits.service.wire import Ask, Tell
+
+log = logging.getLogger("pmbandits.service")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Service:
+    """What all routes share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.counting = settings, Counting()
+        self.ready = False
+        self.store: Store
+        self.book: Book
+        self.turns: Turns
+        self.keyring: Keyring
+        self.historian: Historian
+
+    async def start(self) -> None:
+        """Read the experiments that run, and warm up; only then is it ready."""
+        began = time.perf_counter()
+        self.store = await self._open()
+        lane = await asyncio.to_thread(self.store.lane)
+        self.book = Book(self.store, lane, warm=self.settings.warm)
+        self.turns = Turns(lane, self.book)
+        self.historian = Historian(self.store, self.book)
+        self.keyring = Keyring(self.store, self.settings.rate)
+        await self.keyring.start()
+        for record in await asyncio.to_thread(self.store.experiments):
+            if record.status != ARCHIVED:
+                await self._warm_up(record.name)
+        self.turns.start()
+        self.historian.start()
+        gc.collect()
+        gc.freeze()  # what is here now stays: the collector need not look at it again
+        self.ready = True
+        log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
+
+    async def _open(self) -> Store:
+        """The store; if it cannot be reached yet, a little later."""
+        for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 0.0):
+            try:
+                return await asyncio.to_thread(Store, self.settings.store)
+            except OperationalError as error:
+                if not pause:
+                    raise
+                log.warning("the store cannot be reached yet: %s", type(error.orig).__name__)
+                await asyncio.sleep(pause)
+        raise AssertionError
+
+    async def _warm_up(self, name: str) -> None:
+        try:
+            await self.book.find(name)
+        except Exception as error:  # the others can be served
+            log.error("%s cannot be read: %s", _check.readable(name), _check.readable(str(error))[:300])
+
+    async def stop(self) -> None:
+        """Answer who waits, and close everything."""
+        self.ready = False
+        await self.historian.stop()
+        await self.turns.stop()
+        await self.book.close()
+        await self.keyring.stop()
+        self.turns.lane.close()
+        self.store.close()
+
+    # ---- who may come in ----------------------------------------------------------------------------------
+    async def admit(
+        self, authorization: bytes | None, host: bytes | None, origin: bytes | None, *, reading: bool
+    ) -> Key:
+        """The key of a request, or a refusal."""
+        if self.settings.open:
+            # Pages of strangers in a browser of this machine could reach a loopback address: they are sent away.
+            name = (host or b"").decode("latin-1").rpartition(":")[0] or (host or b"").decode("latin-1")
+            foreign = origin is not None and origin.decode("latin-1").partition("://")[2] != (host or b"").decode(
+                "latin-1"
+            )
+            if foreign or not is_loopback(name):
+                raise Refused(403, "without keys this service answers only programs and pages of this machine.")
+            return ANYBODY
+        key = await self.keyring.find(authorization, browser=reading)
+        if key is None:
+            raise Refused(401, "a key is needed: send the header Authorization: Bearer pmb_…")
+        if not self.keyring.within_rate(key):
+            raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
+        return key
+
+    # ---- experiments --------------------------------------------------------------------------------------
+    async def live(self, name: str) -> Live:
+        """An experiment, or a refusal."""
+        live = self.book.lives.get(name)
+        if live is not None:
+            return live
+        try:
+            found = await self.book.find(name) if _NAME.fullmatch(name) else None
+        except Gap as error:
+            raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
+        except Exception as error:
+            log.warning("%s cannot be read: %s", name, _check.readable(str(error))[:300])
+            raise Unavailable(DOWN) from None
+        if found is None:
+            raise Refused(404, f"there is no experiment {_check.short(name)}.")
+        return found
+
+    async def decide(self, name: str, request: Ask | Tell) -> Any:
+        """The answer to an ask or a tell."""
+        batch = self.settings.batch
+        if isinstance(request, Ask):
+            size = request.n or 1
+        else:
+            size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
+        if size > batch:
+            raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
+        if isinstance(request, Ask) and request.unit is not None:
+            if request.n is not None:
+                raise Refused(422, "unit is for one arm at a time; leave n out.")
+            _storable("unit", request.unit)
+        if request.key is not None:
+            _storable("key", request.key)
+        return await self.turns.decide(await self.live(name), request)
+
+    async def act(self, name: str, act: Callable[[Live, Batch], Any]) -> Any:
+        """The result of an act of administration."""
+        live = await self.live(name)
+        return await self.turns.do(live, lambda batch: act(live, batch))
+
+    async def newest(self, name: str) -> Live:
+        """An experiment, with all that other processes did until now."""
+        live = await self.live(name)
+        await self.turns.newest(live)
+        return live
+
+
+def _storable(what: str, text: str) -> None:
+    if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
+        raise Refused(422, f"{what} has the character 0 in it; take it out.")
+
+
+def check_name(name: str) -> str:
+    """The name of an experiment; it is part of addresses, so few characters are allowed."""
+    if not _NAME.fullmatch(name):
+        raise Refused(
+            422,
+            f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
+            f"letter or digit; got {_check.short(name)}.",
+        )
+    return name

@@ -1,0 +1,135 @@
+"""The way into a file of SQLite: a lock that wakes who waits, then one transaction that is on disk when it ends."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import IO
+
+from pmbandits.service.events import INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Behind, Done, Found, Old, Want
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: SQLite's own waiting must do
+    fcntl = None  # type: ignore[assignment]
+
+PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA busy_timeout = 20000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+class Gate:
+    """Who may write. Waiting for a lock of the system is fair; SQLite's own waiting starves one of two processes.
+
+    It is a lock on a file beside the store, not on the store itself: closing that would drop SQLite's own locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[bytes] = open(path.with_name(path.name + ".lock"), "ab")  # noqa: SIM115
+
+    def __enter__(self) -> None:
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *error: object) -> None:
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that commits only when it is told to, and then to the disk."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    for pragma in PRAGMAS:
+        connection.execute(pragma)
+    return connection
+
+
+class SqliteLane:
+    """See :class:`pmbandits.service.events.Lane`."""
+
+    def __init__(self, path: Path) -> None:
+        self._gate, self._in = Gate(path), False
+        self._connection = connect(path)
+        self._reader = connect(path)  # of its own, so that reading waits for no turn
+
+    def begin(self, wants: list[Want]) -> list[Found]:
+        self._gate.__enter__()
+        self._in = True
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            return [self._look(want) for want in wants]
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _look(self, want: Want) -> Found:
+        ask, exp, found = self._connection.execute, want.exp, Found()
+        found.tail = ask(TAIL, (exp, want.seen, MOST_BEHIND)).fetchall()
+        if len(found.tail) == MOST_BEHIND:
+            raise Behind(exp)
+        for ticket in want.tickets:
+            row = ask("SELECT arm FROM events WHERE exp = ? AND seq = ? AND kind IN (0, 3)", (exp, ticket)).fetchone()
+            if row is None:
+                continue
+            found.tickets[ticket] = row[0]
+            row = (
+                ask(
+                    "SELECT value FROM events WHERE exp = ? AND ticket = ? AND kind = 2 ORDER BY seq DESC LIMIT 1",
+                    (exp, ticket),
+                ).fetchone()
+                or ask(
+                    "SELECT value FROM events WHERE exp = ? AND ticket = ? AND kind = 1 AND ticket IS NOT NULL",
+                    (exp, ticket),
+                ).fetchone()
+            )
+            if row is not None:
+                found.told[ticket] = row[0]
+        for key in want.keys:
+            row = ask("SELECT seq, n, what FROM requests WHERE exp = ? AND key = ?", (exp, key)).fetchone()
+            if row is not None:
+                seq, n, what = row
+                found.keys[key] = Done(seq, what, ask(RANGE, (exp, seq, seq + n)).fetchall())
+        for unit in want.units:
+            row = ask("SELECT arm FROM units WHERE exp = ? AND unit = ?", (exp, unit)).fetchone()
+            if row is not None:
+                found.units[unit] = row[0]
+        return found
+
+    def commit(self, batch: Batch) -> None:
+        try:
+            many = self._connection.executemany
+            many(INSERT["events"], batch.events)
+            if batch.requests:
+                many(INSERT["requests"], batch.requests)
+            if batch.units:
+                many(INSERT["units"], batch.units)
+            if batch.statuses:
+                many(INSERT["statuses"], batch.statuses)
+            if batch.audit:
+                many(INSERT["audit"], batch.audit)
+            self._connection.execute("COMMIT")
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        finally:
+            if self._in:
+                self._in = False
+                self._gate.__exit__()
+
+    def tail(self, exp: int, seen: int, limit: int) -> list[Old]:
+        return self._reader.execute(TAIL, (exp, seen, limit)).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._reader.close()
+        self._gate.close()

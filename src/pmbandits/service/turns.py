@@ -1,0 +1,274 @@
+"""Turns: all requests that wait are decided together, written together, and answered when they are on disk.
+
+Python stays in one thread, the event loop, which alone touches policies. Waiting for the lock, reading, writing and
+committing happen in one thread beside it. While one turn is on its way to the disk, requests for the next one gather:
+so the more there are, the more of them share a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pmbandits import _check
+from pmbandits.service.book import Book
+from pmbandits.service.events import Batch, Behind, Lane, Want
+from pmbandits.service.live import Live, Refused
+from pmbandits.service.wire import Ask, Tell
+
+log = logging.getLogger("pmbandits.service")
+MOST_WAITING = 20_000  # requests; more are sent away at once
+PATIENCE = 20.0  # seconds until who waits is sent away
+PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0)  # seconds in which nothing is tried, after so many failures in a row
+
+
+class Unavailable(Refused):
+    """The store cannot be reached now, or is full: nothing was acknowledged, and trying again may help."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(503, sentence)
+
+
+BUSY = "the service is busy; try again in a moment."
+DOWN = "the store cannot be written now, so nothing was counted; try again in a moment."
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A request on its way: ask and tell by what they say, all others by what they do."""
+
+    live: Live
+    request: Ask | Tell | None
+    act: Callable[[Batch], Any] | None
+    answer: asyncio.Future[Any]
+    since: float = field(default_factory=time.monotonic)
+
+
+class Turns:
+    """The turns of one process."""
+
+    def __init__(self, lane: Lane, book: Book) -> None:
+        self.lane, self.book = lane, book
+        self.waiting: deque[Job] = deque()
+        self.failures, self.not_before = 0, 0.0
+        self.counts = {"turns": 0, "events": 0, "failures": 0}
+        self._wake = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
+        self._task: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._open = True
+        self._now: Sequence[Job] = ()
+
+    def start(self) -> None:
+        """From now on requests are answered."""
+        loop = asyncio.get_running_loop()
+        self._task, self._sweeper = loop.create_task(self._run()), loop.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        """Finish what waits, and no more."""
+        self._open = False
+        self._wake.set()
+        if self._task is not None and self._sweeper is not None:
+            await self._task
+            self._sweeper.cancel()
+        self._thread.shutdown()
+
+    async def decide(self, live: Live, request: Ask | Tell) -> Any:
+        """The answer to an ask or a tell, when it is on disk."""
+        return await self._queued(Job(live, request, None, self._future()))
+
+    async def do(self, live: Live, act: Callable[[Batch], Any]) -> Any:
+        """The result of an act of administration, when it is on disk."""
+        return await self._queued(Job(live, None, act, self._future()))
+
+    async def newest(self, live: Live) -> None:
+        """Bring an experiment up to date with what others did; also while nothing can be written."""
+        await self._queued(Job(live, None, None, self._future()))
+
+    def _future(self) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_future()
+
+    def _queued(self, job: Job) -> asyncio.Future[Any]:
+        if not self._open or len(self.waiting) >= MOST_WAITING:
+            raise Unavailable(BUSY)
+        if self.not_before > job.since and (job.request or job.act):
+            raise Unavailable(DOWN)
+        self.waiting.append(job)
+        self._wake.set()
+        return job.answer
+
+    # ---- the loop -----------------------------------------------------------------------------------------
+    async def _run(self) -> None:
+        while self._open or self.waiting:
+            if not self.waiting:
+                if self._due():
+                    await self._probe()
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            jobs = [job for job in self._take() if not job.answer.done()]
+            if jobs:
+                self._now = jobs
+                await self._turn(jobs)
+                self._now = ()
+
+    def _due(self) -> bool:
+        return self.failures > 0 and time.monotonic() > self.not_before
+
+    async def _probe(self) -> None:
+        """See whether the store can be reached again: whoever waits for that sends no requests meanwhile."""
+        work = asyncio.get_running_loop().run_in_executor
+        try:
+            await work(self._thread, self.lane.begin, [])
+            await work(self._thread, self.lane.abandon)
+            self.failures = 0
+        except Exception as error:
+            self._failed(error, [])
+
+    async def _sweep(self) -> None:
+        """Send away who waited too long, for example for a process that holds the lock and is stopped."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._due():
+                self._wake.set()
+            oldest = time.monotonic() - PATIENCE
+            for job in (*self._now, *self.waiting):
+                if job.since < oldest:
+                    _give(job, Unavailable(DOWN))
+
+    def _take(self) -> list[Job]:
+        jobs = list(self.waiting)
+        self.waiting.clear()
+        return jobs
+
+    async def _turn(self, jobs: list[Job]) -> None:
+        """One turn. Whatever happens, every job has an answer afterwards."""
+        work, lane = asyncio.get_running_loop().run_in_executor, self.lane
+        if all(job.request is None and job.act is None for job in jobs):
+            for live in {job.live for job in jobs}:
+                await self._catch_up(live, [])
+            for job in jobs:
+                _give(job, None)
+            return
+        wants = _wants(jobs)
+        lives = {job.live.record.id: job.live for job in jobs}
+        began = False
+        try:
+            found = await work(self._thread, lane.begin, list(wants.values()))
+            began = True
+            broken = self._learn(lives, wants, found)
+            jobs += self._late(lives)
+            batch, answers = Batch(), []
+            for job in jobs:
+                if job.live.record.id in broken:
+                    answers.append(broken[job.live.record.id])
+                else:
+                    answers.append(self._decided(job, batch))
+            if batch:
+                await work(self._thread, lane.commit, batch)
+            else:
+                await work(self._thread, lane.abandon)
+            began = False
+        except Behind as far:
+            await self._catch_up(lives[far.exp], jobs)
+            return
+        except Exception as error:
+            if began:
+                await work(self._thread, lane.abandon)
+            self._failed(error, jobs)
+            return
+        self.failures = 0
+        self.counts["turns"] += 1
+        self.counts["events"] += len(batch.events)
+        for job, answer in zip(jobs, answers, strict=True):
+            _give(job, answer)
+        for live in lives.values():
+            self.book.moved(live)
+
+    def _learn(self, lives: dict[int, Live], wants: dict[int, Want], found: list[Any]) -> dict[int, Refused]:
+        """Take in what others did. An experiment whose events make no sense hinders no other one."""
+        broken: dict[int, Refused] = {}
+        for exp, news in zip(wants, found, strict=True):
+            try:
+                lives[exp].learn(news)
+            except Exception as error:
+                self.book.drop(lives[exp], error)
+                broken[exp] = Unavailable("this experiment must be read anew; try again in a moment.")
+        return broken
+
+    def _late(self, lives: dict[int, Live]) -> list[Job]:
+        """Requests that came while the lock was waited for, and need nothing from the store."""
+        late: list[Job] = []
+        for _ in range(len(self.waiting)):
+            job = self.waiting.popleft()
+            known = lives.get(job.live.record.id) is job.live
+            if known and not job.answer.done() and (job.request is None or not job.live.needs(job.request)):
+                late.append(job)
+            else:
+                self.waiting.append(job)
+        return late
+
+    def _decided(self, job: Job, batch: Batch) -> Any:
+        """The answer to a job, or why there is none. What raises here has changed nothing."""
+        try:
+            if type(job.request) is Ask:
+                return job.live.ask(job.request, batch)
+            if type(job.request) is Tell:
+                return job.live.tell(job.request, batch)
+            return None if job.act is None else job.act(batch)
+        except Refused as error:
+            return error
+        except (ValueError, TypeError, IndexError) as error:
+            return Refused(422, _check.readable(str(error)))
+
+    async def _catch_up(self, live: Live, jobs: list[Job]) -> None:
+        """Read many events, without the lock; who waited goes on waiting."""
+        try:
+            while True:
+                work = asyncio.get_running_loop().run_in_executor
+                tail = await work(self._thread, self.lane.tail, live.record.id, live.fold.seen, 10_000)
+                if not tail:
+                    break
+                live.catch_up(tail)
+        except Exception as error:
+            self.book.drop(live, error)
+            self._failed(error, jobs)
+        else:
+            self.waiting.extendleft(reversed(jobs))
+
+    def _failed(self, error: Exception, jobs: list[Job]) -> None:
+        """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""
+        self.failures += 1
+        self.counts["failures"] += 1
+        self.not_before = time.monotonic() + PAUSES[min(self.failures, len(PAUSES)) - 1]
+        log.warning("a turn failed: %s: %s", type(error).__name__, _check.readable(str(error))[:300])
+        for live in {job.live for job in jobs}:
+            self.book.drop(live)
+        for job in jobs:
+            _give(job, Unavailable(DOWN))
+
+
+def _wants(jobs: list[Job]) -> dict[int, Want]:
+    wants: dict[int, Want] = {}
+    for job in jobs:
+        exp = job.live.record.id
+        want = wants.get(exp)
+        if want is None:
+            want = wants[exp] = Want(exp, job.live.fold.seen)
+        if job.request is not None:
+            job.live.look_up(job.request, want)
+    return wants
+
+
+def _give(job: Job, answer: Any) -> None:
+    if not job.answer.done():  # else whoever asked went away
+        if isinstance(answer, Refused):
+            job.answer.set_exception(answer)
+        else:
+            job.answer.set_result(answer)

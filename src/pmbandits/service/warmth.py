@@ -1,0 +1,74 @@
+"""Compiled code in memory before the first request needs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from pmbandits.policies.policy import Policy
+from pmbandits.service.fold import made
+from pmbandits.service.reading import state
+
+ROUNDS = 600
+SECONDS = 1.0  # that playing may take, when nothing is left to compile
+_done: set[str] = set()
+
+
+def warm(policy: Policy) -> None:
+    """Play and read a new policy of the same kind once, so that all that requests need is compiled and in memory."""
+    kind = json.dumps(
+        [policy.name, repr(policy.metric), repr(policy.support), policy.options, policy.n_arms], default=repr
+    )
+    if kind in _done:
+        return
+    assert policy.metric is not None and policy.support is not None
+    fresh = policy.bind(policy.metric, policy.n_arms, policy.support, names=policy.names)
+    rewards = _rewards(fresh)
+    arms = np.arange(fresh.n_arms)
+    with suppress(ValueError, RuntimeError):
+        fresh.asked([int(arm) for arm in fresh.ask(2)])
+        fresh.tell(arms, rewards[arms % rewards.size])
+        began = time.monotonic()
+        for k in range(ROUNDS):
+            fresh.tell(fresh.ask(), float(rewards[k % rewards.size]))
+            if time.monotonic() - began > SECONDS:
+                break
+        fresh.replay([0, 0], [np.nan, float(rewards[0])], check=True)
+        state(fresh)
+    _done.add(kind)
+
+
+def _rewards(policy: Policy) -> np.ndarray:
+    """Rewards that may occur, in no order."""
+    support = policy.support
+    assert support is not None
+    atoms = getattr(support, "atoms", None)
+    points = np.random.default_rng(0).random(101)
+    if atoms is not None:
+        return np.asarray(atoms)[(points * len(atoms)).astype(int)]
+    low = support.lo if np.isfinite(support.lo) else -0.5 * support.typical
+    high = support.hi if np.isfinite(support.hi) else low + support.typical
+    return np.asarray(low + (high - low) * points)
+
+
+def warm_elsewhere(spec: dict[str, Any]) -> None:
+    """Compile in another process, into the cache on disk: compiling here would keep all requests waiting."""
+    words = [sys.executable, "-m", "pmbandits.service.warmth"]
+    subprocess.run(
+        words,
+        input=json.dumps(spec).encode(),
+        timeout=600,
+        check=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+if __name__ == "__main__":
+    warm(made(json.load(sys.stdin)))

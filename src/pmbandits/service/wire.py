@@ -1,0 +1,90 @@
+"""Asks and tells as they go over the wire: read and written by msgspec, quicker than anything else in Python."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+MOST_TICKETS = 2**53
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Whole = Annotated[int, Meta(ge=1, le=MOST_TICKETS)]
+OneKey = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="A text of your own. A request that is sent again with the same key is done once, and answered "
+        "with what it led to then: so it can be repeated when no answer came.",
+    ),
+]
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000, description="So many arms at once; the answer then has lists.")]
+Among = Annotated[list[Name], Meta(min_length=1, max_length=100_000, description="Only these arms are available now.")]
+Unit = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="Who or what is served: the same unit gets the same arm again, while that arm plays.",
+    ),
+]
+Unasked = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="For a reward that was not asked for (history): it informs the policy, but counts as no pull.",
+    ),
+]
+
+
+class Ask(Struct, forbid_unknown_fields=True):
+    """For an arm to play now."""
+
+    n: Count | None = None
+    among: Among | None = None
+    key: OneKey | None = None
+    unit: Unit | None = None
+
+
+class Asked(Struct):
+    """An arm to play, and the ticket with which its reward is told."""
+
+    ticket: int
+    arm: str
+
+
+class AskedMany(Struct):
+    """Arms to play, and their tickets."""
+
+    tickets: list[int]
+    arms: list[str]
+
+
+class Tell(Struct, forbid_unknown_fields=True):
+    """The reward of a ticket, or rewards of many. Sent twice it counts once."""
+
+    ticket: Whole | None = None
+    reward: float | None = None
+    tickets: Annotated[list[Whole], Meta(min_length=1)] | None = None
+    rewards: Annotated[list[float], Meta(min_length=1)] | None = None
+    arm: Unasked | None = None
+    arms: Annotated[list[Name], Meta(min_length=1)] | None = None
+    correct: Annotated[bool, Meta(description="Replace a reward that was told before.")] = False
+    key: OneKey | None = None
+
+
+class Told(Struct):
+    """How many rewards were new, how many were known already, and how many replaced another."""
+
+    taken: int
+    repeated: int
+    corrected: int
+
+
+class Problem(Struct):
+    """Why a request was refused, in one sentence."""
+
+    error: str
