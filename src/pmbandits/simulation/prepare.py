@@ -81,7 +81,7 @@ def prepare(
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
     known = recipes(policies, max(horizons))
     best = oracle(metric, bandit)  # also says so if a utility is infinite
-    wanted = _Checkpoints(checkpoints, horizons)
+    wanted = Checkpoints(checkpoints, horizons)
     entries, described = [], []
     for label, recipe in known.items():
         mine = horizons if _needs_horizon(recipe) else [max(horizons)]
@@ -170,7 +170,7 @@ def _listed(given: Any) -> list[Any]:
     return [t.item() if isinstance(t, np.generic) else t for t in given]
 
 
-class _Checkpoints:
+class Checkpoints:
     def __init__(self, given: Any, horizons: list[int]) -> None:
         self.horizons = horizons
         self.times: list[int] | None = None
