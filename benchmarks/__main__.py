@@ -12,6 +12,7 @@ from benchmarks import (
     certainty,
     exact_bounds,
     foundation,
+    intervals,
     memory,
     oracle,
     policies,
@@ -36,6 +37,7 @@ ROOMS = {
     "certainty": certainty.tables,
     "memory": memory.tables,
     "advice": advice.tables,
+    "intervals": intervals.tables,
 }
 
 

@@ -128,9 +128,8 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
     for number, (language, code) in enumerate(examples(path), 1):
         start = time.perf_counter()
         try:
-            text = (
-                _python(code, namespace, f"{name_of(path)}, block {number}") if language == "python" else _shell(code)
-            )
+            where = f"{name_of(path)}, block {number}"
+            text, table = _python(code, namespace, where) if language == "python" else (_shell(code), "")
         except BaseException as error:
             where = "".join(traceback.format_exception(error, limit=-3))
             raise SystemExit(f"{path.relative_to(ROOT)}: block {number} failed\n\n{code}\n{where}") from None
@@ -141,26 +140,30 @@ def run_page(path: Path, pictures: Path) -> list[dict[str, Any]]:
             figure.savefig(pictures / files[-1])
             widths.append(round(SHOWN * _width(pictures / files[-1]) / DOTS))
         plt.close("all")
-        shown.append({"text": text, "figures": files, "widths": widths, "seconds": time.perf_counter() - start})
+        seconds = time.perf_counter() - start
+        shown.append({"text": text, "html": table, "figures": files, "widths": widths, "seconds": seconds})
     return shown
 
 
-def _python(code: str, namespace: dict[str, Any], where: str) -> str:
+def _python(code: str, namespace: dict[str, Any], where: str) -> tuple[str, str]:
+    """What an example prints, and its last value as a notebook shows it, if that is more than text."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed = io.StringIO()
+    printed, table = io.StringIO(), ""
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, where, "exec"), namespace)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), where, "eval"), namespace)
             drawn = value[0] if isinstance(value, tuple) and value else value
-            if value is not None and not type(drawn).__module__.startswith("matplotlib"):
+            if hasattr(value, "_repr_html_"):
+                table = value._repr_html_()
+            elif value is not None and not type(drawn).__module__.startswith("matplotlib"):
                 print(value if isinstance(value, str) else repr(value))
     namespace["shown"] = printed.getvalue()
     for claim in CHECK.findall(code):
         if not eval(claim, namespace):
             raise ValueError(f"the page claims what its numbers deny: {claim}\nThis was shown:\n{printed.getvalue()}")
-    return printed.getvalue()
+    return printed.getvalue(), table
 
 
 def _width(picture: Path) -> int:
@@ -272,6 +275,8 @@ def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
         if result["text"].strip():
             fence = "`" * 4
             parts.append(f"{fence}{{code-block}} text\n:class: output\n\n{folded(result['text'])}\n{fence}")
+        if result["html"]:
+            parts.append(f'```{{raw}} html\n<div class="output shown">{result["html"]}</div>\n```')
         for file, width in zip(result["figures"], result["widths"], strict=True):
             parts.append(f"![what the code above draws]({up}_pictures/{file}){{width={width}px}}")
         return "\n\n".join(parts)

@@ -1,12 +1,11 @@
 """# Suppliers: the best average, a fair one, or variety?
 
-Three kitchens deliver school meals, and pupils score each meal from 0 to 10. What is the best way to order? That
-depends on what you value, so we ask the same log three questions.
+Three kitchens deliver school meals, and pupils score each meal from 0 to 10. How should the school order? That depends
+on what it values, so we ask the same data three questions.
 """
 
 # %%
-# The log: one list of scores for each kitchen. *Classic* is safe, *Spicy* splits the pupils, *Market* is good but
-# uneven.
+# The data: 300 scores of each kitchen. *Classic* is safe, *Spicy* divides the pupils, *Market* is good but uneven.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,8 +20,8 @@ scores = {
 log = pmb.Bandit.from_samples(scores)
 
 # %%
-# Three preferences. *Fair* takes away half the typical difference between two pupils' meals: that is Gini's welfare
-# function. *Variety* adds it instead: pupils who get the same every day complain.
+# Three preferences. *Fair* subtracts half of the typical difference between the meals of two pupils; this is known as
+# Gini's welfare function. *Variety* adds the same amount, because pupils who get the same every day complain.
 preferences = {
     "average": pmb.Mean(),
     "fair": pmb.Mean() - pmb.GiniDeviation(),
@@ -31,9 +30,10 @@ preferences = {
 answers = {name: pmb.oracle(metric, log) for name, metric in preferences.items()}
 for name, best in answers.items():
     print(f"{name:8} {best}")
+# check: [best.is_mixture for best in answers.values()] == [False, False, True]
 
 # %%
-# The same numbers as a picture: shares of the orders for each preference.
+# For the average and for fairness one kitchen is best, and not the same one. For variety two kitchens together are.
 figure, ax = plt.subplots(figsize=(6.4, 2.6))
 left = np.zeros(3)
 for k, kitchen in enumerate(log.names):
@@ -42,8 +42,12 @@ for k, kitchen in enumerate(log.names):
     left += shares
 ax.invert_yaxis()
 ax.set(xlabel="share of the orders (%)", title="what to order depends on what you value")
-ax.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.25))
+ax.legend(title="kitchen", ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.25))
+# check: answers["average"].best_arm != answers["fair"].best_arm
 
 # %%
-# Is the difference real, or noise of 300 meals each? `advise` puts intervals around all of this.
-print(pmb.advise(scores, preferences["variety"], support=pmb.Interval(0, 10)))
+# Is this real, or an accident of 300 meals each? `advise` answers that. Here it says that the mixture could be an
+# accident: *Spicy* alone is nearly as good for variety, and 300 scores of each kitchen do not tell the two apart.
+advice = pmb.advise(scores, preferences["variety"], support=pmb.Interval(0, 10))
+print(advice)
+# check: advice.verdict == "could be noise" and advice.best_arm == "Spicy"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
     from pmbandits.best import Best, Gaps, Price, gaps, oracle
+    from pmbandits.changing import Changing
+    from pmbandits.client import ServiceError, connect, connect_async
+    from pmbandits.estimates import Change, ChangeDetector
     from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
         UUCB,
         WUCB,
         BrownUCB,
+        ChangeWarning,
         CVaRUCB,
         FixedGrid,
         MixtureUCB,
@@ -74,11 +78,12 @@ if TYPE_CHECKING:
     from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
     from pmbandits.warming import Warmed, warm
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS = {
     "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
     "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
+    "pmbandits.changing": ("Changing",),
     "pmbandits.metrics": (
         "CVaR",
         "Distortion",
@@ -105,6 +110,8 @@ _ROOMS = {
         "preferences",
     ),
     "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.client": ("ServiceError", "connect", "connect_async"),
+    "pmbandits.estimates": ("Change", "ChangeDetector"),
     "pmbandits.limits": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
@@ -120,6 +127,7 @@ _ROOMS = {
         "CEUCB",
         "CIRT",
         "CVaRUCB",
+        "ChangeWarning",
         "FixedGrid",
         "MCVTS",
         "MVLCB",
@@ -169,6 +177,10 @@ __all__ = [
     "BrownUCB",
     "CVaR",
     "CVaRUCB",
+    "Change",
+    "ChangeDetector",
+    "ChangeWarning",
+    "Changing",
     "Distortion",
     "DualPower",
     "ExpectedShortfall",
@@ -195,6 +207,7 @@ __all__ = [
     "Real",
     "RhoNPTS",
     "Run",
+    "ServiceError",
     "SolitaryArm",
     "SolitaryUCB",
     "Stop",
@@ -210,6 +223,8 @@ __all__ = [
     "WangTransform",
     "Warmed",
     "advise",
+    "connect",
+    "connect_async",
     "etc_grid",
     "gaps",
     "grid_size",

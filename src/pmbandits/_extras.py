@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# The packages of each extra of pyproject.toml, by the name under which they are imported.
+# The packages of each extra of pyproject.toml. "cli" brings "plots", "specs" and "tables": commands draw and read.
 EXTRAS = {
     "plots": ("matplotlib",),
     "tables": ("pyarrow",),
-    "cli": ("typer", "rich"),
     "specs": ("pydantic",),
+    "cli": ("typer", "rich"),
     "service": ("fastapi", "uvicorn", "sqlalchemy", "alembic", "msgspec", "psycopg"),
 }
 

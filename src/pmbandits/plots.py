@@ -14,6 +14,7 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._figures import STYLE as STYLE
 from pmbandits._figures import style, write
+from pmbandits._means import interval
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
@@ -41,6 +42,7 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
+MOST_CHANGES = 20  # that are marked in a picture
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -288,9 +290,10 @@ def plot_life(
 
 
 def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
-    """Regret of every policy against rounds, on log axes: the mean, with a band of one standard error.
+    """Regret of every policy against rounds, on log axes: the mean, with a band for its 95 % interval.
 
-    A policy that was run for several horizons is drawn as points with error bars, one for each horizon.
+    A policy that was run for several horizons is drawn as points with such intervals, one for each horizon. Where arms
+    change, or come and go, the axis of rounds is not logarithmic, and thin lines mark up to 20 changes.
 
     Parameters
     ----------
@@ -317,26 +320,28 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
             if len(horizons) > 1:
                 t = np.array(horizons)
                 ends = [run.regret(label, h)[1][:, -1] for h in horizons]
-                mean, error = (np.array(x) for x in zip(*(_mean_and_error(e[:, None]) for e in ends), strict=True))
-                mean, error = mean[:, 0], error[:, 0]
-                bars = np.stack((np.minimum(error, mean * (1.0 - 1e-3)), error)).clip(min=0.0)
+                mean, low, high = _band(np.stack(ends, axis=1))
+                bars = np.stack((mean - np.maximum(low, mean * 1e-3), high - mean)).clip(min=0.0)
                 ax.errorbar(t, _positive(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
                             lw=1.4, label=label)  # fmt: skip
             else:
                 t, regret = run.regret(label)
-                mean, error = _mean_and_error(regret)
+                mean, low, high = _band(regret)
                 ax.plot(t, _positive(mean), color=colour, ls=dash, lw=1.8, label=label)
-                low = np.maximum(mean - error, mean * 1e-1)
-                ax.fill_between(t, _positive(low), _positive(mean + error), color=colour, alpha=0.2, lw=0.0)
+                low = np.maximum(low, mean * 1e-1)
+                ax.fill_between(t, _positive(low), _positive(high), color=colour, alpha=0.2, lw=0.0)
             lowest = min(lowest, float(np.nanmin(_positive(mean), initial=np.inf)))
-        ax.set_xscale("log")
+        if run.still:
+            ax.set_xscale("log")
+        for change in run.changes if len(run.changes) <= MOST_CHANGES else ():
+            ax.axvline(change, color="0.6", lw=0.8, ls=":", zorder=0)
         if np.isfinite(lowest):
             ax.set_yscale("log")
         else:  # no regret at all
             ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
             ax.set_ylim(0.0, 1.0)
         ax.set_xlabel("rounds")
-        ax.set_ylabel("regret per round")
+        ax.set_ylabel("regret per round" if run.still else "regret per round, against\nthe best mixture of each moment")
         ax.grid(which="major", color="0.9", lw=0.6)
         ax.set_axisbelow(True)
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
@@ -368,11 +373,11 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     with style() as plt:
         if ax is None:
             _, ax = plt.subplots(figsize=(5.6, 3.8))
-        mean, error = _mean_and_error(parts.regret)
+        mean, low, high = _band(parts.regret)
         chosen = mean - parts.estimation
         ax.plot(parts.t, _positive(mean), color=COLOURS[0], lw=1.8, label="regret")
-        low = np.maximum(mean - error, mean * 1e-1)
-        ax.fill_between(parts.t, _positive(low), _positive(mean + error), color=COLOURS[0], alpha=0.2, lw=0.0)
+        low = np.maximum(low, mean * 1e-1)
+        ax.fill_between(parts.t, _positive(low), _positive(high), color=COLOURS[0], alpha=0.2, lw=0.0)
         if parts.estimation > 0.0:
             ax.axhline(parts.estimation, color=COLOURS[1], ls="--", lw=1.4, label="estimation (the grid)")
         negative = bool((chosen <= 0.0).any())
@@ -403,10 +408,10 @@ def _done(ax: Axes, path: str | Path | None) -> Axes:
     return ax
 
 
-def _mean_and_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    n = values.shape[0]
-    error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(values.shape[1])
-    return values.mean(axis=0), error
+def _band(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The mean over trials (rows) and its interval; of one trial there is no interval, only a line."""
+    mean, low, high = interval(values)
+    return (mean, low, high) if values.shape[0] > 1 else (mean, mean, mean)
 
 
 def _positive(values: FloatArray) -> FloatArray:

@@ -111,7 +111,8 @@ def _entries() -> Iterator[Item]:
             yield entry(guard.claim_memory, "memory, int")
             yield entry(guard.release_memory, "memory, int")
             yield entry(
-                simulation.play, f"int, int, memory, ints, int, ints, {_STREAM}, ints, ints, table of ints, table, ints"
+                simulation.play,
+                f"int, int, memory, ints, int, ints, {_STREAM}, ints, int, ints, ints, table of ints, table, ints",
             )
             yield entry(philox, "word, word, word, word, word, word")
             yield entry(steps.choose_many, "int, memory, ints")

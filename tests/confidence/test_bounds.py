@@ -470,7 +470,7 @@ def test_on_the_line_the_bounds_are_the_value_plus_and_minus_the_steepest_slope_
     support = pmb.Real(1.5)
     rewards = [rng.normal(size=12).tolist(), rng.normal(3, 1, 7).tolist(), rng.normal(-5, 1, 30).tolist()]
     weights = np.array([0.2, 0.5, 0.3])
-    low, middle, high = told(metric, support, rewards, "auto", delta=0.1).utility_bounds(weights)
+    low, middle, high = told(metric, support, rewards, "wasserstein", delta=0.1).utility_bounds(weights)
     confidence = ref.Confidence("wasserstein", support, 3, 0.1)
     pooled = sum(a * confidence.radius(len(r)) for a, r in zip(weights, rewards, strict=True))
     value = ref.utility_loop(metric, support, rewards, weights.tolist())

@@ -74,7 +74,8 @@ class Case:
         return np.repeat(out[:1], 3, axis=0) if self.alike else out
 
     def make(self) -> Any:
-        options = {**POLICIES[self.policy], **self.options}
+        balls = {"confidence": "wasserstein"} if self.support == "real" else {}  # belts on the line are not lazy
+        options = {**POLICIES[self.policy], **balls, **self.options}
         return getattr(pmb, self.policy)(METRICS[self.metric], n_arms=3, support=SUPPORTS[self.support], **options)
 
     def play(self, folder: Path | None = None) -> int:

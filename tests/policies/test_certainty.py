@@ -199,7 +199,7 @@ def test_for_concave_metrics_the_rival_is_the_best_of_all_mixtures_and_all_laws_
 def test_on_the_line_the_rival_is_the_best_utility_plus_the_steepest_slope_times_the_radius(
     metric: Any, h: convex.Concave
 ) -> None:
-    policy, data = taught(metric, "real", 3, 80, seed=5)
+    policy, data = taught(metric, "real", 3, 80, seed=5, confidence="wasserstein")
     points, survival = laws(policy.support, [x.tolist() for x in data.values()])
     far = np.array([reference(policy).radius(x.size) for x in data.values()])
     a = cp.Variable(3, nonneg=True)
@@ -214,7 +214,7 @@ def test_on_the_line_the_rival_is_the_best_utility_plus_the_steepest_slope_times
 @pytest.mark.parametrize("metric", [pmb.LowerCVaR(0.3), pmb.Mean() - 2.0 * GINI], ids=repr)
 @pytest.mark.parametrize("support", SUPPORTS)
 def test_for_convex_metrics_the_rival_is_the_best_optimistic_value_of_all_mixtures(metric: Any, support: str) -> None:
-    policy, data = taught(metric, support, 3, 200, seed=6)
+    policy, data = taught(metric, support, 3, 200, seed=6, confidence="wasserstein" if support == "real" else "auto")
     every = bounds(metric, reference(policy), [x.tolist() for x in data.values()], EVERYWHERE, 1)
     assert policy.certainty().rival == pytest.approx(float(every.max()), abs=1e-9)
 
@@ -302,7 +302,7 @@ def test_looking_changes_nothing_and_is_of_the_mixture_that_is_asked_for(name: s
 
 
 def test_where_no_bound_holds_certainty_says_so() -> None:
-    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0))
+    policy = pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0), confidence="wasserstein")
     with pytest.raises(ValueError, match=r"no bound holds for PHT\(s=0.5\) on Real"):
         policy.certainty()
     with pytest.raises(ValueError, match="is a recipe"):

@@ -166,5 +166,5 @@ def test_a_share_that_is_none_is_refused(bad: Any) -> None:
 
 def test_where_no_bound_holds_there_is_nothing_to_certify() -> None:
     with pytest.raises(ValueError, match=r"certify=0\.1 needs confidence sets, but no bound holds") as caught:
-        pmb.Track(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1.0), certify=0.1)
+        pmb.Track(pmb.VaR(0.9), n_arms=2, support=pmb.Real(1.0), certify=0.1)
     assert "Interval(lo, hi)" in one_sentence(caught.value)

@@ -75,6 +75,8 @@ class Case:
 def pair(name: str, policy: str, n_arms: int, support: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The fast policy and the slow one, alike."""
     metric = TWINS.get(name, METRICS[name])
+    if isinstance(support, pmb.Real) and "confidence" in getattr(pmb, policy)().options:
+        options = {"confidence": "wasserstein", **options}  # the slow ones have no belts on the line
     fast = getattr(pmb, policy)(METRICS[name], n_arms=n_arms, support=support, **options)
     if policy == "UCB1":
         return fast, slow.UCB1(metric, n_arms, support)

@@ -37,7 +37,7 @@ def laws_inside(low: Any, high: Any, rng: Any) -> Any:
 
 
 @pytest.mark.parametrize("metric", CONCAVE, ids=repr)
-@pytest.mark.parametrize("support", ["binary", "finite", "interval"])
+@pytest.mark.parametrize("support", ["binary", "finite", "interval", "real"])
 def test_no_laws_in_the_sets_and_no_mixture_give_a_larger_regret(metric: Any, support: str) -> None:
     rng = np.random.default_rng([1, *support.encode()])
     for n, seed in ((40, 0), (400, 1), (3000, 2)):
@@ -126,7 +126,7 @@ def test_for_convex_metrics_an_arm_is_not_its_own_rival(metric: Any) -> None:
 
 
 def test_with_balls_with_many_members_and_without_rewards_it_says_nothing() -> None:
-    real, _ = taught(GINI, "real", 3, 100)
+    real, _ = taught(GINI, "real", 3, 100, confidence="wasserstein")
     memory, mix = moment(real, None)
     assert regret_together(memory, mix) == np.inf
     assert real.certainty().regret == real.certainty().rival - real.certainty().lower

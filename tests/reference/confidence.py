@@ -26,6 +26,7 @@ SHAPES = {"kl": "belt", "dkw": "band", "wasserstein": "ball", "paper": "ball"}
 
 
 def default_kind(support: Any) -> str:
+    """What the slow policies take: what the library does, but balls on the line."""
     return "wasserstein" if isinstance(support, Real) else "kl"
 
 
@@ -45,7 +46,7 @@ class Confidence:
     ) -> None:
         self.kind = default_kind(support) if kind is None else kind
         self.shape = "interval" if self.kind == "kl" and isinstance(support, Binary) else SHAPES[self.kind]
-        if self.kind in ("dkw", "kl") and isinstance(support, Real):
+        if self.kind == "dkw" and isinstance(support, Real):
             raise ValueError(f"{self.kind} needs a bounded support")
         self.support, self.n_arms, self.horizon = support, n_arms, horizon
         self.given = delta
@@ -58,6 +59,8 @@ class Confidence:
             return 1.0 if self.kind == "dkw" else math.inf
         if self.kind == "kl":  # with a horizon, too: only δ is another
             each = self.delta if self.horizon is not None else self.delta / self.n_arms
+            if isinstance(self.support, Real):  # a quarter is for the mean
+                return bands.depth_everywhere(n, 0.75 * each) / n
             if self.thresholds is None:
                 return bands.depth_everywhere(n, each) / n
             return math.log(2 * math.sqrt(n) * self.thresholds / each) / n

@@ -304,7 +304,7 @@ def test_the_lines_of_the_user_are_in_the_traceback(backend: str, n_jobs: int) -
 
 
 def test_an_arm_that_pays_no_number_is_not_blamed_on_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: Any) -> Any:
+    def broken(*given: Any, **more: Any) -> Any:
         raise ValueError("pays rewards that are NaN")
 
     monkeypatch.setattr(Rewards, "next", broken)

@@ -21,6 +21,7 @@ import scipy.stats as st
 from matplotlib.axes import Axes
 
 import pmbandits as pmb
+from pmbandits._means import interval
 from pmbandits.simulation import Difference, Summary
 from pmbandits.simulation import files as room
 from tests.helpers import one_sentence
@@ -183,7 +184,9 @@ def test_the_summary_compares_all_with_the_best(run: pmb.Run) -> None:
     summary = run.summary()
     leader = min(summary.rows, key=lambda row: row["regret"])["policy"]
     others = [policy for policy in run.policies if policy != leader]
-    assert summary.differences == [run.difference(policy, leader) for policy in others]
+    pairs = len(run.policies) * (len(run.policies) - 1) // 2  # the leader was picked from the same trials
+    assert summary.differences == [run.difference(policy, leader, level=1 - 0.05 / pairs) for policy in others]
+    assert all(d.low < run.difference(d.policy, leader).low for d in summary.differences if d.standard_error > 0.0)
     assert all(d.mean >= 0.0 for d in summary.differences)
     single = pmb.simulate(BANDIT, GINI, pmb.Uniform(), 50, trials=2, n_jobs=1).summary()
     assert single.differences == []
@@ -199,12 +202,20 @@ def test_a_difference_is_paired_by_trial(run: pmb.Run) -> None:
         assert found.mean == pytest.approx(np.mean(mine - theirs), rel=1e-12)
         assert found.standard_error == pytest.approx(st.sem(mine - theirs), rel=1e-9)
         assert found.better == np.mean(mine < theirs)
+        assert (found.low, found.high) == pytest.approx(tuple(end[0] for end in interval((mine - theirs)[:, None])[1:]))
         back = run.difference("UCB1", "CIRT", t)
         assert back.mean == -found.mean
+        assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
+        said = {
+            "less regret": found.high < 0.0,
+            "more regret": found.low > 0.0,
+            "cannot tell": found.low <= 0.0 <= found.high,
+        }
+        assert said[found.verdict]
     itself = run.difference("CIRT", "CIRT")
     assert (itself.mean, itself.standard_error, itself.better) == (0.0, 0.0, 0.0)
     text = repr(run.difference("CIRT", "UCB1"))
-    assert text.startswith("Difference(CIRT − UCB1 at t=400: ")
+    assert text.startswith("Difference(CIRT − UCB1 after 400 rounds: ")
     assert "% of the trials" in text
 
 
@@ -241,7 +252,23 @@ def test_one_trial_has_no_standard_error() -> None:
     assert all(np.isnan(row["standard_error"]) for row in summary.rows)
     assert all(row["q05"] == row["q50"] == row["q95"] == row["regret"] for row in summary.rows)
     assert np.isnan(summary.differences[0].standard_error)
-    assert "nan" in str(summary)
+    assert np.isnan(summary.rows[0]["low"]) and summary.differences[0].verdict == "cannot tell"
+    assert "nan" not in str(summary) and "no intervals" in str(summary)
+
+
+def test_the_summary_can_be_taken_elsewhere(run: pmb.Run) -> None:
+    summary = run.summary()
+    frames = summary.to_pandas(), summary.to_polars()
+    for frame in frames:
+        assert list(frame["policy"]) == list(run.policies)
+        assert list(frame["regret"]) == [row["regret"] for row in summary.rows]
+    assert frames[1]["pulls"].to_list() == [row["pulls"] for row in summary.rows]
+    lines = summary.markdown().splitlines()
+    assert lines[2].count("|") == lines[3].count("|") == lines[4].count("|") == 12
+    latex = summary.latex(label="tab:run")
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    assert r"\label{tab:run}" in latex and r"\label{tab:run-pairs}" in latex and r"95 \% interval" in latex
+    assert run.to_polars().shape == run.to_arrow().shape
 
 
 def test_the_summary_prints_as_a_table(run: pmb.Run, tmp_path: Path) -> None:
@@ -249,7 +276,7 @@ def test_the_summary_prints_as_a_table(run: pmb.Run, tmp_path: Path) -> None:
     assert repr(run.summary()) == text
     assert "GiniDeviation()" in text
     assert "best utility 0.25 (slow 80.0 %, fast 20.0 %)" in text
-    for word in (*run.policies, "400", "± s.e.", "median", "less regret in"):
+    for word in (*run.policies, "400", "95 % interval", "median", "less regret in"):
         assert word in text
     assert "\x1b" not in text
     run.save(tmp_path / "run.parquet")

@@ -21,7 +21,9 @@ from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.serve import app as key_app
 from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
+from pmbandits.cli.visit import visit
 from pmbandits.cli.warm import warm
+from pmbandits.client import ServiceError
 from pmbandits.metrics import Family
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
@@ -39,6 +41,7 @@ app.command()(warm)
 app.command()(studio)
 app.command()(board)
 app.command()(serve)
+app.command()(visit)
 out = Console()
 err = Console(stderr=True)
 
@@ -47,7 +50,7 @@ def main() -> None:
     """Bad input is one sentence on standard error and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, ServiceError) as error:
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")

@@ -62,8 +62,15 @@ def run_spec(out: Console, path: Path, folder: Path | None, jobs: int | None, ba
         run.plot(folder / f"regret.{suffix}")
     summary = run.summary()
     (folder / "summary.txt").write_text(str(summary) + "\n", encoding="utf-8")
-    for table in summary.tables(narrow=out.width < 120):
+    for part in summary.parts(narrow=out.width < 130):
+        table = Table(title=escape(part.title))
+        for k, head in enumerate(part.rows[0]):
+            table.add_column(head, justify="right" if k in part.right else "left", no_wrap=k > 0)
+        for row in part.rows[1:]:
+            table.add_row(*map(escape, row))
         out.print(table)
+    for note in summary.notes:
+        out.print(note, highlight=False)
     out.print(f"Wrote run.parquet, regret.png, regret.svg and summary.txt to {escape(str(folder))}", highlight=False)
 
 

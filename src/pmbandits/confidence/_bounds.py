@@ -12,6 +12,7 @@ from pmbandits.confidence._ends import (
     cell_ends,
     lay_belts,
     table_radius,
+    tailed,
 )
 from pmbandits.confidence._kernels import ball_value, kl_lower, kl_upper
 from pmbandits.confidence._tails import best_price, settle_prices, tail_distance, tail_pass
@@ -73,7 +74,7 @@ def refresh(s):
                 continue
             p = share_of_ones(s, i)
             s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
-    if s.tail_order > 0.0:
+    if tailed(s):
         settle_prices(s)
 
 
@@ -264,14 +265,14 @@ def bound(s, a, what):
     """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
 
     Intervals: exact. Bands and belts: exact for one arm; for several a bound (each arm's own curve must fall too,
-    which the mixture's cells do not see). With a moment in place of ends of the support: a bound (``_tails.py``).
+    which the mixture's cells do not see). With a moment or σ in place of ends of the support: a bound (``_tails.py``).
     Balls: of the pooled radius, a bound within some per cent of the arms' own.
     """
     k = s.n_arms
     if s.mode == BINARY:
         return binary_bound(s.h, a, s.lower, s.upper, what)
     sign = 1.0 if what == OPTIMISTIC else -1.0
-    if s.tail_order > 0.0:
+    if tailed(s):
         return sign * tail_pass(s, a, sign, s.prices[0 if what == OPTIMISTIC else 1], 0.0, np.empty(0))
     if by_cells(s):  # of the rounded rewards' laws, and what rounding is worth at most
         return sweep(s, a, what) + sign * s.offset
@@ -296,10 +297,11 @@ def ball_bound(s, a, sign, radius):
 def bounds(s, a):
     """The least, the empirical and the largest utility of a mixture."""
     refresh(s)
-    if s.tail_order > 0.0:  # at the best prices for this very mixture
+    if tailed(s):  # at the best prices for this very mixture
         low, high = best_price(s, a, -1.0), best_price(s, a, 1.0)
-        none = np.empty(0)
-        return -tail_pass(s, a, -1.0, low, 0.0, none), utility(s, a), tail_pass(s, a, 1.0, high, 0.0, none)
+        middle, none = utility(s, a), np.empty(0)
+        low, high = -tail_pass(s, a, -1.0, low, 0.0, none), tail_pass(s, a, 1.0, high, 0.0, none)
+        return min(low, middle), middle, max(high, middle)  # rewards against the promise may lie outside
     return bound(s, a, PESSIMISTIC), utility(s, a), bound(s, a, OPTIMISTIC)
 
 
@@ -311,7 +313,7 @@ def wasserstein_radius(s, i):
             return s.radius[i]
         p = share_of_ones(s, i)
         return max(s.upper[i] - p, p - s.lower[i])
-    if s.tail_order > 0.0:
+    if tailed(s):
         return tail_distance(s, i)
     width = s.high - s.low
     if s.told[i] == 0:

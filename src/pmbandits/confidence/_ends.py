@@ -47,6 +47,12 @@ def by_cells(s):
     return s.set_kind == BAND or s.set_kind == BELT
 
 
+@step("state -> bool")
+def tailed(s):
+    """Whether belts lie on the whole line, and a moment or σ limits the tails (``_tails.py``, ``_line.py``)."""
+    return s.tail_order > 0.0 or s.tail_sigma > 0.0
+
+
 @shared("state -> floats")
 def lay_belts(s):
     """Bring what is kept of belts up to date; returns how far each arm's shares may be off (by its sketch)."""

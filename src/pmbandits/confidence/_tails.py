@@ -1,5 +1,7 @@
 """Belts on the whole line, for heavy tails: each arm has E|X|^p ≤ B; compiled.
 
+For sub-Gaussian rewards see ``_line.py``; whoever does not care which it is calls the functions here.
+
 Beyond all rewards a belt says nothing, and the survival may stay above 0 for long. There the moment must help. It is
 ∫ p·x^(p−1)·S(x) dx over x > 0 plus the same of 1 − S over x < 0, for the mixture too. Whatever the price λ ≥ 0,
 
@@ -18,6 +20,7 @@ import numpy as np
 
 from pmbandits.confidence._ends import cell_ends, lay_belts
 from pmbandits.confidence._kernels import CONCAVE, CONVEX, NEITHER
+from pmbandits.confidence._line import lay_line, line_pass, line_price
 from pmbandits.estimates._rewards import FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import fill_with
@@ -97,6 +100,14 @@ def next_beside(near, last, reach):
 
 @shared("state, floats, float, float, float, floats -> float")
 def tail_pass(s, a, sign, price, e, slopes):
+    """A bound on sign·U_h of the mixture, at one price, by the promise that is made: of a moment, or of σ."""
+    if s.tail_sigma > 0.0:
+        return line_pass(s, a, sign, price, e, slopes)[0]
+    return moment_pass(s, a, sign, price, e, slopes)
+
+
+@shared("state, floats, float, float, float, floats -> float")
+def moment_pass(s, a, sign, price, e, slopes):
     """A bound on sign·U_h of the mixture, at one price; and its slopes, if ``slopes`` has room (concave sign·h).
 
     Without weights (of size 0): on sign·U_h of any mixture.
@@ -174,22 +185,24 @@ def tail_pass(s, a, sign, price, e, slopes):
 @shared("state, floats, float -> float")
 def best_price(s, a, sign):
     """The price at which the bound on sign·U_h of the mixture is least: golden section, in its logarithm."""
+    if s.tail_sigma > 0.0:
+        return line_price(s, a, sign)
     none = np.empty(0)
     scale = s.tail_c * s.tail_bound ** (1.0 / s.tail_order - 1.0)
     lo, hi = math.log(1e-7 * scale), math.log(30.0 * scale)
     x, y = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
-    fx, fy = tail_pass(s, a, sign, math.exp(x), 0.0, none), tail_pass(s, a, sign, math.exp(y), 0.0, none)
+    fx, fy = moment_pass(s, a, sign, math.exp(x), 0.0, none), moment_pass(s, a, sign, math.exp(y), 0.0, none)
     for _ in range(14):
         if fx <= fy:
             hi, y, fy = y, x, fx
             x = hi - _GOLDEN * (hi - lo)
-            fx = tail_pass(s, a, sign, math.exp(x), 0.0, none)
+            fx = moment_pass(s, a, sign, math.exp(x), 0.0, none)
         else:
             lo, x, fx = x, y, fy
             y = lo + _GOLDEN * (hi - lo)
-            fy = tail_pass(s, a, sign, math.exp(y), 0.0, none)
+            fy = moment_pass(s, a, sign, math.exp(y), 0.0, none)
     price, least = (math.exp(x), fx) if fx <= fy else (math.exp(y), fy)
-    return price if least < tail_pass(s, a, sign, 0.0, 0.0, none) else 0.0
+    return price if least < moment_pass(s, a, sign, 0.0, 0.0, none) else 0.0
 
 
 @shared("state -> none")
@@ -203,7 +216,12 @@ def settle_prices(s):
 
 @shared("state, int -> float")
 def tail_distance(s, i):
-    """How far in W1 a law in arm i's belt, cut off by Markov's inequality, may be from the arm's rewards."""
+    """How far in W1 a law in arm i's belt, cut off by Markov's inequality or σ, may be from the arm's rewards."""
+    if s.tail_sigma > 0.0:
+        if s.told[i] == 0:
+            return np.inf
+        lay_line(s)
+        return s.line_far[i]
     tidy(s)
     order, moment, reach, finite = s.tail_order, s.tail_bound, reach_of_rewards(s), s.mode == FINITE
     cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x

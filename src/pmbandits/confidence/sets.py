@@ -7,7 +7,7 @@ kind           the arm's law is within                                     for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
 ``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
-``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        bounded supports, ``Heavy``
+``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        every support
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
@@ -42,6 +42,7 @@ _ALIKE = {
     "ball": "all distributions within a Wasserstein distance of an arm's rewards",
 }
 EPOCH = 1.1  # by how much n grows from epoch to epoch
+MEAN_SHARE = 0.25  # of δ, for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
 MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
 
 
@@ -66,6 +67,7 @@ class ConfidenceSet:
         paper's constants without a horizon, and sets of your own).
     source : who showed it, and when.
     stretched : of a belt that holds for all x at once, ends that are far from the share are moved further out.
+    mean_failure : of belts for Real rewards, how much of ``failure`` is for the interval of the arm's mean.
     """
 
     name: str
@@ -75,6 +77,7 @@ class ConfidenceSet:
     failure: float = nan
     source: str = ""
     stretched: bool = False
+    mean_failure: float = 0.0
 
     def __str__(self) -> str:
         shown = f"Confidence set {self.name!r}, {_ALIKE[self.kind]}: {self.meaning}."
@@ -115,8 +118,8 @@ def confidence_set(
 
     Parameters
     ----------
-    name : ``"auto"`` takes the tightest that is valid: ``kl`` for bounded supports and for Heavy, ``wasserstein`` for
-        Real. ``"paper"`` takes the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
+    name : ``"auto"`` takes the tightest that is valid, which is ``kl`` on every support. ``"paper"`` takes
+        the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
         (σ ≤ 1, width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
     support : where rewards lie; it decides what is valid.
     n_arms : over how many arms ``delta`` is shared.
@@ -142,7 +145,7 @@ def confidence_set(
         each = total / n_arms
     heavy = isinstance(support, Heavy)
     if name == "auto":
-        name = "kl" if heavy or isfinite(support.width) else "wasserstein"
+        name = "kl"
     if heavy and name != "kl":
         raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
@@ -169,11 +172,13 @@ def confidence_set(
 
 
 def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
-    if isinstance(support, Heavy):
+    of_mean = 0.0
+    if isinstance(support, Real):
+        of_mean = MEAN_SHARE * each
+        each -= of_mean
+        meaning = f"{meaning}, if every arm is {support.sigma:g}-sub-Gaussian"
+    elif isinstance(support, Heavy):
         meaning = f"{meaning}, if every arm keeps its promise E|X|^{support.order:g} ≤ {support.bound:g}"
-    elif not isfinite(support.width):
-        raise ValueError(f"confidence 'kl' needs a bounded support, or a Heavy one, but the support is {support!r}; "
-                         "take 'auto'.")  # fmt: skip
     thresholds = cells
     if isinstance(support, (Binary, Finite)):
         thresholds = support.atoms.size - 1
@@ -183,7 +188,9 @@ def _kl(support: Support, meaning: str, each: float, cells: int | None) -> Confi
             return bands.anytime_depth(n, each) / n
 
         source = "a mixture of the Krichevsky–Trofimov martingales of all levels (2026; see the page on bands)"
-        return ConfidenceSet("kl", "belt", meaning, everywhere, source=source, stretched=True)
+        if of_mean > 0.0:
+            source += ", with Robbins's interval of the mean (1970) and Chernoff's inequality (1952) for the tails"
+        return ConfidenceSet("kl", "belt", meaning, everywhere, source=source, stretched=True, mean_failure=of_mean)
     share = each / thresholds
 
     def at_thresholds(n: FloatArray) -> FloatArray:

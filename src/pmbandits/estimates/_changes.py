@@ -1,4 +1,4 @@
-"""The steps of watching one stream of rewards for a change of its law; compiled. See :mod:`pmbandits.estimates.changes`.
+"""The steps of watching a stream of rewards for a change of its law; compiled. See :mod:`pmbandits.estimates.changes`.
 
 Those who watch many streams (a policy, one for each arm) keep their arrays and call these.
 """

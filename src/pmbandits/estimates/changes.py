@@ -28,9 +28,9 @@ few of the moments, as one likes: so only some 60 moments are kept, the closer t
 **Memory and time** are bounded: about 35 kB for a stream, and half a microsecond for a reward.
 
 The parts are not new. Dividing by the largest likelihood is universal inference (Wasserman, Ramdas and Balakrishnan
-2020); the mixture is that of Krichevsky and Trofimov (1981), and its bound as Willems, Shtarkov and Tjalkens (1995) have
-it; alarms by e-values summed over moments of change are e-detectors (Shin, Ramdas and Rinaldo 2024), there with a bound
-on the time between false alarms in place of the probability of any.
+2020); the mixture is that of Krichevsky and Trofimov (1981), and its bound that of Willems, Shtarkov and Tjalkens
+(1995); alarms by e-values over moments of change are e-detectors (Shin, Ramdas and Rinaldo 2024), there with a bound on
+the time between false alarms in place of the probability of any.
 """
 
 from __future__ import annotations

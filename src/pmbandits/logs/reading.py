@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._extras import need
 from pmbandits.logs.account import NO_REWARDS, Collector
 from pmbandits.logs.cells import Beside, as_numbers, take_rows
 from pmbandits.logs.columns import Reading, as_labels, as_times, picked
@@ -78,6 +79,8 @@ class _AllRewards(Collector):
 
 def _collect(into: Collector, data: Any, how: Reading, watch: Watch | None) -> str:
     """Bring all rewards of the data to their arms; returns what the data are called in sentences."""
+    if not isinstance(data, Mapping):
+        need("pyarrow", "files and frames")
     if isinstance(data, (str, Path)):
         read_file(into, Path(data), how, watch)
         return Path(data).name

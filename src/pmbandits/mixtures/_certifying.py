@@ -32,8 +32,8 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_max
 from pmbandits.mixtures._climb import maximise
 from pmbandits.mixtures._index import BOUND, POOLED, ready
-from pmbandits.mixtures._rivals import all_cells, most_alone
-from pmbandits.state.arrays import copy_into, fill_with, largest_of, smallest_of
+from pmbandits.mixtures._rivals import all_cells, most_alone, reachable_means
+from pmbandits.state.arrays import copy_into, fill_with, largest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import unpack
@@ -46,6 +46,7 @@ AGAIN = 20  # what is gained is worked out again when one in so many more reward
 def set_radius(s, i, r):
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
+    s.line_at = 0
     if s.set_kind == BELT:
         lay_belt(s.told[i], r, s.stretched == 1, s.belt_side, s.belt[i])
     if s.mode == BINARY:
@@ -74,7 +75,8 @@ def find_rival(s):
 def most_now(s, one):
     """What the rival can be worth at most: of ``s.rival`` where it is one mixture, else the bound for all of them."""
     if s.mode == BINARY:
-        return h_max(s.h, smallest_of(s.lower), largest_of(s.upper))
+        low, high = reachable_means(s)
+        return h_max(s.h, low, high)
     if one:
         return bound(s, s.rival, OPTIMISTIC)
     worst = 0.0

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from pmbandits.confidence._bounds import inverses, share_of_ones
-from pmbandits.confidence._ends import cell_ends, lay_belts
+from pmbandits.confidence._ends import cell_ends, lay_belts, tailed
 from pmbandits.confidence._tails import tail_pass
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope
@@ -171,7 +171,7 @@ def band_slopes(s, a, e, out):
 @shared("state, floats, int, floats, float, floats -> none")
 def slopes(s, a, kind, far, e, out):
     """The slopes of what is maximised; ``far`` holds the arms' radii in W1."""
-    if kind == BOUND and s.tail_order > 0.0:
+    if kind == BOUND and tailed(s):
         tail_pass(s, a, 1.0, s.prices[0], e, out)
         return
     if kind == BOUND:
@@ -338,6 +338,8 @@ def accuracy(s):
     if s.mode == SAMPLES:
         tidy(s)
         span = s.x[pool_size(s) - 1] - s.x[0]
+    elif s.bounded == 0:
+        span = s.points[s.n_atoms - 1] - s.points[0]
     return s.fineness * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / math.sqrt(n)
 
 

@@ -289,7 +289,7 @@ def continuous_mixture(s, with_bonus):
         return
     refresh(s)
     n, k, floor = s.rewards, s.n_arms, s.floor
-    if s.current < 0:
+    if s.current < 0 and s.n_limited == 0:
         fill_with(s.mix, 1.0 / k)
     far = s.radius.copy()
     kind = optimism(s)
@@ -348,6 +348,11 @@ def rival_outside(s, low, high, reach, tolerance, first):
     kind = optimism(s)
     far, b = s.radius.copy(), np.empty(k)
     e, goal = grain(s), accuracy(s)
+    if s.metric_shape == CONVEX and s.n_limited > 0:
+        for c in range(s.n_corners):
+            if not same(s.corners[c], mix) and bound(s, s.corners[c], OPTIMISTIC) > least:
+                return 0
+        return -1
     for j in range(2 * k):
         way = (first + j) % (2 * k)
         arm, above = way // 2, way % 2 == 0

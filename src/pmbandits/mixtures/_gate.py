@@ -3,11 +3,11 @@
 A policy proposes an arm. The gate lets it pass if the limits can still be kept afterwards, else it takes another. What
 is refused is not lost: the arm stays behind its share, so it is proposed again. Nothing is clipped or rescaled.
 
-**Limits on single arms** (``BOXES``): after every round t each arm has n_i ≥ t·least_i − 1 and n_i ≤ t·most_i + 1 pulls.
-Why that is always possible: see each pull that a floor asks for as a job. The j-th pull of arm i must come by round
-d_j, the first d with d·least_i > j, and may come from round r_j on, the first r with r·most_i ≥ j − 1. Let D(d) be the
-jobs that are due by round d and not done, now, after t rounds. All deadlines can be met if and only if D(d) ≤ d − t for
-every d > t:
+**Limits on single arms** (``BOXES``): after every round t each arm has n_i ≥ t·least_i − 1 and n_i ≤ t·most_i + 1
+pulls. Why that is always possible: see each pull that a floor asks for as a job. The j-th pull of arm i must come by
+round d_j, the first d with d·least_i > j, and may come from round r_j on, the first r with r·most_i ≥ j − 1. Let D(d)
+be the jobs that are due by round d and not done, now, after t rounds. All deadlines can be met if and only if
+D(d) ≤ d − t for every d > t:
 
 - Jobs that take one round each, with windows [r, d], fit if and only if no interval [a, b] of rounds holds more than
   b − a + 1 whole windows (Hall). For a = t + 1 that is the condition on D. For later a it holds by itself: of arm i the
@@ -15,13 +15,13 @@ every d > t:
   ≤ (b − a + 1)·least_i, or none; and the floors of all arms add up to at most 1.
 - No round stays empty: were every arm at its cap, n_i > t·most_i, all pulls together would be more than t·Σ most ≥ t.
 
-A pull of an arm whose job is not due lowers d − t by 1 for every d, and D for none. So the smallest d − t − D(d), over
-those d with D(d) > 0, says for how many rounds the policy is free. When it is 0, a job that is due by the first such d
-must be done, and the one with the earliest deadline is right (earliest deadline first finds a schedule if there is one).
-This is Tijdeman's chairman assignment with limits on both sides.
+A pull of an arm whose job is not due lowers d − t by 1 for every d, and D for none. So the smallest d − t − D(d),
+over those d with D(d) > 0, says for how many rounds the policy is free. When it is 0, a job that is due by the first
+such d must be done, and the one with the earliest deadline is right (earliest deadline first finds a schedule if
+there is one). This is Tijdeman's chairman assignment with limits on both sides.
 
-**Limits on several arms** (``ROWS``). Some point X_t of t·P, with P the mixtures that keep all limits, is followed: each
-round it moves by a mixture of P, the policy's own or, for an arm that is to be explored, the one with the largest
+**Limits on several arms** (``ROWS``). Some point X_t of t·P, with P the mixtures that keep all limits, is followed:
+each round it moves by a mixture of P, the policy's own or, for an arm that is to be explored, the one with the largest
 share of that arm. The lags X_t − n are kept such that for every j the j largest add up to at most j·(H_K − H_j), plus
 1 − (H_K − 1) where that is positive, with H the harmonic numbers; and no arm is ahead by more than 1. Pulling the
 arm with the largest lag keeps this (it is the greedy answer in the game of cups); the policy's proposal passes if it
@@ -89,7 +89,7 @@ def rounds_left(s):
             best, at = d - t - jobs, float(d)
         if best <= 0.0:
             return 0.0, at
-        # ⌈x⌉ − 1 < x for each arm, and the demand grows by less than 1 a round: no later deadline leaves less than this.
+        # ⌈x⌉ − 1 < x for each arm, and the demand grows by at most 1 a round: no later deadline leaves less than this.
         bound = d - t - math.ceil(demand) + 1.0
         if bound >= best:
             return best, at

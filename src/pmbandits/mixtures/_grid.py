@@ -16,6 +16,7 @@ from pmbandits.confidence._bounds import (
     sweep,
     utility,
 )
+from pmbandits.confidence._ends import tailed
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_value
 from pmbandits.mixtures._ahead import may_look_ahead, settle_down, stays_optimistic
@@ -110,7 +111,7 @@ def optimistic_mixture(s):
         take(s, lazy_choice(s, optimism(s)))
         return
     else:
-        if s.tail_order > 0.0:
+        if tailed(s):
             rest(s)
         for g in range(used):
             s.index[g] = bound(s, s.grid[g], OPTIMISTIC)

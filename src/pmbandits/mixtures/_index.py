@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pmbandits.confidence._ends import tailed
 from pmbandits.state.shared import step
 
 # What is maximised: the empirical utility U; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q; the largest utility in the confidence sets.
@@ -46,7 +47,7 @@ def holder_change(s, distance):
 @step("state -> int")
 def optimism(s):
     """What the largest utility in the sets is, of UTILITY, …, BOUND: in balls on the line 𝓛·Σ a·r is added."""
-    return POOLED if s.bounded == 0 and s.tail_order == 0.0 else BOUND
+    return POOLED if s.bounded == 0 and not tailed(s) else BOUND
 
 
 @step("state -> none")

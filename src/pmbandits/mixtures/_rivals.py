@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, bound, refresh
-from pmbandits.confidence._ends import BALL, by_cells, cell_ends, lay_belts
+from pmbandits.confidence._ends import BALL, by_cells, cell_ends, lay_belts, tailed
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.confidence._line import width_of_line
 from pmbandits.confidence._tails import best_price, reach_of_rewards, tail_pass
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_value
 from pmbandits.mixtures._climb import accuracy, climb, maximise
-from pmbandits.mixtures._index import BOUND, POOLED, holder_change, ready
+from pmbandits.mixtures._index import BOUND, POOLED, dot, holder_change, ready
+from pmbandits.mixtures._within import furthest
 from pmbandits.state.arrays import fill_with, largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared
@@ -23,7 +25,7 @@ EXACT = 1e-9  # half the distance over which h's slope is taken in certificates
 @shared("state -> float")
 def all_cells(s):
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
-    if s.tail_order > 0.0:
+    if tailed(s):
         return tail_pass(s, np.empty(0), 1.0, s.prices[0], 0.0, np.empty(0))
     k, bounded, finite = s.n_arms, s.bounded == 1, s.mode == FINITE
     banded, set_kind = by_cells(s), s.set_kind
@@ -63,24 +65,66 @@ def span_bound(h, lo, hi):
     return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
 
 
+@shared("state, floats -> float")
+def most_average(s, worth):
+    """The largest ⟨a, worth⟩ over the mixtures that keep the limits; convex U_h is never above such an average."""
+    if s.n_limited == 0:
+        return largest_of(worth)
+    best = np.empty(s.n_arms)
+    furthest(s, worth, best)
+    return dot(best, worth)
+
+
+@shared("state -> float")
+def most_convex(s):
+    """Convex h: what no mixture exceeds is what some corner can be worth; without limits, an arm alone."""
+    worth = np.empty(s.n_arms)
+    most_alone(s, worth)
+    best = most_average(s, worth)
+    if s.n_corners > 0:
+        top = -np.inf
+        for c in range(s.n_corners):
+            top = max(top, bound(s, s.corners[c], OPTIMISTIC))
+        best = min(best, top)
+    return best
+
+
+@shared("state -> two floats")
+def reachable_means(s):
+    """The least and the largest mean that a mixture can have, of arms that pay 0 or 1."""
+    if s.n_limited == 0:
+        return smallest_of(s.lower), largest_of(s.upper)
+    k = s.n_arms
+    minus, end = np.empty(k), np.empty(k)
+    for i in range(k):
+        minus[i] = -s.lower[i]
+    furthest(s, minus, end)
+    low = dot(end, s.lower)
+    furthest(s, s.upper, end)
+    return low, dot(end, s.upper)
+
+
 @shared("state -> float")
 def most_with_tails(s):
-    """The same for heavy tails. Every price gives a bound for all mixtures; a good one is that of the best mixture."""
+    """The same for belts on the line. Every price gives a bound for all mixtures: take that of the best mixture."""
     k, before, none = s.n_arms, s.prices[0], np.empty(0)
     alone = np.zeros(k)
     if s.metric_shape == CONVEX:
-        best = -np.inf
+        worth = np.empty(k)
         for i in range(k):
             alone[i] = 1.0
-            best = max(best, tail_pass(s, alone, 1.0, best_price(s, alone, 1.0), 0.0, none))
+            worth[i] = tail_pass(s, alone, 1.0, best_price(s, alone, 1.0), 0.0, none)
             alone[i] = 0.0
-        return best
+        return most_average(s, worth)
     best = tail_pass(s, none, 1.0, best_price(s, none, 1.0), 0.0, none)
     if s.metric_shape != CONCAVE or not ready(s):
         return best
     a = np.full(k, 1.0 / k)
-    # Ends beyond this are those of Markov's inequality, and do not depend on the mixture.
-    span = 2.0 * max(reach_of_rewards(s), (s.tail_bound * s.rewards) ** (1.0 / s.tail_order))
+    # Ends beyond the span are those of Markov's inequality, and do not depend on the mixture.
+    if s.tail_order > 0.0:
+        span = 2.0 * max(reach_of_rewards(s), (s.tail_bound * s.rewards) ** (1.0 / s.tail_order))
+    else:
+        span = width_of_line(s)
     rough = h_max(s.h, 0.0, 2.0 * EXACT) - h_min(s.h, 0.0, 2.0 * EXACT)
     rough += h_max(s.h, 1.0 - 2.0 * EXACT, 1.0) - h_min(s.h, 1.0 - 2.0 * EXACT, 1.0)
     for _ in range(2):
@@ -108,7 +152,7 @@ def rival_mixture(memory):
 def most_alone(s, out):
     """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
     k = s.n_arms
-    if s.mode == BINARY or not by_cells(s) or s.tail_order > 0.0:
+    if s.mode == BINARY or not by_cells(s) or tailed(s):
         alone = np.zeros(k)
         for i in range(k):
             alone[i] = 1.0
@@ -151,6 +195,8 @@ def most_of_others(memory, a):
 def most_of_any(memory, start):
     """What no mixture's utility exceeds while every arm's law is in its confidence set; ``start`` is a guess at it.
 
+    Where shares are limited: no mixture that keeps the limits. (A bound by cells is for all mixtures all the same.)
+
     The guess decides how long the search takes, not whether the answer is right.
 
     Intervals, and convex h: the largest optimistic value. Concave h, bands or the line: the same, to a hundredth of
@@ -161,15 +207,14 @@ def most_of_any(memory, start):
     k = s.n_arms
     refresh(s)
     if s.mode == BINARY:
-        return h_max(s.h, smallest_of(s.lower), largest_of(s.upper))
-    if s.tail_order > 0.0:
+        low, high = reachable_means(s)
+        return h_max(s.h, low, high)
+    if tailed(s):
         return most_with_tails(s)
     if not ready(s):
         return np.inf if s.bounded == 0 else all_cells(s)
     if s.metric_shape == CONVEX:
-        worth = np.empty(k)
-        most_alone(s, worth)
-        return largest_of(worth)
+        return most_convex(s)
     ball = s.set_kind == BALL
     if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
         worst = holder_change(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf

@@ -8,6 +8,7 @@ import numpy as np
 
 from pmbandits.mixtures._gate import through_gate
 from pmbandits.mixtures._index import TIE
+from pmbandits.mixtures._within import to_start
 from pmbandits.state.shared import step
 
 
@@ -60,7 +61,8 @@ def explore_or_track(s):
 def pull(s, arm):
     """Count a pull of the arm, and return the arm. It counts at once, whether or not its reward ever comes.
 
-    Where shares are limited, or only some arms are available, it may be another arm: see ``_gate.py``. If there is no such arm it counts nothing and returns −1, which the library reports as a mistake.
+    Where shares are limited, or only some arms are available, it may be another arm: see ``_gate.py``. If there is no
+    such arm it counts nothing and returns −1, which the library reports as a mistake.
     """
     if arm < 0 or arm >= s.n_arms:
         return -1
@@ -88,8 +90,9 @@ def largest(s):
 
 @step("state, int -> none")
 def play_alone(s, arm):
-    """Make one arm alone the mixture, and note that the mixture is up to date."""
+    """Make one arm alone the mixture, or as much of it as limits allow, and note that the mixture is up to date."""
     for i in range(s.n_arms):
         s.mix[i] = 0.0
     s.mix[arm] = 1.0
+    to_start(s, s.mix)
     s.dirty = 0

@@ -28,6 +28,7 @@ import numpy as np
 
 from pmbandits.confidence._bounds import refresh
 from pmbandits.confidence._ends import by_cells, cell_ends, lay_belts
+from pmbandits.confidence._line import lay_line
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
 from pmbandits.mixtures._climb import most_ahead
@@ -38,6 +39,24 @@ from pmbandits.state.views import unpack
 
 SHARP = 1e-9  # half the distance over which slopes of h are taken
 _GOLDEN = 0.6180339887498949
+
+
+@shared("state, floats, table, table -> int")
+def copy_line(s, width, low, high):
+    """The same for belts on the line: the cells that are laid out for all bounds, put together if they are too many."""
+    lay_line(s)
+    used, current = -1, -1
+    for c in range(s.line_used):
+        group = c * width.size // max(s.line_used, width.size)
+        if group != current:
+            used += 1
+            current, width[used] = group, 0.0
+            for i in range(s.n_arms):
+                high[used, i] = s.line_top[c, i]
+        width[used] += s.line_width[c]
+        for i in range(s.n_arms):
+            low[used, i] = s.line_floor[c, i]
+    return used + 1
 
 
 @kernel
@@ -57,6 +76,8 @@ def lay_cells(memory, width, low, high):
         return 1
     if not by_cells(s) or s.tail_order > 0.0:
         return 0
+    if s.tail_sigma > 0.0:
+        return copy_line(s, width, low, high)
     tidy(s)
     finite, set_kind, told, radius, blurs, belt = s.mode == FINITE, s.set_kind, s.told, s.radius, lay_belts(s), s.belt
     cells = s.n_atoms if finite else pool_size(s)

@@ -13,7 +13,7 @@ from pmbandits.confidence._bounds import share_of_ones
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_slope
-from pmbandits.mixtures._continuous import best_of_many, move_mean
+from pmbandits.mixtures._continuous import best_arm, best_concave, best_of_many, move_mean
 from pmbandits.mixtures._divergence import (
     FAR,
     at_multiplier,
@@ -22,7 +22,8 @@ from pmbandits.mixtures._divergence import (
     to_be_worth,
     to_reach,
 )
-from pmbandits.mixtures._index import TIE
+from pmbandits.mixtures._gate import ROWS
+from pmbandits.mixtures._index import TIE, dot
 from pmbandits.mixtures._laws import (
     cell_of,
     fill_rows,
@@ -35,7 +36,8 @@ from pmbandits.mixtures._laws import (
     utility_of,
     weigh_cells,
 )
-from pmbandits.state.arrays import fill_with, largest_of
+from pmbandits.mixtures._within import furthest, keeps
+from pmbandits.state.arrays import copy_into, fill_with, largest_of
 from pmbandits.state.shared import shared, step
 from pmbandits.state.views import state
 
@@ -94,27 +96,33 @@ def best_shares(s, n_knots, e, goal):
     k = s.n_arms
     if s.mode == BINARY:
         move_mean(s)
+    elif s.metric_shape == CONCAVE and s.n_limited > 0:
+        best_concave(s)
     elif s.metric_shape == CONCAVE:
         maximise_table(s, n_knots, s.mix, np.zeros(k), e, goal, 40)
+    elif s.metric_shape == CONVEX and s.n_limited > 0:
+        best_arm(s)
     elif s.metric_shape == CONVEX:
         best_row(s)
     else:
         best_of_many(s)
-    total, t = 0.0, time_so_far(s)
+    total, t, rest = 0.0, time_so_far(s), s.mix.copy()
     for i in range(k):
-        if s.mix[i] * t < 1.0:
-            s.mix[i] = 0.0
-        total += s.mix[i]
+        if rest[i] * t < 1.0:
+            rest[i] = 0.0
+        total += rest[i]
     for i in range(k):
-        s.mix[i] /= total
+        rest[i] /= total
+    if keeps(s, rest):
+        copy_into(s.mix, rest)
 
 
 @shared("state, int, int, float, float -> none")
 def reachable_shares(s, n_knots, window_end, e, goal):
     """The shares to have when the window ends, into ``s.wanted``: no less than what was pulled already.
 
-    Concave h: the best of those. Else, what is left is given to the arms of the mixture in its proportions: what the
-    arms left out have cost is then borne by all of them, and none with a small share is starved.
+    Concave h, without limits: the best of those. Else, what is left is given to the arms of the mixture in its
+    proportions: what the arms left out have cost is then borne by all of them, and none with a small share is starved.
     """
     k, end = s.n_arms, float(window_end)
     low, left = np.empty(k), 1.0
@@ -122,7 +130,7 @@ def reachable_shares(s, n_knots, window_end, e, goal):
         low[i] = s.pulls[i] / end
         s.wanted[i] = low[i]
         left -= low[i]
-    if s.metric_shape == CONCAVE:
+    if s.metric_shape == CONCAVE and s.n_limited == 0:
         lack = 0.0
         for i in range(k):
             lack += max(s.mix[i] - low[i], 0.0)
@@ -189,6 +197,58 @@ def farthest(s, i):
     return s.top if s.bounded == 1 else top_within(s, i, s.pad * reach_of(s, i))
 
 
+@step("state, int -> float", unpack)
+def level_for(s, i):
+    """The slope that arm i needs to deserve a place (for 0/1 rewards: the mean)."""
+    return s.level if s.n_limited == 0 else s.bar[i]
+
+
+@step("state, int -> float", unpack)
+def worth_for(s, i):
+    """What arm i must be worth alone to deserve a place."""
+    return s.worth if s.n_limited == 0 else s.bar_worth[i]
+
+
+@shared("state, floats, floats -> none")
+def bars_within(s, value, bar):
+    """Within limits: the value of each arm with which it would have a place in the mixture of the largest ⟨value, b⟩.
+
+    Limits on single arms: that of the least arm which has more than its floor. Else by the corners: how much better the
+    best corner is than one in which the arm has a share, divided by that share.
+    """
+    k, best = s.n_arms, np.empty(s.n_arms)
+    furthest(s, value, best)
+    if s.gate & ROWS == 0:
+        least = np.inf
+        for i in range(k):
+            if best[i] > s.least[i]:
+                least = min(least, value[i])
+        fill_with(bar, least)
+        return
+    top = dot(best, value)
+    fill_with(bar, np.inf)
+    for c in range(s.n_corners):
+        behind = top - dot(s.corners[c], value)
+        for i in range(k):
+            if s.corners[c, i] > 1e-9:
+                bar[i] = min(bar[i], value[i] + behind / s.corners[c, i])
+
+
+@shared("state -> none", unpack)
+def worth_within(s):
+    """The same for what arms are worth alone: by the corners, if they are known, else as if that were linear."""
+    if s.n_corners == 0:
+        bars_within(s, s.row_worth, s.bar_worth)
+        return
+    fill_with(s.bar_worth, np.inf)
+    for c in range(s.n_corners):
+        mix_rows(s, s.corners[c], s.n_knots, s.spare)
+        behind = max(s.worth - utility_of(s.h, s.knots, s.spare, s.n_knots), 0.0)
+        for i in range(s.n_arms):
+            if s.corners[c, i] > 1e-9:
+                s.bar_worth[i] = min(s.bar_worth[i], s.row_worth[i] + behind / s.corners[c, i])
+
+
 @shared("state, int -> float", unpack)
 def distance(s, i):
     """D of an arm: how little its law must change to deserve a place. Its row must be up to date.
@@ -196,7 +256,10 @@ def distance(s, i):
     Where it is plainly on one side of what the threshold needs, the answer is only known to lie on that side.
     """
     if s.mode == BINARY:
-        return of_coin(s.h, s.metric_shape, share_of_ones(s, i), s.level, s.steep, s.worth, s.first_good, s.last_good)
+        level, worth, first, last = level_for(s, i), worth_for(s, i), s.first_good, s.last_good
+        if s.n_limited > 0 and s.metric_shape != CONCAVE:
+            first, last = good_means(s.h, worth)
+        return of_coin(s.h, s.metric_shape, share_of_ones(s, i), level, s.steep, worth, first, last)
     n = evidence(s, i)
     need = max(s.threshold - math.log(n), 0.0) / n
     least = distance_to_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
@@ -212,19 +275,19 @@ def distance_to_slope(s, i, need):
     It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
     of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
     """
-    share, place, used = s.row_share[i], s.row_place[i], s.row_used[i]
+    share, place, used, level = s.row_share[i], s.row_place[i], s.row_used[i], level_for(s, i)
     anywhere = farthest(s, i)
     near = top_within(s, i, own_scale(s, i) * reach_of(s, i)) if s.caution < 1.0 else anywhere
-    least, s.root[i] = to_reach(share, place, used, s.phi, s.level, near, s.root[i], need, s.spare)
+    least, s.root[i] = to_reach(share, place, used, s.phi, level, near, s.root[i], need, s.spare)
     if least <= 0.0 or near >= anywhere:
         return least
     if least >= FAR:  # nothing within its reach is enough
-        least, s.root[i] = to_reach(share, place, used, s.phi, s.level, anywhere, s.root[i], need * s.caution, s.spare)
+        least, s.root[i] = to_reach(share, place, used, s.phi, level, anywhere, s.root[i], need * s.caution, s.spare)
         return least / s.caution
-    largest = 1.0 / (anywhere - s.level)
+    largest = 1.0 / (anywhere - level)
     if s.root[i] <= largest or (least >= need and s.root[i] * s.caution <= largest):
         return least
-    value, slope = at_multiplier(share, place, used, s.phi, s.level, largest)
+    value, slope = at_multiplier(share, place, used, s.phi, level, largest)
     return min(least, value / s.caution) if slope >= 0.0 else least
 
 
@@ -244,9 +307,10 @@ def distance_to_worth(s, i, need):
     played if it is far enough from that too. It is not worked out again before the arm has new rewards, or what is
     played is worth less than that, or more is needed.
     """
-    if s.safe_told[i] == s.told[i] and s.worth >= s.safe_worth[i] and s.safe[i] >= need:
+    own, played = s.row_worth[i], worth_for(s, i)
+    if s.safe_told[i] == s.told[i] and played >= s.safe_worth[i] and s.safe[i] >= need:
         return s.safe[i]
-    own, goal = s.row_worth[i], s.worth
+    goal = played
     if own >= goal:
         return 0.0
     far, s.start[i] = search_for_worth(s, i, goal, need)
@@ -259,7 +323,7 @@ def distance_to_worth(s, i, need):
     if less >= need:
         s.safe_worth[i], s.safe[i], s.start[i] = goal, less, start
     else:
-        s.safe_worth[i], s.safe[i] = s.worth, far
+        s.safe_worth[i], s.safe[i] = played, far
     return far
 
 
@@ -311,6 +375,16 @@ def set_the_bar(s, e):
         if s.metric_shape != CONCAVE:
             s.first_good, s.last_good = good_means(s.h, s.worth)
     s.level = level
+    if s.n_limited > 0:
+        slopes = np.empty(s.n_arms)
+        for i in range(s.n_arms):
+            slopes[i] = slope_of(s, s.n_knots, steep, i)
+        bars_within(s, slopes, s.bar)
+        if s.mode == BINARY:
+            for i in range(s.n_arms):
+                s.bar[i] = s.bar[i] / steep[0] if steep[0] != 0.0 else s.played[0]
+        if s.metric_shape != CONCAVE:
+            worth_within(s)
 
 
 @shared("state -> none", unpack)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.mixtures._gate import ROWS
+from pmbandits.mixtures._gate import ROWS, most_over
 from pmbandits.mixtures._index import dot
 from pmbandits.state.arrays import copy_into, fill_with, next_largest
 from pmbandits.state.shared import shared, step
@@ -120,6 +120,14 @@ def shares_of_corners(s, a):
     fill_with(shares, 1.0 / s.n_corners)
     average(s, shares, a)
     return shares
+
+
+@shared("state, floats -> bool")
+def keeps(s, a):
+    """Whether a mixture keeps the limits, up to rounding."""
+    if s.gate & ROWS == ROWS:
+        return most_over(s, a, 1.0) <= 1e-9
+    return s.n_limited == 0 or in_box(a, s.least, s.most)
 
 
 @shared("state, floats -> none")

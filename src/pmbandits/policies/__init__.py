@@ -24,6 +24,7 @@ from pmbandits.policies.store import load
 from pmbandits.policies.track import Track
 from pmbandits.policies.ucb import PMUCB
 from pmbandits.policies.vet import Vet
+from pmbandits.policies.watching import ChangeWarning
 
 __all__ = [
     "BCVTS",
@@ -39,6 +40,7 @@ __all__ = [
     "WUCB",
     "BrownUCB",
     "CVaRUCB",
+    "ChangeWarning",
     "FixedGrid",
     "MixtureUCB",
     "Policy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pmbandits.estimates._rewards import CHANGED, OK, record
+from pmbandits.mixtures._gate import SOME
 from pmbandits.state.compile import kernel
 from pmbandits.state.guard import BUSY, KERNEL, claim, release
 from pmbandits.state.shared import caller, step
@@ -50,6 +51,9 @@ def choice_of(memory, choose, arm):
     if spent < 0:
         s.sure_pulls[own] -= 1
         s.sure_pulls[arm] += 1
+    if s.n_rows > 0:
+        s.owed[own] += 1.0
+        s.owed[arm] -= 1.0
     return own
 
 
@@ -105,6 +109,23 @@ def choose_many(choose, memory, out):
         if out[j] == WRONG:
             return WRONG
     return OK
+
+
+@kernel
+def choose_among(choose, memory, barred, out):
+    """The same while some arms (those where ``barred`` is 1) are not available."""
+    s = unpack(memory)
+    for i in range(s.n_arms):
+        s.barred[i] = barred[i]
+    s.gate |= SOME
+    code = OK
+    for j in range(out.size):
+        out[j] = choice(memory, choose)
+        if out[j] == WRONG:
+            code = WRONG
+            break
+    s.gate &= SOME - 1
+    return code
 
 
 @kernel

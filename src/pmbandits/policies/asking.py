@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -12,7 +13,16 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index
 from pmbandits.estimates import Change
 from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK
-from pmbandits.policies._steps import WRONG, ask_one, choose_many, follow, tell_many, tell_one, wrong_choice
+from pmbandits.policies._steps import (
+    WRONG,
+    ask_one,
+    choose_among,
+    choose_many,
+    follow,
+    tell_many,
+    tell_one,
+    wrong_choice,
+)
 from pmbandits.policies.build import roomier, settled
 from pmbandits.policies.forgetting import alarms
 from pmbandits.policies.holding import Holding
@@ -32,14 +42,29 @@ class Asking(Holding):
     support: Support | None
 
     @overload
-    def ask(self) -> int: ...
+    def ask(self, *, among: Iterable[int | str] | None = None) -> int: ...
     @overload
-    def ask(self, n: int) -> NDArray[np.int64]: ...
-    def ask(self, n: int | None = None) -> int | NDArray[np.int64]:
+    def ask(self, n: int, *, among: Iterable[int | str] | None = None) -> NDArray[np.int64]: ...
+    def ask(self, n: int | None = None, *, among: Iterable[int | str] | None = None) -> int | NDArray[np.int64]:
         """The arm to pull now (its position), or the next ``n`` arms.
 
         An ask counts as a pull at once, so nothing waits for rewards that are late or never come.
+
+        Parameters
+        ----------
+        n : how many arms; without it, one.
+        among : only these arms (names or positions) are available in this call; the others are paid back later, because
+            they fall behind their shares. This comes before limits on shares, which are kept as far as these arms
+            allow.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.ask(4, among=["A", "C"]).tolist(), policy.ask()
+        ([0, 2, 0, 2], 1)
         """
+        if among is not None:
+            found = self._ask_many(1 if n is None else _check.whole("n", n, 1), self._barred(among))
+            return int(found[0]) if n is None else found
         if n is None:
             try:
                 where, address, _held = self._now
@@ -52,12 +77,30 @@ class Asking(Holding):
             return arm if arm != BUSY else int(self._ask_many(1)[0])
         return self._ask_many(_check.whole("n", n, 1))
 
-    def _ask_many(self, n: int) -> NDArray[np.int64]:
+    def _ask_many(self, n: int, barred: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-        if self._alone(lambda: choose_many(*self._now[:2], out)) == WRONG:
+
+        def choose() -> int:
+            if barred is None:
+                return int(choose_many(*self._now[:2], out))
+            return int(choose_among(*self._now[:2], barred, out))
+
+        if self._alone(choose) == WRONG:
             self._wrong_choice()
+        return out
+
+    def _barred(self, among: Any) -> NDArray[np.int64]:
+        """1 for every arm that is not among these."""
+        self._must_be_bound()
+        if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
+            raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_check.short(among)}.")
+        places = self._places(list(among))
+        if not places.size:
+            raise ValueError("among is empty; name at least one arm that is available.")
+        out = np.ones(len(self.names), dtype=np.int64)
+        out[places] = 0
         return out
 
     def _wrong_choice(self) -> NoReturn:

@@ -118,10 +118,13 @@ def rank_delta(policy: Policy, n_arms: int) -> float:
     return half if horizon is not None else half / n_arms
 
 
-def chosen_set(policy: Policy, support: Support, n_arms: int, share: float = 1.0) -> ConfidenceSet:
+def chosen_set(
+    policy: Policy, support: Support, n_arms: int, *, share: float = 1.0, distance: bool = False
+) -> ConfidenceSet:
     """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly.
 
-    ``share`` is the share of δ that is for it.
+    ``share`` is the share of δ that is for it. ``distance``: the policy needs to know how far laws are in W1. On the
+    line that is best known of balls.
     """
     horizon, delta = policy.options.get("horizon"), policy.options["delta"]
     how, fineness = kept(policy, support)
@@ -130,7 +133,10 @@ def chosen_set(policy: Policy, support: Support, n_arms: int, share: float = 1.0
     if share < 1.0:
         delta = share * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
     cells = fineness if how == "binned" else None
-    chosen = confidence_set(policy.options["confidence"], support, n_arms, horizon=horizon, delta=delta, cells=cells)
+    name = policy.options["confidence"]
+    if distance and isinstance(support, Real) and isinstance(name, str) and name == "auto":
+        name = "wasserstein"
+    chosen = confidence_set(name, support, n_arms, horizon=horizon, delta=delta, cells=cells)
     if how != "exact":
         lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
         also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
@@ -145,15 +151,17 @@ def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Suppor
     """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
     if how_kept(policy.options.get("estimates", "exact"))[0] == "discount":
         return None  # no set is known that holds for rewards that are drawn again and again
+    chosen = chosen_set(policy, support, n_arms)
+    if np.isfinite(support.width):
+        return chosen
     try:
-        if isinstance(support, Heavy):
-            tail_numbers(metric, support)
+        if chosen.kind == "belt":
+            tail_numbers(metric, support, chosen)
         else:
             metric.holder(support)
     except ValueError:
-        # On the line no bound holds for such a metric. It can be played all the same.
-        return None if not np.isfinite(support.width) else chosen_set(policy, support, n_arms)
-    return chosen_set(policy, support, n_arms)
+        return None  # no bound holds for such a metric; it can be played all the same
+    return chosen
 
 
 def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
@@ -167,12 +175,16 @@ def certifying_share(policy: Policy, metric: Distortion, support: Support, chose
     return share
 
 
-def tail_numbers(metric: Distortion, support: Heavy) -> dict[str, float]:
-    """The promise about heavy tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
+def tail_numbers(metric: Distortion, support: Support, chosen: ConfidenceSet | None = None) -> dict[str, float]:
+    """The promise about tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
     modulus = metric._modulus()
     if isinstance(modulus, str):
         raise ValueError(f"{metric!r} has no bounds on {support!r}, because {modulus}; declare Interval(lo, hi).")
     q, constant = modulus
+    if isinstance(support, Real) and chosen is not None:
+        depth = -2.0 * float(np.log(chosen.mean_failure))
+        return {"tail_sigma": support.sigma, "tail_depth": depth, "tail_q": q, "tail_c": constant}
+    assert isinstance(support, Heavy)
     if support.order * q <= 1.0:
         raise ValueError(
             f"{metric!r} on {support!r} can be infinite: h rises like u^{q:g} at 0, which needs a moment of an order "
@@ -195,8 +207,10 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
     grid = np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid
     kind = setup.confidence.kind if setup.confidence is not None else "ball"
     heavy = isinstance(support, Heavy) and setup.confidence is not None
-    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width) and not heavy:
-        raise ValueError(f"a {kind} needs a bounded support; take confidence='wasserstein'.")
+    gauss = isinstance(support, Real) and setup.confidence is not None and setup.confidence.mean_failure > 0.0
+    tailed = heavy or gauss  # belts on the line
+    if setup.confidence is not None and kind in ("band", "belt") and not np.isfinite(support.width) and not tailed:
+        raise ValueError(f"a {kind} of your own needs a bounded support; take confidence='auto'.")
     if heavy and kind != "belt":
         raise ValueError(f"for heavy tails ({support!r}) a set must be of kind 'belt', not {kind!r}; take 'auto'.")
     lipschitz, rounding, packed = _lipschitz(metric, support, setup), rounding_of(policy, support), pack(metric)
@@ -227,7 +241,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_packed": packed.size,
         "n_table": arrays["table"].size,
         "n_watched": n_arms if watched else 0,
-        "n_chords": n_arms if chordal or (belts and watched and pair.get("holder_q") == 1.0) else 0,
+        "n_chords": n_arms if chordal or (belts and watched and not gauss and pair.get("holder_q") == 1.0) else 0,
         "n_sketches": n_arms if buffer else 0,
         "sketch_room": buffer,
         "n_mass": n_arms * buffer,
@@ -236,7 +250,8 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_slopes": n_arms if setup.slopes else 0,
         "n_sure": n_arms if setup.certifies else 0,
         "n_belts": n_arms if belts else 0,
-        "n_prices": 3 if heavy else 0,
+        "n_prices": 3 if tailed else 0,
+        "n_line": line_room(n_arms) if gauss and live else 0,
         **({} if gate is None else gate.sizes),
         "n_past": n_arms if forgetting is not None and forgetting.drops else 0,
         "n_recent": first if forgetting is not None and forgetting.kind == "window" else 0,
@@ -259,7 +274,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "peak": metric.maximum().value,
         "lipschitz": lipschitz,
         **pair,
-        **(tail_numbers(metric, support) if heavy and isinstance(support, Heavy) else {}),
+        **(tail_numbers(metric, support, setup.confidence) if tailed else {}),
         "set_kind": KINDS.index(kind),
         "watch_depth": np.log(n_arms / forgetting.level) if forgetting is not None and forgetting.watches else 0.0,
         "stretched": int(setup.confidence is not None and setup.confidence.stretched),
@@ -448,11 +463,23 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
 def with_radii(memory: Memory, plan: Plan) -> Memory:
     """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.told.max())
-    if plan.confidence is None or memory.coarse == 1 or most < memory.n_radii:
+    lacks_line = memory.tail_sigma > 0.0 and memory.n_line == 0
+    has_radii = memory.coarse == 1 or most < memory.n_radii
+    if plan.confidence is None or (has_radii and not lacks_line):
         return memory
-    larger = memory.resized(n_radii=most + 1)
-    larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
+    larger = memory.resized(
+        n_radii=memory.n_radii if has_radii else most + 1,
+        n_line=line_room(memory.n_arms) if lacks_line else memory.n_line,
+    )
+    larger.line_at = 0
+    if not has_radii:
+        larger.radii[memory.told] = plan.confidence.radius(memory.told)  # no others are looked at
     return larger
+
+
+def line_room(n_arms: int) -> int:
+    """In how many cells belts on the line are laid out (``confidence/_line.py``): fewer for many arms."""
+    return min(max((1 << 19) // n_arms, 512), 4096)
 
 
 def recall(memory: Memory) -> None:
@@ -480,7 +507,7 @@ def holder_numbers(metric: Distortion, support: Support) -> dict[str, float]:
 
 
 def _lipschitz(metric: Distortion, support: Support, setup: Setup) -> float:
-    if setup.confidence is None or not isinstance(support, Real):
+    if setup.confidence is None or not isinstance(support, Real) or setup.confidence.kind != "ball":
         return 0.0
     try:
         return metric.holder(support).constant

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmbandits.confidence._bounds import refresh, wasserstein_radius
-from pmbandits.confidence._ends import table_radius
+from pmbandits.confidence._ends import table_radius, tailed
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._ahead import (
     least_lead,
@@ -39,7 +39,7 @@ def bonus_mixture(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
-    if s.tail_order > 0.0:
+    if tailed(s):
         rest(s)
     if s.random_ties == 0 and may_be_lazy(s, BONUS):
         take(s, lazy_choice(s, BONUS))
@@ -111,7 +111,9 @@ class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
 
     Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the best value inside
     the sets is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
-    A round works out only mixtures that may have become the best.
+    A round works out only mixtures that may have become the best. On ``Real`` rewards ``confidence="auto"`` takes
+    balls, because the bonus is made of their radius; ``"kl"`` has narrower bounds for readers, and a bonus that is
+    5 to 17 % larger.
 
     Examples
     --------
@@ -120,6 +122,8 @@ class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
     >>> policy.ask(4)
     array([0, 1, 0, 1])
     """
+
+    _adds_bonus: ClassVar = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         try:

@@ -156,7 +156,7 @@ def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[fl
 def first_guess(memory: Memory) -> FloatArray:
     """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
     few = memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0
-    if few or memory.tail_order > 0.0:
+    if few or memory.tail_order > 0.0 or memory.tail_sigma > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
     rough = small(memory, laws_of(memory))
     rival_mixture(rough.address)
@@ -177,7 +177,7 @@ def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
     assert support is not None
     if plan.forgetting is None:
         return plan.confidence
-    now = partial(chosen_set, policy, support, policy.n_arms, share_of_delta(memory))
+    now = partial(chosen_set, policy, support, policy.n_arms, share=share_of_delta(memory))
     return sets_at(plan.confidence, plan.forgetting, now)
 
 

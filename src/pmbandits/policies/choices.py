@@ -9,8 +9,10 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits.confidence import ConfidenceSet
+from pmbandits.limits import Limits
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size
+from pmbandits.policies.limited import FEW_CORNERS, boxes
 from pmbandits.policies.options import one_of
 from pmbandits.schedules import epsilon_etc, epsilon_ucb
 from pmbandits.supports import Binary, Finite, Support
@@ -25,6 +27,7 @@ def schedule_epsilon(
     support: Support,
     kind: Literal["etc", "ucb"],
     chosen: ConfidenceSet | None,
+    limits: Limits | None = None,
 ) -> tuple[float, bool]:
     """ε as given, or by the paper's schedule, and whether the search is continuous.
 
@@ -34,7 +37,7 @@ def schedule_epsilon(
     search = options["search"]
     if options["epsilon"] is not None:
         given = float(options["epsilon"])
-        return given, continuous_search(search, grid_size(n_arms, given, kind), metric, support, chosen)
+        return given, continuous_search(search, grid_size(n_arms, given, kind), metric, support, chosen, limits)
     try:
         q = metric.holder(support).q
     except ValueError:
@@ -46,7 +49,7 @@ def schedule_epsilon(
     coarsest = 0.5 if kind == "etc" else 1.0 / n_arms
     finest = min(wanted, coarsest)
     points = grid_size(n_arms, finest, kind)
-    if continuous_search(search, points, metric, support, chosen):
+    if continuous_search(search, points, metric, support, chosen, limits):
         return finest, True
     if wanted <= coarsest and n_arms <= points <= LARGEST_GRID_SEARCH:
         return wanted, False
@@ -92,19 +95,41 @@ def safe_beta(metric: Distortion, support: Support) -> float:
 
 
 def continuous_search(
-    search: str, points: int, metric: Distortion, support: Support, chosen: ConfidenceSet | None
+    search: str,
+    points: int,
+    metric: Distortion,
+    support: Support,
+    chosen: ConfidenceSet | None,
+    limits: Limits | None = None,
 ) -> bool:
-    """Whether to search all mixtures: asked for, or because the grid would pass 20,000 points."""
+    """Whether to search all mixtures: asked for, or because the grid would pass 20,000 points.
+
+    With ``limits`` on several arms at once there is no such search for a policy that needs a floor or a box of its own.
+    """
     if search == "grid" or (search == "auto" and points <= LARGEST_GRID_SEARCH):
         return False
     why = None
     if metric.shape == "neither":
         why = f"{metric!r} is neither concave nor convex, and so has no certified search"
+    elif limits is not None and boxes(limits) is None:
+        why = f"the limits {limits} are on several arms at once"
     elif chosen is not None and chosen.kind == "ball" and np.isfinite(support.width):
         why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='auto'"
     if why is not None and search == "continuous":
         raise ValueError(f"search='continuous' cannot be had here: {why}. Use search='grid', or Track.")
     return why is None
+
+
+def searched_within(limits: Limits, search: str, metric: Distortion) -> str:
+    """How CIRT searches within limits: without a grid, whose boxes need not meet what keeps them."""
+    shaped = metric.shape in ("concave", "convex", "linear")
+    few = metric.shape == "concave" or limits.polytope.corners(FEW_CORNERS) is not None
+    if search == "grid" or boxes(limits) is None or not shaped or not few:
+        raise ValueError(
+            "CIRT keeps limits on the shares of single arms only, for metrics that are concave or convex, and without "
+            "a grid (search='auto', stopping='box'); take Track or Vet for other limits."
+        )
+    return "continuous"
 
 
 def search_numbers(continuous: bool, floor: float, ties: str = "best") -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
-from pmbandits.confidence._ends import BELT
+from pmbandits.confidence._ends import BELT, tailed
 from pmbandits.confidence._kernels import CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
@@ -29,8 +29,9 @@ from pmbandits.mixtures._lazy import (
     rounding_error,
 )
 from pmbandits.mixtures._sampling import explore_or_track, pull
+from pmbandits.mixtures._within import narrow_box
 from pmbandits.policies.build import Setup, chosen_set
-from pmbandits.policies.choices import continuous_search, search_numbers
+from pmbandits.policies.choices import continuous_search, search_numbers, searched_within
 from pmbandits.policies.options import (
     above,
     known_estimates,
@@ -267,7 +268,7 @@ def refine(s: Any) -> None:
     if not ready(s):
         return
     refresh(s)
-    if s.tail_order > 0.0:
+    if tailed(s):
         rest(s)
     lead(s)
     witness = still_alive(s)
@@ -308,6 +309,7 @@ def refine_all(s: Any) -> None:
             before = 1.0 / levels(branching, phase - 1)
             for i in range(k):
                 low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
+        narrow_box(s, low, high)
         best_within(s, s.mix, low, high)
         witness = rival_outside(s, low, high, 1.0 / levels(branching, phase), s.tolerance, s.current + 1)
         if witness >= 0:
@@ -378,7 +380,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
@@ -427,7 +429,10 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         literal = o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
-        continuous = continuous_search("grid" if literal else o["search"], room, metric, support, chosen)
+        search = "grid" if literal else o["search"]
+        if self.limits is not None:
+            search = searched_within(self.limits, search, metric)
+        continuous = continuous_search(search, room, metric, support, chosen, self.limits)
         if not continuous and room > LARGEST_PHASE_GRID:
             raise ValueError(
                 f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {room:,} mixtures a round, "

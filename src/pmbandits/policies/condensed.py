@@ -60,7 +60,9 @@ def small(memory: Memory, laws: Laws, plan: Plan | None = None) -> Memory:
         out.coarse = 1
     if memory.mode == SAMPLES:
         out.mode = FINITE
-        if memory.bounded == 0 and memory.tail_order == 0.0:  # the range of rewards takes the place of the ends
+        if (
+            memory.bounded == 0 and memory.tail_order == 0.0 and memory.tail_sigma == 0.0
+        ):  # the range of rewards takes the place of the ends
             out.low, out.high = laws.points[0], laws.points[-1]
     out.points[:] = laws.points
     play_out(out, laws.counts, memory.told, memory)
@@ -73,7 +75,7 @@ def play_out(memory: Memory, counts: FloatArray, told: NDArray[np.int64], first:
     above = np.rint(np.cumsum(counts, axis=1) / total * told[:, None]).astype(np.int64)
     memory.counts[:] = np.diff(above, axis=1, prepend=0)
     memory.told[:], memory.seen[:], memory.belt_at[:] = told, 0, 0
-    memory.rewards = int(told.sum())
+    memory.rewards, memory.line_at = int(told.sum()), 0
     memory.sums[:] = memory.counts @ memory.points
     if memory.sketch_size > 0:  # the rank error of a sketch does not fall with n
         more = told / np.maximum(first.told, 1)

@@ -15,6 +15,7 @@ from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup, tail_numbers
 from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
+from pmbandits.policies.limited import grid_within
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
 from pmbandits.schedules import exploration
@@ -32,7 +33,8 @@ unpack = state(horizon=int, explore=int, committed=int)
 def commit(s: Any) -> None:
     """``eq:ETC_alpha``: the mixture with the largest empirical utility, on the grid or among all."""
     if s.continuous == 1:
-        fill_with(s.mix, 1.0 / s.n_arms)
+        if s.n_limited == 0:
+            fill_with(s.mix, 1.0 / s.n_arms)
         best_mixture(s)
     else:
         empirical_mixture(s)
@@ -49,7 +51,7 @@ def choose(memory: int) -> int:
     if s.committed == 0:  # eq:ETC_alpha, once
         commit(s)
         s.committed = 1
-    if s.asked >= s.horizon:  # the paper stops here; whoever goes on keeps the proportions
+    if s.asked >= s.horizon or s.n_limited > 0:  # the paper stops here; whoever goes on keeps the proportions
         return pull(s, most_behind(s))
     for i in range(s.n_arms - 1):  # lines 4–7, eq:ETC_samp: arms 1 … K−1 up to T·a(i) each
         if s.pulls[i] < math.floor(s.horizon * s.mix[i] + 1e-9):
@@ -78,8 +80,9 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
-    horizon : T, the number of rounds that will be played. The proportions are met at T, not before.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    horizon : T, the number of rounds that will be played. The proportions are met at T, not before (with limits on
+        shares: all the time from the commitment on).
     epsilon : spacing of the grid. Smaller is closer to the best mixture but needs more exploration to tell grid
         points apart. Default: the paper's schedule with ``epsilon_constant``.
     n_explore : rounds of exploration N, all arms together. More gives a better mixture, and leaves fewer rounds to
@@ -131,7 +134,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         elif isinstance(support, Real) and not isinstance(metric._modulus(), str):
             metric.holder(support)  # says why, where the metric needs a bounded support
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "etc", None)
-        grid = np.zeros((0, n_arms)) if continuous else etc_grid(n_arms, epsilon)
+        grid = np.zeros((0, n_arms)) if continuous else grid_within(self.limits, etc_grid(n_arms, epsilon))
         rounds = o["n_explore"]
         gap = o["delta_12"] if o["delta_12"] is not None else o["delta_13"]
         if rounds is None:

@@ -12,6 +12,7 @@ from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import explore_or_track, pull
 from pmbandits.policies.build import Setup, chosen_set
 from pmbandits.policies.choices import continuous_search, search_numbers
+from pmbandits.policies.limited import floor_within, grid_within
 from pmbandits.policies.options import (
     above,
     known_estimates,
@@ -46,7 +47,7 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     epsilon, branching : the grid has spacing ε/A. Finer is closer to the best mixture and slower.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     confidence, delta : as for :class:`CIRT`.
@@ -73,10 +74,15 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
         chosen = chosen_set(self, support, n_arms)
         if n_arms > 1:
             spacing = min(spacing, 1.0 / n_arms) if o["search"] != "grid" else spacing
-        continuous = continuous_search(o["search"], grid_size(n_arms, spacing, "ucb"), metric, support, chosen)
+        continuous = continuous_search(
+            o["search"], grid_size(n_arms, spacing, "ucb"), metric, support, chosen, self.limits
+        )
         return Setup(
-            grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, spacing),
+            grid=np.zeros((0, n_arms)) if continuous else grid_within(self.limits, ucb_grid(n_arms, spacing)),
             epsilon=spacing,
-            numbers={"exploration": o["exploration"], **search_numbers(continuous, 0.5 * spacing)},
+            numbers={
+                "exploration": o["exploration"],
+                **search_numbers(continuous, floor_within(self.limits, 0.5 * spacing)),
+            },
             confidence=chosen,
         )

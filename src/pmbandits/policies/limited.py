@@ -1,4 +1,4 @@
-"""Limits on the shares of a policy: its options ``shares``, ``cost`` and ``budget``, and what compiled code needs of them."""
+"""Limits on the shares of a policy: its options ``shares``, ``cost`` and ``budget``, and what kernels need of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmbandits.mixtures._gate import BOXES, ROWS
 
 OPTIONS = ("shares", "cost", "budget")
 MOST_CORNERS = 4096  # with limits on several arms
-_FEW_CORNERS = 512  # with limits on single arms, which can do without
+FEW_CORNERS = 512  # with limits on single arms, which can do without
 _SWEEPS = 2000  # of the projection of a grid
 
 
@@ -51,6 +51,11 @@ def known_cost(name: str, value: Any) -> Any:
 def known_budget(name: str, value: Any) -> float:
     """What a round may cost on average."""
     return _check.number(name, value)
+
+
+def limited(options: Mapping[str, Any]) -> bool:
+    """Whether the options of a policy have limits among them."""
+    return any(key in options for key in OPTIONS)
 
 
 def read_limits(options: dict[str, Any], names: Sequence[str]) -> Limits | None:
@@ -99,14 +104,15 @@ def gate(found: Limits) -> Gate:
     if ends is not None:
         least, most = ends
         _all_can_play(found, np.minimum(most, 1.0 - (least.sum() - least)))
-        corners = polytope.corners(_FEW_CORNERS)
-        start = polytope.inside() if corners is None else corners.mean(axis=0)
-        assert start is not None
+        corners = polytope.corners(FEW_CORNERS)
+        start = np.full(count, 1.0 / count)
+        if (start < least).any() or (start > most).any():  # the even mixture, as far as the limits allow
+            start = _even_within(least, most)
         arrays: dict[str, Any] = {"least": least, "most": most}
         if corners is not None:
             sizes["n_corners"] = corners.shape[0]
             arrays["corners"] = corners
-        return Gate(sizes, arrays, BOXES, np.clip(start, least, most))
+        return Gate(sizes, arrays, BOXES, start)
     corners = polytope.corners(MOST_CORNERS)
     if corners is None:
         raise ValueError(
@@ -124,15 +130,32 @@ def gate(found: Limits) -> Gate:
         "corners": corners,
         "towards": corners.argmax(axis=0),
     }
-    return Gate(sizes, arrays, ROWS, corners.mean(axis=0))
+    even = np.full((1, count), 1.0 / count)
+    return Gate(sizes, arrays, ROWS, grid_within(found, even)[0])
+
+
+def _even_within(least: FloatArray, most: FloatArray) -> FloatArray:
+    """The mixture of a box that is nearest to the even one: each share is the same number, or at a limit."""
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if np.clip(middle, least, most).sum() < 1.0:
+            low = middle
+        else:
+            high = middle
+    found = np.clip(high, least, most)
+    inside = (found > least) & (found < most)
+    if inside.any():
+        found[inside] += (1.0 - found.sum()) / inside.sum()
+    return np.asarray(found)
 
 
 def _all_can_play(found: Limits, most: FloatArray) -> None:
     never = [name for name, share in zip(found.names, most, strict=True) if share <= CLOSE]
     if never:
         raise ValueError(
-            f"no mixture within the limits plays {', '.join(never[:5])} ({found}): leave the arm out of the experiment, "
-            "or raise its limit."
+            f"no mixture within the limits plays {', '.join(never[:5])} ({found}): leave the arm out, or "
+            "raise its limit."
         )
 
 
@@ -178,11 +201,20 @@ def _worst(row: FloatArray, steps: FloatArray) -> float:
     return min(found)
 
 
+def floor_within(found: Limits | None, floor: float) -> float:
+    """The least share of every arm in a continuous search; smaller where the limits have no room for it."""
+    ends = None if found is None else boxes(found)
+    if ends is None:
+        return floor
+    least, most = ends
+    return max(0.0, min(floor, float(most.min()), (1.0 - float(least.sum())) / least.size))
+
+
 # ---- grids -----------------------------------------------------------------------------------------------------
 
 
 def grid_within(found: Limits | None, grid: FloatArray) -> FloatArray:
-    """A grid of mixtures that keep the limits and is as fine as the given one: every point moves to the nearest that does.
+    """A grid within the limits that is as fine as the given one: every point moves to the nearest mixture there.
 
     The nearest points of two mixtures are not further apart than the two are. So every mixture that keeps the limits
     has a point as near as before; and points that kept the limits stay where they are.
@@ -198,7 +230,7 @@ def grid_within(found: Limits | None, grid: FloatArray) -> FloatArray:
 
 
 def _nearest(polytope: Polytope, points: FloatArray) -> FloatArray:
-    """The nearest mixture within the limits of each point: Hildreth's method, a multiplier at a time, for all at once."""
+    """The nearest mixture within the limits of each point: Hildreth's method, one multiplier at a time."""
     count = polytope.n_arms
     rows, bounds = inequalities(polytope)
     rows = np.vstack((rows, -np.eye(count)))

@@ -28,8 +28,9 @@ def merge(policy: Policy, other: Policy) -> None:
     were taken in before from new ones.
 
     Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
-    merge on. Of windows, the last rewards of both side by side are kept; their sets, and the level of watching, hold from
-    the merge on, too, and a policy goes on to watch the rewards that it is told itself. Metric, support, names of arms and ``estimates`` must be the same; the kind of policy need not be.
+    merge on. Of windows the last rewards of both side by side are kept, and their sets hold from the merge on, too. A
+    policy that watches its arms goes on to watch those rewards that it is told itself. Metric, support, names of arms
+    and ``estimates`` must be the same; the kind of policy need not be.
 
     >>> import pmbandits as pmb
     >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))

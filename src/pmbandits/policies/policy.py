@@ -43,8 +43,8 @@ class Policy(Asking, Declared):
         rewards of an arm that are independent and alike.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
-    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and on
-        what a round costs on average; see the page "Limits on shares". They are kept at all times, up to one pull.
+    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
+        on what a round costs on average. They are kept at all times; the page "Limits on shares" says how closely.
 
     Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
     memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
@@ -61,10 +61,10 @@ class Policy(Asking, Declared):
     For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
     says what to take when.
 
-    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for arms
-      that have stood still since the oldest of their rewards that is kept.
-    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are. No
-      confidence sets.
+    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for
+      arms that have stood still since the oldest of their rewards that is kept.
+    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are.
+      There are no confidence sets.
 
     Every policy can watch its arms for changes, with ``detect="warn"`` or, if it can forget, ``detect="restart"``
     (``"restart:0.001"``: with a probability of 0.1 % that there is ever a false alarm; else of 1 %): a change is noted

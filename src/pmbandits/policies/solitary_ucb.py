@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pmbandits.confidence._bounds import OPTIMISTIC, bound, refresh, wasserstein_radius
-from pmbandits.confidence._ends import by_cells
+from pmbandits.confidence._ends import by_cells, tailed
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import holder_change
@@ -32,7 +32,7 @@ def choose(memory: int) -> int:
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += holder_change(s, wasserstein_radius(s, i))
-    elif s.bounded == 0 and s.tail_order == 0.0:
+    elif s.bounded == 0 and not tailed(s):
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += s.lipschitz * s.radius[i]
@@ -62,7 +62,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed : see :class:`Policy`.
+    metric, n_arms, support, names, seed, detect : see :class:`Policy`.
     horizon : T: how long the confidence sets must hold.
     index : ``"optimistic"`` or ``"additive"``.
     confidence, delta : as for :class:`PMUCB`.
@@ -85,4 +85,6 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
         if additive:
             metric.holder(support)  # says why, where there is no Hölder pair to make the bonus of
         numbers = {"additive": int(additive)}
-        return Setup(grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms))
+        return Setup(
+            grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms, distance=additive)
+        )

@@ -30,7 +30,7 @@ from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 4  # 1 to 3: see old_files.py
+VERSION = 5  # 1 to 3: see old_files.py; 4 had other sets for Real rewards
 _MEMORY = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
 _UNPACKED = 100
 _KEYS = frozenset(
@@ -229,9 +229,12 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
         options["confidence"] = confidence
     elif confidence is not None:
         raise ValueError(f"{label} stores its confidence set; do not give another one.")
-    bands = description["version"] < 4 and description["support"].get("kind") in ("finite", "interval")
-    if bands and options.get("confidence") == "auto":
-        options["confidence"] = "dkw"  # what "auto" was then: the policy goes on as it would have
+    kind = description["support"].get("kind")
+    if options.get("confidence") == "auto":  # what it was then: the policy goes on as it would have
+        if description["version"] < 4 and kind in ("finite", "interval"):
+            options["confidence"] = "dkw"
+        elif description["version"] < 5 and kind == "real":
+            options["confidence"] = "wasserstein"
     if any(
         not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
     ):

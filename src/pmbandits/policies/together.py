@@ -39,8 +39,9 @@ class Cells(NamedTuple):
 def regret_together(memory: Memory, mix: FloatArray, fine: int = FINE) -> float:
     """The largest regret of a mixture while every arm's law is in its set; infinite where this way does not lead there.
 
-    For concave metrics, and sets that limit survivals cell by cell (all but balls), see ``mixtures/_together.py``. For
-    convex ones, and a mixture that is one arm: some arm alone is best, and that arm itself is not behind itself.
+    For concave metrics, and sets that limit survivals cell by cell (all but balls and heavy tails), see
+    ``mixtures/_together.py``. For convex ones, and a mixture that is one arm: some arm alone is best, and that arm
+    itself is not behind itself.
     """
     members = np.flatnonzero(mix > 0.0)
     if memory.told.min() == 0:
@@ -73,6 +74,8 @@ def regret_together(memory: Memory, mix: FloatArray, fine: int = FINE) -> float:
         value, gap = cells.climb(h, mix, b, more, worst, 20 if rough is not cells else 150)
         worst = max(worst, value + gap)
     offset = 2.0 * memory.offset  # what rounding to bins is worth, of both
+    if memory.tail_sigma > 0.0:  # and what lies beyond all cells
+        offset += 2.0 * memory.line_rest
     return worst + lost + offset + float(rounding_of_slopes(h, float(cells.width.sum())))
 
 

@@ -15,6 +15,7 @@ from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import fewest, most_behind, pull
 from pmbandits.policies.build import Setup, chosen_set
 from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
+from pmbandits.policies.limited import floor_within, grid_within
 from pmbandits.policies.options import (
     above,
     known_estimates,
@@ -68,7 +69,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
     horizon : T. Sets the exploration and how long the confidence sets must hold.
     epsilon : spacing of the grid, at most 2/K: every arm keeps a share of at least ε/2. Smaller is closer to the
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
@@ -113,11 +114,12 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     search: str = option(default="auto", check=known_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
     as_before: ClassVar = {"beta": 2.0}
+    _adds_bonus: ClassVar = False  # whether it goes by how far laws are in W1
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
-        chosen = chosen_set(self, support, n_arms)
-        epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen)
+        chosen = chosen_set(self, support, n_arms, distance=self._adds_bonus)
+        epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen, self.limits)
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:
             raise ValueError(
@@ -125,9 +127,12 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
                 "take a longer horizon or a smaller rho."
             )
         return Setup(
-            grid=np.zeros((0, n_arms)) if continuous else ucb_grid(n_arms, epsilon),
+            grid=np.zeros((0, n_arms)) if continuous else grid_within(self.limits, ucb_grid(n_arms, epsilon)),
             epsilon=epsilon,
-            numbers={"explore": each, **search_numbers(continuous, 0.5 * epsilon, o["ties"])},
+            numbers={
+                "explore": each,
+                **search_numbers(continuous, floor_within(self.limits, 0.5 * epsilon), o["ties"]),
+            },
             confidence=chosen,
         )
 

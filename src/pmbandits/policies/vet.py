@@ -119,8 +119,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     @staticmethod
     def forgot(memory: Memory) -> None:
         memory.n_knots = memory.window_end = memory.next_look = memory.looked = 0  # it looks anew
-        for part in (memory.left_out, memory.vetted_pulls, memory.vetted_told):
-            part[:] = 0
+        memory.left_out[:] = memory.vetted_pulls[:] = memory.vetted_told[:] = 0
 
     def holds_together(self, memory: Memory) -> bool:
         m, n = memory, memory.n_knots

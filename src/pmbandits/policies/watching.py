@@ -40,7 +40,7 @@ def warn_of(news: tuple[Change, ...]) -> None:
     """Warn of changes."""
     for change in news:
         warnings.warn(
-            f"{change} The policy goes on with all its rewards; with detect='restart' it would forget those of this arm.",
+            f"{change} The policy goes on with all rewards; with detect='restart' it would forget those of this arm.",
             ChangeWarning,
             stacklevel=4,
         )

@@ -82,6 +82,7 @@ def make(settings: Settings) -> App:
         yield
         await service.stop()
 
+    # Mistakes of our own go up to the front, which answers and writes them to the log.
     app = FastAPI(
         title="pmbandits", version=__version__, lifespan=life, default_response_class=Json, docs_url=None,
         redoc_url=None, openapi_url=None, redirect_slashes=False,
@@ -181,7 +182,8 @@ def _experiments(app: FastAPI, service: Service) -> None:
         allow(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         await asyncio.to_thread(_made, spec)
-        await asyncio.to_thread(warmth.warm_elsewhere, spec)
+        if service.settings.warm:
+            await asyncio.to_thread(warmth.warm_elsewhere, spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         await service.live(record.name)
         return _shown(record)

@@ -21,8 +21,8 @@ FEWEST = 20_000  # new events before a policy is saved again, and a quarter of a
 class Book:
     """Experiments by name."""
 
-    def __init__(self, store: Store, lane: Lane) -> None:
-        self.store, self.lane = store, lane
+    def __init__(self, store: Store, lane: Lane, *, warm: bool = True) -> None:
+        self.store, self.lane, self.warm = store, lane, warm
         self.lives: dict[str, Live] = {}
         self.saved: dict[int, int] = {}  # the event after which each was saved last
         self._reading: dict[str, asyncio.Lock] = {}
@@ -42,14 +42,14 @@ class Book:
                     self._reading.pop(name, None)
                     return None
                 live = await asyncio.to_thread(self.read, record)
-                await asyncio.to_thread(warmth.warm, live.fold.policy)
+                if self.warm:
+                    await asyncio.to_thread(warmth.warm, live.fold.policy)
                 self.lives[name] = live
             return live
 
     def read(self, record: Record) -> Live:
         """An experiment from the store: the newest saved policy, and all events after it."""
-        snapshot = self.store.snapshot(record.id)
-        fold = Fold(made(record.spec)) if snapshot is None else Fold(unpacked(snapshot[1]), snapshot[0])
+        fold = self._begun(record)
         self.saved[record.id] = fold.seen
         record = self.store.find(record.name) or record  # its status is now at least as new as the saved policy
         live = Live(record, fold)
@@ -60,6 +60,19 @@ class Book:
                 "%s: the policy would have asked for other arms than the stored ones", _check.readable(record.name)
             )
         return live
+
+    def _begun(self, record: Record) -> Fold:
+        """The newest saved policy that can be read; without one, a new policy."""
+        upto = None
+        while (snapshot := self.store.snapshot(record.id, upto)) is not None:
+            try:
+                return Fold(unpacked(snapshot[1]), snapshot[0])
+            except ValueError as error:
+                if snapshot[0] == 0:  # it was imported: there is nothing else to begin with
+                    raise
+                log.warning("%s: a saved policy is left out: %s", record.name, _check.readable(str(error))[:300])
+                upto = snapshot[0] - 1
+        return Fold(made(record.spec))
 
     def drop(self, live: Live, why: Exception | None = None) -> None:
         """Forget what is in memory; the next request reads it anew."""

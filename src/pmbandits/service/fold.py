@@ -33,7 +33,8 @@ class Gap(RuntimeError):
 
 def made(spec: dict[str, Any]) -> Policy:
     """The policy of a description, before anything happened."""
-    recipe = by_name(spec["policy"], _LONG, spec.get("options"))
+    limits = {} if spec.get("shares") is None else {"shares": spec["shares"]}
+    recipe = by_name(spec["policy"], _LONG, {**spec.get("options", {}), **limits})
     arms = spec["arms"]
     return recipe.bind(
         find_metric(spec["metric"]), len(arms), Support.from_dict(spec["support"]), names=arms, seed=spec.get("seed", 0)
@@ -86,7 +87,7 @@ class Fold:
         """The next arms."""
         if among is not None:
             names = [self.policy.names[place] for place in among]
-            return [int(self.policy.ask(among=names)) for _ in range(n)]  # type: ignore[call-overload]
+            return [int(self.policy.ask(among=names)) for _ in range(n)]
         return [self.policy.ask()] if n == 1 else [int(arm) for arm in self.policy.ask(n)]
 
     def asked(self, arm: int) -> None:
@@ -108,6 +109,8 @@ class Fold:
         """Arms that come and go, and limits; ``data`` is JSON."""
         policy: Any = self.policy
         given = json.loads(data)
+        if kind in (ADD, PAUSE, RESUME, RETIRE, LIMITS) and not hasattr(policy, "add_arm"):
+            raise ValueError("arms and limits of an experiment cannot be changed yet.")
         if kind == ADD:
             policy.add_arm(given)
             self.places = {name: place for place, name in enumerate(policy.names)}

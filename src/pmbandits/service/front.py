@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -19,11 +20,13 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+log = logging.getLogger("pmbandits.service")
 PREFIX = "/v1/experiments/"
 FREE = frozenset({"/health", "/ready"})
 _read_ask = msgspec.json.Decoder(Ask).decode
 _read_tell = msgspec.json.Decoder(Tell).decode
 _write = msgspec.json.Encoder().encode
+_OURS = "something went wrong here, not with your request; the log of the service says what."
 _JSON = (b"content-type", b"application/json")
 _SAFE = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
@@ -47,6 +50,9 @@ class Front:
                 status, body = 200, await self._hurry(scope, receive, path[len(PREFIX) : -len(verb) - 1], verb)
             except Refused as error:
                 status, body = error.status, _write(Problem(error.sentence))
+            except Exception:
+                log.exception("a request failed")
+                body = _write(Problem(_OURS))
             finally:
                 self.service.counting.note(verb, status, time.perf_counter() - began)
             await answer(send, status, body)
@@ -64,7 +70,7 @@ class Front:
         service = self.service
         key = await self._key(scope)
         allow(key, verb, name)
-        raw = await body_of(scope, receive, service.settings.body)
+        raw = await body_of(receive, service.settings.body)
         try:
             request: Ask | Tell = (_read_ask if verb == "ask" else _read_tell)(raw or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # also what has another shape
@@ -88,15 +94,20 @@ class Front:
         if scope["path"] != "/v1/import":  # all other bodies are JSON, whatever a client calls them
             limit = self.service.settings.body
             scope["headers"] = [(k, v) for k, v in scope["headers"] if k != b"content-type"] + [_JSON]
-        seen = status = 0
+        status, waiting = 0, True
+        try:
+            body = await body_of(receive, limit)
+        except Refused as error:
+            self.service.counting.note("refused", error.status, time.perf_counter() - began)
+            await answer(send, error.status, _write(Problem(error.sentence)))
+            return
 
-        async def counted() -> MutableMapping[str, Any]:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > limit:
-                raise Refused(413, f"the request has more than {limit:,} bytes; send less at once.")
-            return message
+        async def whole() -> MutableMapping[str, Any]:
+            nonlocal waiting
+            if waiting:
+                waiting = False
+                return {"type": "http.request", "body": body, "more_body": False}
+            return await receive()
 
         async def noted(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -106,12 +117,15 @@ class Front:
             await send(message)
 
         try:
-            await self.rest(scope, counted, noted)
+            await self.rest(scope, whole, noted)
         except Refused as error:
-            if status:
-                raise
-            status = error.status
-            await answer(send, error.status, _write(Problem(error.sentence)))
+            if not status:
+                status = error.status
+                await answer(send, error.status, _write(Problem(error.sentence)))
+        except Exception:
+            log.exception("a request failed")
+            if not status:
+                await answer(send, 500, _write(Problem(_OURS)))
         finally:
             route = scope.get("route")
             name = getattr(route, "path", "other")
@@ -125,7 +139,7 @@ def allow(key: Key, scope: str, experiment: str | None) -> None:
         raise Refused(403, f"this key is not for {scope!r} of {of}; make one with pmbandits key create.")
 
 
-async def body_of(scope: Scope, receive: Receive, limit: int) -> bytes:
+async def body_of(receive: Receive, limit: int) -> bytes:
     """The body of a request, if it is not too large."""
     parts: list[bytes] = []
     seen = 0

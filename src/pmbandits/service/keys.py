@@ -23,6 +23,7 @@ from pmbandits.service.store import Store, now
 log = logging.getLogger("pmbandits.service")
 SCOPES = ("read", "ask", "tell", "admin")
 FRESH = 1.0  # seconds after which a revoked key is known to be so in every process
+RARELY = 0.05  # seconds between two looks for keys that are not known
 _TOKEN = re.compile(r"pmb_([0-9a-f]{12})_([0-9a-f]{48})")
 
 
@@ -106,7 +107,7 @@ class Keyring:
         self._keys: dict[str, Key] = {}
         self._used: dict[str, int] = {}
         self._buckets: dict[str, tuple[float, float]] = {}  # of each key: what is left, and when that was
-        self._looked = 0.0
+        self._looked, self._one = 0.0, asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -132,9 +133,22 @@ class Keyring:
             except Exception as error:  # the store is away: the keys of a moment ago must do
                 log.warning("keys could not be read: %s", type(error).__name__)
 
+    async def _read_again(self) -> None:
+        """Read the keys, if nobody began to do so after this call; twenty times a second at most."""
+        called = time.monotonic()
+        async with self._one:
+            if self._looked >= called:
+                return
+            await asyncio.sleep(max(0.0, self._looked + RARELY - time.monotonic()))
+            try:
+                await asyncio.to_thread(self._read)
+            except Exception as error:
+                log.warning("keys could not be read: %s", type(error).__name__)
+
     def _read(self) -> None:
+        began = time.monotonic()
         self._keys = {key.id: key for key in listed(self._store)}
-        self._looked = time.monotonic()
+        self._looked = began
 
     def _write_uses(self) -> None:
         used, self._used = self._used, {}
@@ -154,11 +168,8 @@ class Keyring:
             return None
         number, secret = token
         key = self._keys.get(number)
-        if key is None and time.monotonic() - self._looked > 0.1:  # it may be new
-            try:
-                await asyncio.to_thread(self._read)
-            except Exception as error:
-                log.warning("keys could not be read: %s", type(error).__name__)
+        if key is None:  # it may be new
+            await self._read_again()
             key = self._keys.get(number)
         known = key.hash if key is not None else "0" * 64
         if not hmac.compare_digest(_hash(secret), known) or key is None or key.revoked is not None:

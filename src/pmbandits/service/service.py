@@ -14,12 +14,13 @@ from pmbandits import _check
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
+from pmbandits.service.fold import Gap
 from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.settings import Settings, is_loopback
 from pmbandits.service.store import Store
-from pmbandits.service.turns import Turns
+from pmbandits.service.turns import DOWN, Turns, Unavailable
 from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
@@ -43,7 +44,7 @@ class Service:
         began = time.perf_counter()
         self.store = await asyncio.to_thread(Store, self.settings.store)
         lane = await asyncio.to_thread(self.store.lane)
-        self.book = Book(self.store, lane)
+        self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
         self.keyring = Keyring(self.store, self.settings.rate)
@@ -101,7 +102,13 @@ class Service:
         live = self.book.lives.get(name)
         if live is not None:
             return live
-        found = await self.book.find(name) if _NAME.fullmatch(name) else None
+        try:
+            found = await self.book.find(name) if _NAME.fullmatch(name) else None
+        except Gap as error:
+            raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
+        except Exception as error:
+            log.warning("%s cannot be read: %s", name, _check.readable(str(error))[:300])
+            raise Unavailable(DOWN) from None
         if found is None:
             raise Refused(404, f"there is no experiment {_check.short(name)}.")
         return found

@@ -22,6 +22,7 @@ class Settings:
     body : bytes of a request, at most.
     batch : arms or rewards in one request, at most.
     file : bytes of a policy that is imported, at most.
+    warm : whether kernels are compiled before they are needed.
     """
 
     store: str = DEFAULT
@@ -33,6 +34,7 @@ class Settings:
     body: int = 1 << 20
     batch: int = 10_000
     file: int = 64 << 20
+    warm: bool = True
 
     def __post_init__(self) -> None:
         if self.open and not is_loopback(self.host):

@@ -34,9 +34,9 @@ from pmbandits.state.views import borrowed, unpack
 # how an arm's rewards are made
 TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
 # why the loop stops before the end
-DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE, ARM_CHANGED = range(6)
+DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE, ARM_CHANGED, NEEDS_QUEUE, NEEDS_TELLING = range(8)
 # cursor: where a trial is
-WAITING, CHECKPOINT = range(2)
+WAITING, CHECKPOINT, ROUND = range(3)
 
 
 @shared("words, int, int, float, int, table, int, int, floats, floats -> float")
@@ -105,63 +105,74 @@ def rewards_of(arm, count, key, used, words, kinds, parameters, starts, points, 
     return count
 
 
+@inlined
+def look(memory, s, update, words, changing, before, used, seats, row, pulls, mixture, ends):
+    """What a checkpoint notes: pulls, the mixture brought up to date, and when phases ended. Changes nothing else."""
+    for j in range(changing):
+        before[j] = words[j]
+    update_at(update, memory)
+    for i in range(used.size):
+        pulls[row, i] += used[i]
+    for i in range(s.n_arms):
+        mixture[row, seats[i]] = s.mix[i]
+    for j in range(ends.size):
+        ends[j] = s.ends[j]
+    ordered, pooled = s.ordered, s.pooled  # the pool may have been sorted, for good
+    for j in range(changing):
+        words[j] = before[j]
+    s.ordered, s.pooled = ordered, pooled
+
+
 @kernel
 def play(
     choose, update, memory, words, changing, before, key, used, words_of, kinds, parameters, starts, points, levels,
-    blocks, block_at, checkpoints, cursor, pulls, mixture, ends,
+    blocks, block_at, seats, stop, checkpoints, cursor, pulls, mixture, ends,
 ):  # fmt: skip
-    """Play on until the last checkpoint, or until something is needed; what was played is never played again.
+    """Play on until the last checkpoint or the round ``stop``, or until something is needed; no round is played twice.
 
     ``choose`` and ``update`` are the addresses of the policy's own kernels: one loop serves all policies. ``words`` is
     the memory itself, of which the first ``changing`` words are put back after the look at a checkpoint, from the copy
-    in ``before``: reading the mixture changes nothing.
+    in ``before``: reading the mixture changes nothing. ``seats`` says which arm of the bandit an arm of the policy is.
     """
     words, before, key, used, words_of, kinds, parameters = (
         borrowed(words), borrowed(before), borrowed(key), borrowed(used), borrowed(words_of), borrowed(kinds),
         borrowed(parameters),
     )  # fmt: skip
-    starts, points, levels, blocks, block_at, checkpoints, cursor = (
+    starts, points, levels, blocks, block_at, checkpoints, cursor, seats = (
         borrowed(starts), borrowed(points), borrowed(levels), borrowed(blocks), borrowed(block_at),
-        borrowed(checkpoints), borrowed(cursor),
+        borrowed(checkpoints), borrowed(cursor), borrowed(seats),
     )  # fmt: skip
     s = unpack(memory)
-    earlier = 0  # pulls that the clock no longer counts
-    for i in range(s.n_past):
-        earlier += s.earlier[i]
+    now = cursor[ROUND]
     while cursor[CHECKPOINT] < checkpoints.size:
-        until = checkpoints[cursor[CHECKPOINT]] - earlier
+        c = cursor[CHECKPOINT]
+        until = min(checkpoints[c], stop)
         waiting = cursor[WAITING]  # pulled, but not yet paid
         cursor[WAITING] = -1
-        while s.asked < until or waiting >= 0:
+        while now < until:
             arm = waiting
             if arm < 0:
                 arm = choice(memory, choose)
                 if arm == WRONG:
                     return WRONG_CHOICE
-            reward = next_reward(arm, key, used, words_of, kinds, parameters, starts, points, levels, blocks, block_at)
+            seat = seats[arm]
+            reward = next_reward(seat, key, used, words_of, kinds, parameters, starts, points, levels, blocks, block_at)
             if math.isnan(reward):
-                cursor[WAITING] = arm
+                cursor[WAITING], cursor[ROUND] = arm, now
                 return NEEDS_BLOCK
             code = record(s, arm, reward)
-            if code == CHANGED:
+            if code == CHANGED:  # it was taken in
+                cursor[ROUND] = now + 1
                 return ARM_CHANGED
             if code != OK:
-                used[arm] -= 1
-                cursor[WAITING] = arm
+                used[seat] -= 1
+                cursor[WAITING], cursor[ROUND] = arm, now
                 return NEEDS_MEMORY if code == NEEDS_ROOM else REFUSED
             waiting = -1
-        c = cursor[CHECKPOINT]
-        for j in range(changing):
-            before[j] = words[j]
-        update_at(update, memory)
-        for i in range(s.n_arms):
-            pulls[c, i] = s.pulls[i] + (s.earlier[i] if s.n_past > 0 else 0)
-            mixture[c, i] = s.mix[i]
-        for j in range(ends.size):
-            ends[j] = s.ends[j]
-        ordered, pooled = s.ordered, s.pooled  # the pool may have been sorted, for good
-        for j in range(changing):
-            words[j] = before[j]
-        s.ordered, s.pooled = ordered, pooled
+            now += 1
+        cursor[ROUND] = now
+        if now < checkpoints[c]:
+            return DONE
+        look(memory, s, update, words, changing, before, used, seats, c, pulls, mixture, ends)
         cursor[CHECKPOINT] = c + 1
     return DONE

@@ -51,8 +51,28 @@ def check_provenance(provenance: Any) -> None:
         raise ValueError("arms")
     if any(list(part) != sorted(set(part)) for part in (spec["trials"], *(p["horizons"] for p in policies))):
         raise ValueError("order")
+    if (provenance["schema"] == 1) == ("moments" in best):
+        raise ValueError("moments")
+    if "moments" in best:
+        check_moments(best["moments"], spec)
     if not isinstance(spec["metric"], dict) or not isinstance(spec["bandit"], dict):
         raise ValueError("tables")
+
+
+def check_moments(moments: Any, spec: Any) -> None:
+    """A ValueError if what a run says of its moments cannot be."""
+    starts = [moment["start"] for moment in moments]
+    longest = max(h for p in spec["policies"] for h in p["horizons"])
+    if not starts or starts[0] != 0 or any(type(n) is not int or not 0 <= n < longest for n in starts):
+        raise ValueError("starts")
+    if starts != sorted(set(starts)):
+        raise ValueError("order")
+    for moment in moments:
+        numbers = [moment["value"], *moment["weights"]]
+        if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
+            raise ValueError("numbers")
+        if len(moment["weights"]) != len(spec["bandit"]["names"]):
+            raise ValueError("arms")
 
 
 def check_sizes(metadata: Any, n_arms: int, size: int) -> None:
@@ -76,7 +96,8 @@ def check_table(table: pa.Table, provenance: Any) -> None:
     mixture = table["mixture"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
     if pulls.shape[0] != t.size or mixture.shape[0] != t.size:
         raise ValueError("arms")
-    if not all(np.isfinite(table[name].to_numpy()).all() for name in ("regret", "utility")):
+    numbers = [name for name in ("regret", "utility", "declared") if name in table.column_names]
+    if not all(np.isfinite(table[name].to_numpy()).all() for name in numbers):
         raise ValueError("numbers")
     ends = table["phase_ends"].combine_chunks()
     lengths = np.diff(ends.offsets.to_numpy())

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits.arms import Bandit
 from pmbandits.best import utilities
 from pmbandits.mixtures import etc_grid, ucb_grid
+from pmbandits.policies.limited import limited
 from pmbandits.policies.policy import REGISTRY
 
 if TYPE_CHECKING:
@@ -81,9 +83,14 @@ def decompose(
 ) -> Decomposition:
     """See :meth:`Run.decomposition`."""
     rank = _check.whole("rank", rank, 1)
+    if not run.still:
+        raise ValueError(
+            "the regret against the best mixture of each moment has no such two parts; keep the arms fixed."
+        )
     t, regret = run.regret(policy, horizon)
     horizon = int(t[-1]) if horizon is None else horizon
     bandit, metric = run.bandit, run.metric
+    assert isinstance(bandit, Bandit)
     points: FloatArray | None
     if epsilon is not None:
         kind = "etc" if grid is None else _check.choice("grid", grid, ["etc", "ucb"])
@@ -121,7 +128,9 @@ def _own_grid(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, st
         options["confidence"] = "auto"  # one of your own; it has no say in the grid
     if "horizon" in options:
         options["horizon"] = horizon
-    made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, **options)
+    if "shares" in run.spec and not limited(options):
+        options["shares"] = run.spec["shares"]
+    made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, names=run.bandit.names, **options)
     memory = made._memory
     if memory.continuous == 1 and memory.floor > 0.0:
         raise ValueError(

@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
+from pmbandits._extras import need
 from pmbandits._files import write_whole
 from pmbandits.arms import Bandit
+from pmbandits.changing import Changing
 from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.limits import Shares
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results, assemble
 from pmbandits.simulation.checks import impossible
+from pmbandits.simulation.course import Course
+from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.journal import Journal, decode, encode
 from pmbandits.simulation.plain import PlainPlayer, PlainPolicy
 from pmbandits.simulation.prepare import Entry, Experiment, prepare
@@ -32,14 +37,20 @@ BACKENDS = ("threads", "processes", "dask")
 
 
 def simulate(
-    bandit: Bandit,
+    bandit: Bandit | Changing,
     metric: Distortion | str,
     policies: Recipe | Sequence[Recipe] | Mapping[str, Recipe],
     horizon: int | Sequence[int],
     trials: int | Sequence[int] = 100,
     seed: int = 0,
     *,
+    delay: Delay = 0,
+    batch: int = 1,
+    schedule: Sequence[Sequence[Any]] = (),
     checkpoints: int | ArrayLike | None = None,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
     n_jobs: int | None = None,
     backend: str = "threads",
     progress: bool | None = None,
@@ -47,12 +58,13 @@ def simulate(
 ) -> Run:
     """Play policies against known arms and measure their regret V(α*) − V(τ_t/t).
 
-    The n-th reward of an arm in a trial depends on (seed, trial, arm, n) alone. So all policies of a trial are paid
-    the same rewards (compare them in pairs), results do not depend on workers or backend, and a trial can be run alone.
+    The n-th reward of an arm in a trial depends on (seed, trial, arm, n) alone, and on how the arm is in that round if
+    it changes. So all policies of a trial are paid the same rewards (compare them in pairs), results do not depend on
+    workers or backend, and a trial can be run alone.
 
     Parameters
     ----------
-    bandit : the true arms; independent rewards, all of an arm alike.
+    bandit : the true arms; independent rewards, all of an arm alike. Or arms that change: :class:`Changing`.
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``. A policy that was made
         with a metric of its own plays for that one, and is scored by this.
     policies : one or several, or a mapping that names them. Each is a recipe such as ``PMUCB(horizon=20_000)`` (metric,
@@ -62,8 +74,19 @@ def simulate(
         (its ``horizon`` is replaced), and an anytime policy plays one run to the longest.
     trials : how many, or which ones (numbers from 0 on).
     seed : of all rewards and of the policies' own random choices.
+    delay : how many rounds rewards are late: the reward of round r is told after round r + delay, so 0 means before
+        the next ask. A number; a frozen ``scipy.stats`` distribution, rounded to whole rounds; a function of a numpy
+        ``Generator`` and a count that returns so many delays; or a mapping from arms to these. Rewards are told in the
+        order in which they come, and those that come after the last round never.
+    batch : ask for so many arms at once; what has come is told when a batch is over, all together.
+    schedule : arms that come and go, as in ``[(5000, "add", "D"), (8000, "pause", "B")]``: after so many rounds, a word
+        (``add``, ``pause``, ``resume``, ``retire``) and the arm. The bandit has all arms; those that are added later do
+        not play at first. The policies are told by the methods of these names (``add_arm``).
     checkpoints : rounds at which to measure, or how many of them, log-spaced; default 40. Memory is trials ×
-        checkpoints.
+        checkpoints. Where arms change, or come and go, they are evenly spaced.
+    shares, cost, budget : limits on the shares of the arms and on what a round costs, as in :func:`oracle`. Every
+        policy that has none of its own keeps them, and regret is against the best mixture within them. (A policy in
+        plain Python can ask for ``limits``, and must keep them itself.)
     n_jobs : workers; default all cores.
     backend : ``"threads"`` (the compiled loop runs free of the interpreter lock), ``"processes"``, or ``"dask"`` for
         an existing cluster (a ``dask.distributed.Client`` must be open; extra ``distributed``). Plain Python policies
@@ -74,12 +97,17 @@ def simulate(
 
     Notes
     -----
+    Where arms change, or come and go, regret is against the best mixture of each moment, of the arms that play then: a
+    moment is a time in which nothing changes. Its regret is V*_m − V_m(shares played in the moment), and the regret
+    after t rounds is the mean of this over the rounds. The column ``declared`` has V*_m − V_m(mixture) at the
+    checkpoint, with the policy's own mixture: that is what it knows, and ``regret`` is what it did.
+
     A policy in plain Python is any object with ``ask()`` (the position of an arm), ``tell(arm, reward)`` and
     ``mixture`` (the shares that it takes for the best). Give the class, or a function that makes one: every trial gets
     a new object. What it asks for by name is given to it: ``n_arms``, ``seed`` (the policy's own, another one in every
-    trial), ``metric``, ``names``, ``support``, ``horizon``. Its rewards, checkpoints, journal and table are those of
-    all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of millions; the
-    summary says how many.
+    trial), ``metric``, ``names``, ``support``, ``horizon``, ``limits``. Its rewards, checkpoints, journal and table
+    are those of all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of
+    millions; the summary says how many.
 
     A journal knows such a policy by where it is defined and by a hash of its code and of the code of yours that it
     uses; installed packages count with their version. With other code a folder is refused.
@@ -94,6 +122,13 @@ def simulate(
     >>> run.difference("CIRT", "Uniform").mean < 0
     True
 
+    Arms that change places after half of the rounds, with rewards that are 100 rounds late:
+
+    >>> world = pmb.Changing.steps([(0, bandit), (1000, pmb.Bandit.bernoulli([0.9, 0.4]))])
+    >>> run = pmb.simulate(world, "gini", ["track", "uniform"], horizon=2000, trials=20, delay=100)
+    >>> run.changes
+    (1000,)
+
     A policy of one's own, in plain Python:
 
     >>> class InTurn:
@@ -107,9 +142,13 @@ def simulate(
     >>> pmb.simulate(bandit, "gini", {"mine": InTurn, "cirt": "cirt"}, horizon=1000, trials=5)
     Run(mine, cirt; 5 trials, up to 1,000 rounds, seed 0)
     """
+    need("pyarrow", "simulations")
     _check.choice("backend", backend, BACKENDS)
     jobs = workers(n_jobs)
-    experiment = prepare(bandit, metric, policies, horizon, trials, seed, checkpoints)
+    experiment = prepare(
+        bandit, metric, policies, horizon, trials, seed, checkpoints, delay, batch, schedule,
+        shares=shares, cost=cost, budget=budget,
+    )  # fmt: skip
     if out is None:
         return assemble(experiment, _play(experiment, {}, jobs, backend, progress, None))
     folder = Path(out)
@@ -140,7 +179,7 @@ class Task:
     token: str
     number: int
     entry: Entry = field(repr=False)
-    bandit: Bandit = field(repr=False)
+    course: Course = field(repr=False)
     seed: int
     trials: tuple[int, ...]
 
@@ -157,17 +196,18 @@ class Unfinished(Exception):
         self.payload, self.error = payload, error
 
 
-def player(entry: Entry, bandit: Bandit, seed: int, checkpoints: NDArray[np.int64]) -> Player | PlainPlayer:
+def player(entry: Entry, course: Course | Bandit, seed: int, checkpoints: NDArray[np.int64]) -> Player | PlainPlayer:
     """What plays trials of this policy."""
+    course = Course(course) if isinstance(course, Bandit) else course
     if isinstance(entry.policy, PlainPolicy):
-        return PlainPlayer(entry.policy, bandit, seed, checkpoints)
-    return Player(entry.policy, bandit, seed, checkpoints)
+        return PlainPlayer(entry.policy, course, seed, checkpoints)
+    return Player(entry.policy, course.bandit, seed, checkpoints, course)
 
 
 def perform(task: Task) -> bytes:
     """Play the trials of a task: what a worker does. The answer is what the journal keeps."""
     waiting = _IDLE.get(task.token, [])
-    plays = waiting.pop() if waiting else player(task.entry, task.bandit, task.seed, task.entry.checkpoints)
+    plays = waiting.pop() if waiting else player(task.entry, task.course, task.seed, task.entry.checkpoints)
     rows: list[dict[str, Any]] = []
     for trial in task.trials:
         try:
@@ -180,7 +220,7 @@ def perform(task: Task) -> bytes:
             {
                 "entry": task.number,
                 "trial": trial,
-                "pulls": found.pulls.ravel(),
+                "pulls": np.concatenate((found.pulls, found.turns)).ravel(),
                 "mixture": found.mixture.ravel(),
                 "ends": found.ends,
                 "seconds": found.seconds,
@@ -203,7 +243,7 @@ def _tasks(experiment: Experiment, known: Mapping[tuple[int, int], Any], jobs: i
         token = f"{experiment.identity}/{e}"
         for at in range(0, len(missing), size):
             part = tuple(missing[at : at + size])
-            tasks.append(Task(token, e, entry, experiment.bandit, experiment.seed, part))
+            tasks.append(Task(token, e, entry, experiment.course, experiment.seed, part))
     return sorted(tasks, key=lambda task: -task.entry.horizon)
 
 
@@ -321,12 +361,14 @@ def _read(journal: Journal, experiment: Experiment) -> Results:
 def _must_be_possible(row: Mapping[str, Any], experiment: Experiment) -> None:
     """Refuse a finished trial that no simulation can have left behind."""
     entry, k = experiment.entries[row["entry"]], experiment.bandit.n_arms
-    t, said = entry.checkpoints, None
-    if any(np.size(row[name]) != t.size * k for name in ("pulls", "mixture")):
+    t, turns, said = entry.checkpoints, experiment.turns(entry.horizon), None
+    if np.size(row["pulls"]) != (t.size + turns.size) * k or np.size(row["mixture"]) != t.size * k:
         said = "it has not one number for each arm and checkpoint"
     else:
-        pulls, mixture = (np.reshape(row[name], (t.size, k)) for name in ("pulls", "mixture"))
-        said = impossible(t, pulls, mixture)
+        pulls, mixture = np.reshape(row["pulls"], (-1, k)), np.reshape(row["mixture"], (t.size, k))
+        times = np.concatenate((t, turns))
+        order = np.argsort(times, kind="stable")
+        said = impossible(times[order], pulls[order], mixture)
     if said is None and (np.size(row["ends"]) > PHASE_ENDS or not 0 <= row["seconds"] < np.inf):
         said = "its phases or its seconds cannot be"
     if said is None and not ((row["ends"] >= 0) & (row["ends"] <= entry.horizon)).all():
@@ -351,7 +393,7 @@ def estimate(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
         short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
         seconds = []
         for n in short:
-            plays = player(entry, experiment.bandit, experiment.seed, np.array([n], dtype=np.int64))
+            plays = player(entry, experiment.course, experiment.seed, np.array([n], dtype=np.int64))
             plays.play(0)  # the first warms up
             seconds.append(min(plays.play(trial).seconds for trial in (1, 2)))
         growth = 1.0

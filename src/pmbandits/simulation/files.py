@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmbandits import _check
+from pmbandits._extras import need
 from pmbandits.simulation.checks import check_provenance, check_sizes, check_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = "pmbandits-run"
-SCHEMA = 1
+SCHEMA = 2  # 1: nothing changes; 2: with moments, and a column more
 KEY = b"pmbandits"
 CHECK = b"pmbandits sha256"
 
@@ -30,6 +31,7 @@ def signed(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
 
 def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     """The table and the provenance of a run file; what cannot be a run is refused."""
+    need("pyarrow", "files of runs")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -44,7 +46,7 @@ def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
                 raise ValueError("format")
             if provenance["schema"] <= SCHEMA:
                 check_provenance(provenance)
-                wanted = schema(len(provenance["spec"]["bandit"]["names"]))
+                wanted = schema(len(provenance["spec"]["bandit"]["names"]), still=provenance["schema"] == 1)
                 if not content.schema_arrow.remove_metadata().equals(wanted):
                     raise ValueError("schema")
                 check_sizes(content.metadata, len(provenance["spec"]["bandit"]["names"]), file.stat().st_size)
@@ -73,10 +75,11 @@ def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     return table, provenance
 
 
-def schema(n_arms: int) -> pa.Schema:
-    """The columns of a run."""
+def schema(n_arms: int, *, still: bool = True) -> pa.Schema:
+    """The columns of a run; there is one more where things change."""
     import pyarrow as pa
 
+    more = [] if still else [("declared", pa.float64())]
     return pa.schema(
         [
             ("policy", pa.string()),
@@ -88,6 +91,7 @@ def schema(n_arms: int) -> pa.Schema:
             ("pulls", pa.list_(pa.int64(), n_arms)),
             ("mixture", pa.list_(pa.float64(), n_arms)),
             ("phase_ends", pa.list_(pa.int64())),
+            *more,
         ]
     )
 

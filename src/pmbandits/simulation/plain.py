@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -17,12 +17,23 @@ from numpy.typing import NDArray
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
+from pmbandits.limits import Limits
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.simulation.course import METHODS, Course, Event, Moment
+from pmbandits.simulation.delays import Coming
 from pmbandits.simulation.rewards import Rewards, policy_seed
 from pmbandits.simulation.trial import Outcome
 from pmbandits.state.timing import Stopwatch
 
-OFFERED = ("n_arms", "seed", "metric", "names", "support", "horizon")  # what a function that makes a policy may ask for
+OFFERED = (
+    "n_arms",
+    "seed",
+    "metric",
+    "names",
+    "support",
+    "horizon",
+    "limits",
+)  # what a function that makes a policy may ask for
 _AT_ONCE = 256  # rewards of an arm that are drawn together
 
 
@@ -76,7 +87,14 @@ class PlainPolicy:
         """The same by another name."""
         return replace(self, label=label)
 
-    def bind(self, metric: Distortion, bandit: Bandit, horizon: int) -> PlainPolicy:
+    def bind(
+        self,
+        metric: Distortion,
+        bandit: Bandit,
+        horizon: int,
+        limits: Limits | None = None,
+        needed: Iterable[str] = (),
+    ) -> PlainPolicy:
         """Ready for a simulation. One object is made at once, so that mistakes are found before anything is played."""
         if "support" in self.wanted and bandit.support is None:
             raise ValueError(
@@ -89,9 +107,13 @@ class PlainPolicy:
             "names": bandit.names,
             "support": bandit.support,
             "horizon": horizon,
+            "limits": limits,
         }
         ready = replace(self, given={name: offered[name] for name in sorted(self.wanted - {"seed"})})
-        ready.make(0)
+        made = ready.make(0)
+        for method in needed:
+            if not callable(getattr(made, method, None)):
+                raise PolicyError(f"{self.label} has no method {method}, which the schedule of arms needs.")
         return ready
 
     def make(self, seed: int, trial: int | None = None) -> Any:
@@ -115,43 +137,86 @@ class PlainPolicy:
 class PlainPlayer:
     """Plays trials of one plain Python policy, one after the other, each with a new object."""
 
-    def __init__(self, policy: PlainPolicy, bandit: Bandit, seed: int, checkpoints: NDArray[np.int64]) -> None:
-        self.policy, self.bandit, self.seed, self.checkpoints = policy, bandit, seed, checkpoints
+    def __init__(self, policy: PlainPolicy, course: Course, seed: int, checkpoints: NDArray[np.int64]) -> None:
+        self.policy, self.course, self.seed, self.checkpoints = policy, course, seed, checkpoints
+        self.names, self.moments = course.bandit.names, course.moments(int(checkpoints[-1]))
 
     def play(self, trial: int) -> Outcome:
         """The trial of this number."""
         watch = Stopwatch()
+        course, k = self.course, self.course.bandit.n_arms
         policy = self.policy.make(policy_seed(self.seed, trial), trial)
-        rewards = Rewards(self.bandit, seed=self.seed, trial=trial)
-        k, ask, tell = self.bandit.n_arms, policy.ask, policy.tell
-        waiting: list[list[float]] = [[] for _ in range(k)]  # drawn rewards of each arm, the next one last
+        rewards = Rewards(course.bandit, seed=self.seed, trial=trial)
+        ask, tell, prompt, at_once = policy.ask, policy.tell, course.prompt, _AT_ONCE if course.still else 1
+        drawn: list[list[float]] = [[] for _ in range(k)]  # rewards of each arm, the next one last
         pulled = [0] * k
-        pulls, mixture = np.zeros((self.checkpoints.size, k), dtype=np.int64), np.zeros((self.checkpoints.size, k))
-        done = 0
-        for row, until in enumerate(self.checkpoints.tolist()):
-            for now in range(done + 1, until + 1):
+        rows = self.checkpoints.tolist()
+        pulls, mixture = np.zeros((len(rows), k), dtype=np.int64), np.zeros((len(rows), k))
+        turns = np.zeros((0 if course.still else len(self.moments), k), dtype=np.int64)
+        seats = list(course.first)  # which arm of the bandit each arm of the policy is
+        coming = Coming(course.delays, course.batch, self.seed, trial)
+        row = 0
+        for number, moment in enumerate(self.moments):
+            for event in moment.events:
+                self._let(policy, event, trial, seats)
+            for now in range(moment.start + 1, moment.end + 1):
                 step = "ask()"
                 try:
                     given = ask()
                     step = ""
                     arm = given if type(given) is int else _whole(given)
-                    if not 0 <= arm < k:
-                        self._fail(trial, now, f"ask() returned {_check.short(given)}; the arms are 0 to {k - 1}")
-                    if not waiting[arm]:
-                        waiting[arm] = rewards.next(arm, _AT_ONCE)[::-1].tolist()
-                    pulled[arm] += 1
-                    reward = waiting[arm].pop()
+                    if not (0 <= arm < len(seats) and (course.still or seats[arm] in moment.playing)):
+                        self._fail(trial, now, f"ask() returned {_check.short(given)}; {self._known(moment, seats)}")
+                    seat = seats[arm]
+                    if not drawn[seat]:
+                        drawn[seat] = rewards.next(seat, at_once, t=now - 1)[::-1].tolist()
+                    pulled[seat] += 1
+                    reward = drawn[seat].pop()
                     step = "tell()"
-                    tell(arm, reward)
+                    if prompt:
+                        tell(arm, reward)
+                    else:
+                        coming.put(now, arm, seat, reward)
+                        for late_arm, late_reward in coming.due(now):
+                            tell(late_arm, late_reward)
                 except Exception as error:
                     if not step:
                         raise
                     self._fail(trial, now, f"{step} raised {_text(error)}", error)
-            done = until
-            pulls[row], mixture[row] = pulled, self._mixture(policy, trial, until)
-        return Outcome(pulls, mixture, np.zeros(0, dtype=np.int64), watch.seconds)
+                if now == rows[row]:
+                    shares = self._mixture(policy, trial, now, len(seats))
+                    if not course.still:
+                        self._must_play(shares, moment, seats, trial, now)
+                    pulls[row], mixture[row, seats] = pulled, shares
+                    row += 1
+            turns[number : number + 1] = pulled
+        return Outcome(pulls, mixture, np.zeros(0, dtype=np.int64), watch.seconds, turns)
 
-    def _mixture(self, policy: Any, trial: int, now: int) -> FloatArray:
+    def _let(self, policy: Any, event: Event, trial: int, seats: list[int]) -> None:
+        """Tell the policy that an arm comes or goes."""
+        name = METHODS[event.verb]
+        method = getattr(policy, name, None)
+        if not callable(method):
+            self._fail(trial, event.after, f"the schedule has {event.arm} {event.verb}, but it has no method {name}")
+        try:
+            method(event.arm)
+        except Exception as error:
+            self._fail(trial, event.after, f"{name}({event.arm!r}) raised {_text(error)}", error)
+        if event.verb == "add":
+            seats.append(self.names.index(event.arm))
+
+    def _known(self, moment: Moment, seats: list[int]) -> str:
+        if self.course.still:
+            return f"the arms are 0 to {len(seats) - 1}"
+        return f"the arms that play are {', '.join(str(seats.index(i)) for i in moment.playing)}"
+
+    def _must_play(self, shares: FloatArray, moment: Moment, seats: list[int], trial: int, now: int) -> None:
+        """Refuse a mixture with arms that do not play."""
+        for share, seat in zip(shares, seats, strict=True):
+            if share > 1e-9 and seat not in moment.playing:
+                self._fail(trial, now, f"its mixture has a share of {self.names[seat]}, which does not play now")
+
+    def _mixture(self, policy: Any, trial: int, now: int, count: int) -> FloatArray:
         try:
             given = policy.mixture
         except Exception as error:
@@ -159,7 +224,7 @@ class PlainPlayer:
         if callable(given):
             self._fail(trial, now, "mixture is a method; make it a property")
         try:
-            _check.weights(given, self.bandit.n_arms, name="mixture")
+            _check.weights(given, count, name="mixture")
         except (TypeError, ValueError) as error:
             self._fail(trial, now, str(error).rstrip("."))
         return np.array(given, dtype=np.float64)

@@ -13,12 +13,17 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import __version__, _check
-from pmbandits.arms import Bandit, agree, check_bandit
+from pmbandits.arms import Bandit, agree
 from pmbandits.best import Best, oracle
+from pmbandits.changing import Changing
+from pmbandits.limits import Limits, Shares, limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies.limited import limited
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation._kernels import BLOCK
+from pmbandits.simulation.course import METHODS, Course, Moment
+from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.plain import PlainPolicy
 from pmbandits.simulation.recipes import Recipe, describe, metric_to_dict, recipes
 from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, source
@@ -41,22 +46,35 @@ class Entry:
 class Experiment:
     """A simulation that was checked and can be played."""
 
-    bandit: Bandit
+    course: Course
     metric: Distortion
     entries: tuple[Entry, ...]
     trials: tuple[int, ...]
     seed: int
-    best: Best
+    moments: tuple[Moment, ...]
+    bests: tuple[Best, ...]  # the best mixture of each moment
     spec: dict[str, Any]
+
+    @property
+    def bandit(self) -> Bandit | Changing:
+        """The arms."""
+        return self.course.bandit
 
     @property
     def identity(self) -> str:
         """A hash of everything that results depend on, but which trials are wanted."""
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
-        if (source(self.bandit).kinds == BLOCK).any():  # these rewards are scipy's and numpy's
+        if any((source(b).kinds == BLOCK).any() for b in {id(m.bandit): m.bandit for m in self.moments}.values()) or (
+            self.course.delays is not None and not self.course.delays.fixed
+        ):  # these rewards, or delays, are scipy's and numpy's
             what |= {"scipy": scipy.__version__, "numpy": np.__version__}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    def turns(self, horizon: int) -> NDArray[np.int64]:
+        """The ends of the moments of so many rounds; none where nothing changes."""
+        ends = [] if self.course.still else [min(m.end, horizon) for m in self.moments if m.start < horizon]
+        return np.array(ends, dtype=np.int64)
 
     @property
     def rounds(self) -> int:
@@ -65,36 +83,46 @@ class Experiment:
 
 
 def prepare(
-    bandit: Bandit,
+    bandit: Bandit | Changing,
     metric: Distortion | str,
     policies: Recipe | Sequence[Recipe] | Mapping[str, Recipe],
     horizon: int | Sequence[int],
     trials: int | Sequence[int],
     seed: int,
     checkpoints: int | ArrayLike | None,
+    delay: Delay = 0,
+    batch: int = 1,
+    schedule: Sequence[Sequence[Any]] = (),
+    *,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
 ) -> Experiment:
     """Check everything before anything is played."""
-    check_bandit(bandit)
-    metric = as_metric(metric)
     horizons = _horizons(horizon)
+    course = Course.of(bandit, delay, batch, schedule, max(horizons))
+    metric = as_metric(metric)
     numbers = _trials(trials)
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
     known = recipes(policies, max(horizons))
-    best = oracle(metric, bandit)  # also says so if a utility is infinite
-    wanted = Checkpoints(checkpoints, horizons)
+    kept = limits(shares, bandit.names, cost=cost, budget=budget)
+    moments = course.moments(max(horizons))
+    bests = best_of_each(metric, moments, kept)  # also says so if a utility is infinite
+    wanted = Checkpoints(checkpoints, horizons, [] if course.still else [moment.end for moment in moments])
+    needed = sorted({METHODS[event.verb] for event in course.schedule})
     entries, described = [], []
     for label, recipe in known.items():
         mine = horizons if _needs_horizon(recipe) else [max(horizons)]
         for rounds in mine:
             policy: Policy | PlainPolicy
             if isinstance(recipe, PlainPolicy):
-                policy = recipe.bind(metric, bandit, rounds)
+                policy = recipe.bind(metric, course.start, rounds, kept if len(kept) else None, needed)
             else:
-                policy = _bound(label, recipe, bandit, metric, rounds, several=len(horizons) > 1)
+                policy = _bound(label, recipe, course, metric, rounds, kept, several=len(horizons) > 1)
             entries.append(Entry(label, policy, rounds, wanted.up_to(rounds)))
         described.append({"label": label, **describe(recipe, metric), "horizons": mine})
     spec = {
-        "bandit": bandit.to_dict(),
+        "bandit": bandit.to_dict() if isinstance(bandit, Bandit) else bandit.to_dict(max(horizons)),
         "metric": metric_to_dict(metric),
         "metric_text": repr(metric),
         "policies": described,
@@ -102,15 +130,33 @@ def prepare(
         "trials": list(numbers),
         "seed": seed,
         "checkpoints": wanted.spec,
+        **course.spec,
+        **({"shares": str(kept)} if len(kept) else {}),
     }
-    return Experiment(bandit, metric, tuple(entries), numbers, seed, best, spec)
+    return Experiment(course, metric, tuple(entries), numbers, seed, tuple(moments), bests, spec)
+
+
+def best_of_each(metric: Distortion, moments: Sequence[Moment], kept: Limits) -> tuple[Best, ...]:
+    """The best mixture of the arms that play that keeps the limits, for each moment.
+
+    Moments with the same arms are worked out once.
+    """
+    known: dict[tuple[int, tuple[int, ...]], Best] = {}
+    for moment in moments:
+        key = id(moment.bandit), moment.playing
+        if key not in known:
+            known[key] = oracle(metric, moment.arms, shares=kept if len(kept) else None)
+    return tuple(known[id(moment.bandit), moment.playing] for moment in moments)
 
 
 def _needs_horizon(recipe: Policy | PlainPolicy) -> bool:
     return "horizon" in (recipe.wanted if isinstance(recipe, PlainPolicy) else recipe.options)
 
 
-def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, rounds: int, *, several: bool) -> Policy:
+def _bound(
+    label: str, recipe: Policy, course: Course, metric: Distortion, rounds: int, kept: Limits, *, several: bool
+) -> Policy:
+    bandit = course.start
     support = recipe.support if recipe.support is not None else bandit.support
     if support is None:
         raise ValueError(
@@ -119,8 +165,11 @@ def _bound(label: str, recipe: Policy, bandit: Bandit, metric: Distortion, round
     if recipe.names and recipe.n_arms != bandit.n_arms:
         raise ValueError(f"{label} was made for {recipe.n_arms} arms, but the bandit has {bandit.n_arms}.")
     if recipe.support is not None:
-        agree(recipe.support, bandit.laws, bandit.names)
+        for arms in {id(moment.bandit): moment.bandit for moment in course.moments(rounds)}.values():
+            agree(recipe.support, arms.laws, arms.names)
     options = dict(recipe.options)
+    if len(kept) and not limited(options):
+        options["shares"] = kept
     if "horizon" in options:
         if several:
             options["horizon"] = rounds
@@ -171,8 +220,8 @@ def _listed(given: Any) -> list[Any]:
 
 
 class Checkpoints:
-    def __init__(self, given: Any, horizons: list[int]) -> None:
-        self.horizons = horizons
+    def __init__(self, given: Any, horizons: list[int], turns: list[int]) -> None:
+        self.horizons, self.turns = horizons, turns  # and when moments end, if there are several
         self.times: list[int] | None = None
         self.count = DEFAULT_CHECKPOINTS
         if given is None:
@@ -192,7 +241,10 @@ class Checkpoints:
     def up_to(self, rounds: int) -> NDArray[np.int64]:
         """The checkpoints of a run; its end is always one, and so are shorter horizons."""
         if self.times is None:
-            times = np.unique(np.round(np.geomspace(min(10, rounds), rounds, self.count)).astype(np.int64))
+            spaced = np.linspace if self.turns else np.geomspace  # where things change, all times count alike
+            times = np.unique(np.round(spaced(min(10, rounds), rounds, self.count)).astype(np.int64))
+            if len(self.turns) <= self.count:
+                times = np.union1d(times, [turn for turn in self.turns if turn <= rounds])
         else:
             times = np.array([t for t in self.times if t <= rounds], dtype=np.int64)
         ends = [h for h in self.horizons if h <= rounds]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
+
+from pmbandits._extras import need
 
 
 class Bar:
@@ -15,13 +18,14 @@ class Bar:
         self, total: int, done: int = 0, *, shown: bool | None = None, label: str = "simulate", unit: str = "rounds"
     ) -> None:
         self.total, self.done, self._first, self.label, self.unit = total, done, done, label, unit
-        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.shown = sys.stderr.isatty() and find_spec("rich") is not None if shown is None else shown
         self._bar: Any = None
         self._task: Any = None
         self._start = time.monotonic()
 
     def __enter__(self) -> Bar:
         if self.shown and self.done < self.total:
+            need("rich", "progress bars")
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits._random import OUTSIDE, POLICY, philox
+from pmbandits._random import OUTSIDE, PLAIN, POLICY, philox
 from pmbandits.arms import Bandit, arm_index, check_bandit
+from pmbandits.changing import Changing
 from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.simulation import _kernels as kernels
 
@@ -100,9 +101,23 @@ class Stream:
         self.key = np.zeros(2, dtype=np.uint64)
         self.used = np.zeros(k, dtype=np.int64)
         self.words = np.zeros((k, 4), dtype=np.uint64)
-        some = bool((self.source.kinds == kernels.BLOCK).any())
-        self.blocks = np.zeros((k, BLOCK_SIZE if some else 1))
+        self.blocks = np.zeros((k, 1))
         self.block_at = np.full(k, -1, dtype=np.int64)
+        self._room()
+
+    def _room(self) -> None:
+        if self.blocks.shape[1] == 1 and (self.source.kinds == kernels.BLOCK).any():
+            self.blocks = np.zeros((self.bandit.n_arms, BLOCK_SIZE))
+
+    def become(self, bandit: Bandit, made: Source | None = None) -> None:
+        """From now on the rewards of other laws. The n-th reward of an arm has the same random numbers as before."""
+        before = self.source.kinds
+        self.bandit, self.source = bandit, source(bandit) if made is None else made
+        self.block_at[:] = -1
+        self._room()
+        for arm in np.flatnonzero(np.isin(before, (kernels.BETA, kernels.BLOCK)) & (self.used % 4 > 0)):
+            place = (*self.key, np.uint64(self.used[arm] // 4), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
+            self.words[arm] = philox(*place)
 
     def start(self, trial: int) -> None:
         """Go to the first reward of a trial."""
@@ -138,10 +153,12 @@ class Rewards:
     (4, [0, 4])
     """
 
-    def __init__(self, bandit: Bandit, *, seed: int = 0, trial: int = 0) -> None:
-        check_bandit(bandit)
+    def __init__(self, bandit: Bandit | Changing, *, seed: int = 0, trial: int = 0) -> None:
+        if not isinstance(bandit, Changing):
+            check_bandit(bandit)
         self.bandit = bandit
-        self._stream = Stream(bandit, _check.whole("seed", seed, 0, 2**63 - 1))
+        now = bandit.at(0) if isinstance(bandit, Changing) else bandit
+        self._stream = Stream(now, _check.whole("seed", seed, 0, 2**63 - 1))
         self._stream.start(_check.whole("trial", trial, 0, 2**63 - 1))
 
     @property
@@ -149,9 +166,13 @@ class Rewards:
         """How many rewards of each arm were taken."""
         return self._stream.used.copy()
 
-    def next(self, arm: int | str, count: int = 1) -> FloatArray:
-        """The next rewards of an arm."""
+    def next(self, arm: int | str, count: int = 1, *, t: int = 0) -> FloatArray:
+        """The next rewards of an arm; of arms that change, as they are after ``t`` rounds."""
         place, count = arm_index(arm, self.bandit.names), _check.whole("count", count, 0)
+        if isinstance(self.bandit, Changing):
+            now = self.bandit.at(t)
+            if now is not self._stream.bandit:
+                self._stream.become(now)
         out, made = np.empty(count), 0
         while made < count:
             made += int(kernels.rewards_of(place, count - made, *self._stream.arrays, out, made))  # type: ignore[call-arg]

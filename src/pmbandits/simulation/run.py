@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
+from pmbandits._extras import need
 from pmbandits._files import write_whole
+from pmbandits._means import LEVEL
 from pmbandits.arms import Bandit
+from pmbandits.changing import Changing
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.files import read, signed
-from pmbandits.simulation.summary import Difference, Summary, standard_error, summarise
+from pmbandits.simulation.summary import Difference, Summary, difference_of, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from matplotlib.axes import Axes
 
@@ -31,10 +35,17 @@ class Run:
     One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t),
     ``pulls``, the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
 
+    Where arms change, or come and go, time falls into moments in which nothing changes. Then ``utility`` is the mean
+    over the rounds of the utility of the shares that were played in each moment, and ``regret`` what the best mixtures
+    of the moments are worth above it. There is a column more: ``declared``, what the policy's own mixture falls short
+    of the best mixture of the moment.
+
     Attributes
     ----------
     policies : names of the policies, in the order given.
-    best : the best mixture's ``value`` and ``weights``.
+    best : the best mixture's ``value`` and ``weights``; where things change, their means over the rounds, and
+        ``moments``, with those of each.
+    changes : the rounds after which something changed.
     spec : what made this run: bandit, metric, policies, horizons, trials, seed; JSON-ready.
     """
 
@@ -60,6 +71,16 @@ class Run:
         return dict(self.provenance["best"])
 
     @property
+    def changes(self) -> tuple[int, ...]:
+        """The rounds after which the arms changed, or came, or went; none where nothing changes."""
+        return tuple(moment["start"] for moment in self.provenance["best"].get("moments", ())[1:])
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing changes: regret is then that of the paper."""
+        return "moments" not in self.provenance["best"]
+
+    @property
     def policies(self) -> tuple[str, ...]:
         """The policies' names."""
         return tuple(p["label"] for p in self.provenance["spec"]["policies"])
@@ -70,9 +91,10 @@ class Run:
         return tuple(self.provenance["spec"]["trials"])
 
     @property
-    def bandit(self) -> Bandit:
+    def bandit(self) -> Bandit | Changing:
         """The arms, made again from the specification."""
-        return Bandit.from_dict(self.provenance["spec"]["bandit"])
+        data = self.provenance["spec"]["bandit"]
+        return Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data)
 
     @property
     def metric(self) -> Distortion:
@@ -102,12 +124,14 @@ class Run:
 
         Parameters
         ----------
-        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis).
+        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis);
+            where things change also ``"declared"``.
         policy, horizon : which run; default the longest.
         """
         import pyarrow.compute as pc
 
-        _check.choice("column", name, ["regret", "utility", "pulls", "mixture"])
+        known = ["regret", "utility", "pulls", "mixture"]
+        _check.choice("column", name, known if self.still else [*known, "declared"])
         horizon = self._horizon(policy, horizon)
         mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
         part = self._table.filter(mine)
@@ -177,8 +201,16 @@ class Run:
             return np.full(count, np.nan)
         return self._seconds[place * count : (place + 1) * count]
 
-    def difference(self, policy: str, other: str, t: int | None = None) -> Difference:
-        """Regret of a policy minus another's at a common checkpoint (default: the last), paired by trial."""
+    def difference(self, policy: str, other: str, t: int | None = None, *, level: float = LEVEL) -> Difference:
+        """Regret of a policy minus another's on the same rewards, trial by trial, with an interval for its mean.
+
+        Parameters
+        ----------
+        policy, other : which two.
+        t : at which common checkpoint; default the last.
+        level : how often the interval should hold. It is for two policies that you named before you saw the run; where
+            you compare many, or with the best one, :meth:`summary` gives intervals that allow for that.
+        """
         found = []
         for label in (policy, other):
             series: dict[int, FloatArray] = {}
@@ -193,10 +225,10 @@ class Run:
             raise ValueError(f"{policy} and {other} have no common checkpoint{'' if t is None else f' {t}'}.")
         at = common[-1] if t is None else t
         gap = found[0][at] - found[1][at]
-        return Difference(policy, other, at, float(gap.mean()), standard_error(gap), float((gap < 0.0).mean()))
+        return difference_of(policy, other, at, gap, level)
 
     def summary(self, t: int | None = None) -> Summary:
-        """Regret (mean, standard error, quantiles), shares of pulls, mixture and time, for each policy.
+        """For each policy its mean regret with a 95 % interval, quantiles, shares of pulls, mixture and time.
 
         Parameters
         ----------
@@ -205,7 +237,7 @@ class Run:
         return summarise(self, t)
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Regret against rounds on log axes, with bands of one standard error; also written to ``path``, if given."""
+        """Draw the regret against rounds on log axes, with 95 % intervals as bands; ``path`` is a file to write."""
         from pmbandits.plots import plot_regret
 
         axes = plot_regret(self, ax, title=title)
@@ -221,12 +253,13 @@ class Run:
         return signed(self._table, self.provenance)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas frame (pandas must be installed)."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas, or use to_arrow().") from None
+        """The table as a frame of pandas."""
+        need("pandas", "frames of pandas")
         return self._table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a frame of polars."""
+        return need("polars", "frames of polars").from_arrow(self._table)
 
     def save(self, path: str | Path) -> None:
         """Write the run as Parquet, all or nothing. The same run gives the same bytes; wall times are left out."""

@@ -7,21 +7,26 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-
 from pmbandits import _check
+from pmbandits._extras import need
 from pmbandits.arms import Bandit
+from pmbandits.changing import Changing
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.simulation.course import Course
 from pmbandits.simulation.recipes import by_name, labels
 from pmbandits.supports import Support
 from pmbandits.text import distribution, read_samples
+
+need("pydantic", "simulations from files")
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator  # noqa: E402
 
 EXAMPLE = """\
 metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(0.9)"
 horizon = [5_000, 20_000]       # one number of rounds, or several
 trials = 100
 seed = 0
+# shares = "arm 0 >= 10%"       # limits on the shares, which all policies keep; also cost = {...} and budget = ...
 
 [bandit]
 bernoulli = [0.4, 0.9]          # or arms = ["norm(1,1)", "beta(2,3)"], or samples = "rewards.csv"
@@ -84,6 +89,59 @@ class BanditPart(_Part):
         return Bandit([distribution(text) for text in self.arms], names, support=support)
 
 
+class StepPart(BanditPart):
+    """The arms after so many rounds."""
+
+    after: Annotated[int, Field(ge=1)]
+
+
+class WorldPart(_Part):
+    """How the arms of ``[bandit]`` change: by steps, by a drift, or with the seasons."""
+
+    steps: list[StepPart] | None = None
+    repeat: Whole | None = None
+    drift: BanditPart | None = None
+    season: BanditPart | None = None
+    start: Annotated[int, Field(ge=0)] | None = None
+    end: Whole | None = None
+    period: Whole | None = None
+    every: Whole | None = None
+    by: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> WorldPart:
+        kinds = [name for name in ("steps", "drift", "season") if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"give one of steps, drift and season, not {' and '.join(kinds) or 'none'}")
+        needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kinds[0]]
+        may = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
+        given = {
+            name for name in ("repeat", "start", "end", "period", "every", "by") if getattr(self, name) is not None
+        }
+        missing = [name for name in needs if name not in given]
+        if missing:
+            raise ValueError(f"{kinds[0]} needs {' and '.join(missing)}")
+        strange = sorted(given - set(may[kinds[0]]))
+        if strange:
+            raise ValueError(f"{kinds[0]} does not take {' and '.join(strange)}")
+        return self
+
+    def changing(self, first: Bandit, folder: Path) -> Changing:
+        """The world that begins with these arms; the others have the same names."""
+
+        def arms(part: BanditPart) -> Bandit:
+            return part.model_copy(update={"names": part.names or list(first.names)}).bandit(folder)
+
+        if self.steps is not None:
+            return Changing.steps([(0, first), *((p.after, arms(p)) for p in self.steps)], repeat=self.repeat)
+        how: dict[str, Any] = {"every": self.every, "by": self.by or "parameters"}
+        if self.drift is not None:
+            assert self.start is not None and self.end is not None
+            return Changing.drift(first, arms(self.drift), self.start, self.end, **how)
+        assert self.season is not None and self.period is not None
+        return Changing.season(first, arms(self.season), self.period, **how)
+
+
 class Spec(_Part):
     """What ``pmbandits run`` reads."""
 
@@ -92,7 +150,14 @@ class Spec(_Part):
     trials: Whole = 100
     seed: Annotated[int, Field(ge=0)] = 0
     checkpoints: Whole | list[Whole] | None = None
+    shares: str | list[str] | dict[str, list[float]] | None = None
+    cost: dict[str, float] | None = None
+    budget: float | None = None
     bandit: BanditPart
+    world: WorldPart | None = None
+    delay: Annotated[int, Field(ge=0)] | str | dict[str, int | str] = 0
+    batch: Whole = 1
+    schedule: list[list[int | str]] = []
     policies: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
@@ -112,15 +177,36 @@ def read_spec(path: Path) -> dict[str, Any]:
         spec = Spec.model_validate(data)
     except ValidationError as error:
         raise ValueError(_sentence(path, text, error)) from None
+    bandit = _at(path, text, "bandit", lambda: spec.bandit.bandit(path.parent))
+    world = spec.world
     return {
-        "bandit": _at(path, text, "bandit", lambda: spec.bandit.bandit(path.parent)),
+        "bandit": bandit if world is None else _at(path, text, "world", lambda: world.changing(bandit, path.parent)),
         "metric": _at(path, text, "metric", lambda: find_metric(spec.metric)),
         "policies": _policies(path, text, spec),
         "horizon": spec.horizon,
         "trials": spec.trials,
         "seed": spec.seed,
         "checkpoints": spec.checkpoints,
+        "delay": _at(path, text, "delay", lambda: _delay(spec.delay)),
+        "batch": spec.batch,
+        "schedule": _at(path, text, "schedule", lambda: _schedule(spec.schedule, bandit)),
+        "shares": spec.shares,
+        "cost": spec.cost,
+        "budget": spec.budget,
     }
+
+
+def _delay(given: Any) -> Any:
+    """A number as it is; text as a distribution of scipy.stats, such as ``poisson(20)``."""
+    if isinstance(given, dict):
+        return {name: _delay(one) for name, one in given.items()}
+    return distribution(given) if isinstance(given, str) else given
+
+
+def _schedule(given: list[list[int | str]], bandit: Bandit) -> list[list[int | str]]:
+    """The events, checked here so that a complaint names the file."""
+    Course.of(bandit, schedule=given)
+    return given
 
 
 def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
@@ -164,7 +250,8 @@ def _sentence(path: Path, text: str, error: ValidationError) -> str:
     )
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        near = BanditPart if first["loc"][:1] == ("bandit",) and len(first["loc"]) > 1 else Spec
+        parts: dict[Any, type[_Part]] = {"bandit": BanditPart, "world": WorldPart}
+        near = parts.get(first["loc"][0], Spec) if len(first["loc"]) > 1 else Spec
         message = f"this key is not known; known are {', '.join(near.model_fields)}"
     elif first["type"] == "missing":
         message = "this key is missing"

@@ -1,26 +1,55 @@
-"""What a run comes to, in a table: means, standard errors and quantiles of the regret, and pairs of policies."""
+"""What a run comes to, in a table: the mean regret of each policy with an interval, and pairs of policies."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pmbandits import _html, _tables
 from pmbandits._check import FloatArray
+from pmbandits._extras import need
+from pmbandits._means import LEVEL, interval, standard_error
 from pmbandits.simulation.progress import people
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from pmbandits.simulation.run import Run
 
 QUANTILES = (0.05, 0.5, 0.95)
+HEADS = (
+    "policy",
+    "rounds",
+    "trials",
+    "mean regret",
+    "95 % interval",
+    "median",
+    "1 in 20 above",
+    "played (%)",
+    "mixture (%)",
+    "s/trial",
+    "rounds/s",
+)
+WIDE = frozenset({"trials", "1 in 20 above", "mixture (%)", "s/trial", "rounds/s"})  # what 80 columns have no room for
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Regret of one policy minus that of another on the same rewards, trial by trial."""
+    """Regret of one policy minus that of another on the same rewards, trial by trial.
+
+    Attributes
+    ----------
+    policy, other, t : the two policies, and after how many rounds.
+    mean, standard_error : the mean difference, and its standard error.
+    better : in which share of the trials the first policy had less regret.
+    low, high : between these the mean difference of all trials lies, at the ``level``.
+    level : of this interval alone. In a :class:`Summary`, where the best policy was picked from the same trials, it is
+        so high that all pairs of policies hold together at 95 %.
+    """
 
     policy: str
     other: str
@@ -28,92 +57,145 @@ class Difference:
     mean: float
     standard_error: float
     better: float
+    low: float = float("nan")
+    high: float = float("nan")
+    level: float = LEVEL
+
+    @property
+    def verdict(self) -> str:
+        """``"less regret"`` or ``"more regret"`` where the interval leaves out 0, else ``"cannot tell"``."""
+        if self.high < 0.0:
+            return "less regret"
+        return "more regret" if self.low > 0.0 else "cannot tell"
 
     def __repr__(self) -> str:
         return (
-            f"Difference({self.policy} − {self.other} at t={self.t:,}: {self.mean:.3g} ± {self.standard_error:.1g}, "
+            f"Difference({self.policy} − {self.other} after {self.t:,} rounds: {self.mean:.3g}, between {self.low:.2g} "
+            f"and {self.high:.2g} at {100 * self.level:.4g} %: {self.verdict}; "
             f"less regret in {100 * self.better:.0f} % of the trials)"
         )
 
 
-class Summary:
-    """Means, standard errors and quantiles of the regret, shares of pulls, time and speed; prints as a table.
+def difference_of(policy: str, other: str, t: int, gap: FloatArray, level: float = LEVEL) -> Difference:
+    """The difference of two policies from that of each trial."""
+    mean, low, high = interval(gap[:, None], level)
+    return Difference(
+        policy, other, t, float(mean[0]), standard_error(gap), float((gap < 0.0).mean()), float(low[0]), float(high[0]),
+        level,
+    )  # fmt: skip
 
-    ``rows`` and ``differences`` hold the same as plain data.
+
+class Part(NamedTuple):
+    """One table of a summary: its title, its rows (heads first), and which columns are numbers."""
+
+    title: str
+    rows: list[tuple[str, ...]]
+    right: tuple[int, ...]
+
+
+class Summary:
+    """The mean regret of each policy with a 95 % interval, quantiles, shares of pulls, time and speed.
+
+    It prints as a table, and gives Markdown, LaTeX, and frames of pandas and polars. ``rows`` and ``differences`` hold
+    the same as plain data. ``low`` and ``high`` of a row are the ends of the interval for the mean regret.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> coins = pmb.Bandit.bernoulli([0.4, 0.9])
+    >>> summary = pmb.simulate(coins, "gini", [pmb.Track(), pmb.Uniform()], 500, trials=10).summary()
+    >>> print(summary.markdown().splitlines()[2][:40])
+    | policy | rounds | trials | mean regret
+    >>> [row["policy"] for row in summary.rows], summary.differences[0].verdict
+    (['Track', 'Uniform'], 'more regret')
     """
 
     def __init__(self, title: str, rows: list[dict[str, Any]], differences: list[Difference]) -> None:
         self.title, self.rows, self.differences = title, rows, differences
 
-    def tables(self, *, narrow: bool = False) -> list[Any]:
-        """As rich tables; ``narrow`` leaves out what does not fit into 80 columns."""
-        from rich.table import Table
+    def parts(self, *, narrow: bool = False) -> list[Part]:
+        """The tables as text cells; ``narrow`` leaves out what does not fit into 80 columns."""
+        kept = [k for k, head in enumerate(HEADS) if not (narrow and head in WIDE)]
+        lines = [HEADS, *map(_cells, self.rows)]
+        parts = [Part(self.title, [tuple(line[k] for k in kept) for line in lines], tuple(range(1, len(kept))))]
+        if self.differences:
+            head = ("policy", "minus", "rounds", "difference", "interval", "so it has", "less regret in")
+            pairs = [
+                (d.policy, d.other, f"{d.t:,}", f"{d.mean:.2e}", _span(d.low, d.high), d.verdict,
+                 f"{100 * d.better:.0f} % of trials")
+                for d in self.differences
+            ]  # fmt: skip
+            parts.append(
+                Part("Regret minus that of the best policy, on the same rewards", [head, *pairs], (2, 3, 4, 6))
+            )
+        return parts
 
-        main = Table(title=self.title)
-        left_out = {"trials", "5 %", "95 %", "mixture (%)", "s/trial", "rounds/s"} if narrow else set()
-        heads = (
-            "policy",
-            "t",
-            "trials",
-            "regret",
-            "± s.e.",
-            "5 %",
-            "median",
-            "95 %",
-            "pulls (%)",
-            "mixture (%)",
-            "s/trial",
-            "rounds/s",
-        )
-        for head in heads:
-            if head not in left_out:
-                main.add_column(head, justify="left" if head == "policy" else "right", no_wrap=head != "policy")
-        for row in self.rows:
-            seconds = row["seconds"]
-            cells = (
-                row["policy"],
-                f"{row['t']:,}",
-                str(row["trials"]),
-                f"{row['regret']:.2e}",
-                f"{row['standard_error']:.0e}",
-                *(f"{row[f'q{round(100 * q):02d}']:.1e}" for q in QUANTILES),
-                _shares(row["pulls"]),
-                _shares(row["mixture"]),
-                "–" if np.isnan(seconds) else f"{seconds:.3g}",
-                _speed(row["rounds_per_second"]),
-            )
-            main.add_row(*(cell for head, cell in zip(heads, cells, strict=True) if head not in left_out))
-        if not self.differences:
-            return [main]
-        pairs = Table(title="Regret minus that of the best policy, on the same rewards")
-        for head in ("policy", "best", "t", "difference", "± s.e.", "less regret in"):
-            pairs.add_column(head, justify="left" if head in ("policy", "best") else "right")
-        for d in self.differences:
-            pairs.add_row(
-                d.policy, d.other, f"{d.t:,}", f"{d.mean:.2e}", f"{d.standard_error:.0e}", f"{100 * d.better:.0f} %"
-            )
-        return [main, pairs]
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know of the intervals."""
+        trials = self.rows[0]["trials"]
+        if trials < 2:
+            return ["One trial says nothing about how much trials differ, so there are no intervals."]
+        said = ["The intervals are for the mean over all trials that could be played, and allow for skewed regrets."]
+        if trials < 20:
+            said.append(f"With {trials} trials they are rough: bad trials that are rare may not have been seen.")
+        if self.differences:
+            said.append("Those of differences allow for it that the best policy was picked from the same trials.")
+        return said
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=150, file=io.StringIO(), color_system=None)
-        for table in self.tables():
-            console.print(table)
-        return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+        lines: list[str] = []
+        for part in self.parts():
+            lines += [part.title, *_tables.columns(part.rows, part.right, rule=True), ""]
+        return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from pmbandits import _html
+        return "".join(
+            _html.block(part.title, _html.table(part.rows[0], part.rows[1:])) for part in self.parts()
+        ) + _html.paragraphs(self.notes)
 
-        head = ("policy", "t", "regret", "± s.e.", "median", "95 %", "pulls (%)", "mixture (%)", "rounds/s")
-        rows = [
-            (r["policy"], f"{r['t']:,}", f"{r['regret']:.2e}", f"{r['standard_error']:.0e}", f"{r['q50']:.1e}",
-             f"{r['q95']:.1e}", _shares(r["pulls"]), _shares(r["mixture"]), _speed(r["rounds_per_second"]))
-            for r in self.rows
-        ]  # fmt: skip
-        return _html.block(self.title, _html.table(head, rows))
+    def markdown(self) -> str:
+        """The tables for Markdown."""
+        parts = [f"**{part.title}**\n\n{_tables.markdown(part.rows, part.right)}" for part in self.parts()]
+        return "\n\n".join([*parts, *self.notes])
+
+    def latex(self, *, label: str = "") -> str:
+        """The tables for LaTeX; they need no package. ``label`` is that of the first; the second gets ``-pairs``."""
+        ends = ("", "-pairs") if label else ("", "")
+        return "\n\n".join(
+            _tables.latex(part.rows, part.right, caption=part.title, label=label + end)
+            for part, end in zip(self.parts(), ends, strict=False)
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``rows`` as a frame of pandas, one row for each policy and horizon."""
+        return need("pandas", "frames of pandas").DataFrame(self.rows)
+
+    def to_polars(self) -> pl.DataFrame:
+        """``rows`` as a frame of polars, one row for each policy and horizon."""
+        return need("polars", "frames of polars").DataFrame(self.rows)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["policy"],
+        f"{row['t']:,}",
+        str(row["trials"]),
+        f"{row['regret']:.2e}",
+        _span(row["low"], row["high"]),
+        f"{row['q50']:.1e}",
+        f"{row['q95']:.1e}",
+        _shares(row["pulls"]),
+        _shares(row["mixture"]),
+        "–" if np.isnan(row["seconds"]) else f"{row['seconds']:.3g}",
+        _speed(row["rounds_per_second"]),
+    )
+
+
+def _span(low: float, high: float) -> str:
+    return "–" if np.isnan(low) else f"{low:.1e} … {high:.1e}"
 
 
 def _shares(shares: Sequence[float]) -> str:
@@ -137,13 +219,16 @@ def summarise(run: Run, t: int | None) -> Summary:
             at = int(times[c])
             quantiles = np.quantile(regret[:, c], QUANTILES)
             seconds = float(np.mean(run.seconds(label, horizon)))
+            mean, low, high = interval(regret[:, [c]])
             rows.append(
                 {
                     "policy": label,
                     "horizon": horizon,
                     "t": at,
                     "trials": len(run.trials),
-                    "regret": float(regret[:, c].mean()),
+                    "regret": float(mean[0]),
+                    "low": max(float(low[0]), 0.0) if regret[:, c].min() >= 0.0 else float(low[0]),
+                    "high": float(high[0]),
                     "standard_error": standard_error(regret[:, c]),
                     **{f"q{round(100 * q):02d}": float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
                     "pulls": (run.column("pulls", label, horizon)[1][:, c] / at).mean(axis=0).tolist(),
@@ -162,14 +247,17 @@ def summarise(run: Run, t: int | None) -> Summary:
             finals[row["policy"]] = row
     if len(finals) > 1:
         leader = min(finals, key=lambda label: finals[label]["regret"])
-        differences = [run.difference(label, leader, last) for label in finals if label != leader]
+        pairs = len(finals) * (len(finals) - 1) // 2  # which of them are shown depends on the same trials
+        level = 1.0 - (1.0 - LEVEL) / pairs
+        differences = [run.difference(label, leader, last, level=level) for label in finals if label != leader]
     weights = ", ".join(
         f"{n} {100 * w:.1f} %" for n, w in zip(run.spec["bandit"]["names"], run.best["weights"], strict=True) if w
     )
     title = f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} ({weights})"
+    if not run.still:
+        title = (
+            f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} on average over {len(run.changes) + 1} "
+            "moments in which nothing changes.\nRegret: what the best mixture of each moment is worth above the shares "
+            "played in it, averaged over the rounds."
+        )
     return Summary(title, rows, differences)
-
-
-def standard_error(values: FloatArray) -> float:
-    """Of a mean of independent numbers; NaN for a single one."""
-    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")

@@ -29,9 +29,10 @@ SIZES = (
     "n_vetted",  # n_arms if arms that are left out are vetted (see mixtures/_vetting.py), else 0
     "knot_room",  # knots that the table of laws has room for (see mixtures/_laws.py); 0 without a table
     "n_slopes",  # n_arms if slopes are kept from round to round, else 0
-    "n_prices",  # 3 if rewards have heavy tails (see confidence/_tails.py), else 0
+    "n_prices",  # 3 if belts lie on the line (see confidence/_tails.py), else 0
     "n_sure",  # n_arms if a share of pulls is for certifying (see mixtures/_certifying.py), else 0
     "n_belts",  # n_arms if the confidence sets are belts (see confidence/_belts.py), else 0
+    "n_line",  # cells that there is room for, of belts on the line (see confidence/_line.py), else 0
     "n_past",  # n_arms if pulls can be taken off the clock, else 0
     "n_recent",  # rewards that are kept in the order in which they came; 0 without a window
     "n_watched_arms",  # n_arms if each arm is watched for changes (see estimates/_changes.py), else 0
@@ -133,6 +134,12 @@ FIELDS: tuple[Field, ...] = (
     _field("tail_bound", float, "", "fixed"),
     _field("tail_q", float, "", "fixed"),  # |h(u) − h(v)| ≤ C·|u − v|^q
     _field("tail_c", float, "", "fixed"),
+    _field("tail_sigma", float, "", "fixed"),  # σ of sub-Gaussian rewards in belts (confidence/_line.py), else 0
+    _field("tail_depth", float, "", "fixed"),  # 2·ln(1/δ) of the intervals of their means
+    _field("line_at", int, "", "cleared"),  # for how many rewards the cells of the line are laid out; 0: not
+    _field("line_used", int, "", "scratch"),  # their number,
+    _field("line_begin", float, "", "scratch"),  # where they begin,
+    _field("line_rest", float, "", "scratch"),  # and what of a utility lies beyond them at most
     _field("chordal", int, "", "fixed"),  # 1 if changes of utilities are bounded by chords (mixtures/_lazy.py)
     _field("coarse", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
     _field("radii_fall", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
@@ -173,13 +180,18 @@ FIELDS: tuple[Field, ...] = (
     # Confidence sets.
     _field("radii", float, "n_radii", "fixed"),  # the radius after n rewards
     _field("seen", int, "n_arms", "cleared"),  # rewards of each arm when its set was last worked out
-    _field("lower", float, "n_arms"),
+    _field("lower", float, "n_arms"),  # of the mean, for rewards of 0 and 1, and for sub-Gaussian ones in belts
     _field("upper", float, "n_arms"),
     _field("radius", float, "n_arms"),
-    # Prices of the moment, for the largest and for the smallest utility; at how many rewards they are found anew.
-    _field("prices", float, "n_prices", "saved cleared", "0 … "),
+    # Prices of the moment or mean, for the largest and the smallest utility; at how many rewards they are found anew.
+    _field("prices", float, "n_prices", "saved cleared"),
     _field("belt", float, f"n_belts, {BELT_ROW}", ""),  # what is kept of each arm's belt,
     _field("belt_at", int, "n_belts", "cleared"),  # and for how many of its rewards
+    # Belts on the line: the widths of cells, the ends of the arms' survivals in them, and how far laws may be in W1.
+    _field("line_width", float, "n_line", "scratch"),
+    _field("line_floor", float, "n_line, n_arms", "scratch"),
+    _field("line_top", float, "n_line, n_arms", "scratch"),
+    _field("line_far", float, "n_arms", "scratch"),
     _field("table", float, "n_table", "fixed"),
     _field("envelope", float, "n_table", "scratch"),
     _field("spare", float, "knot_room", "scratch"),
@@ -236,6 +248,8 @@ FIELDS: tuple[Field, ...] = (
     _field("row_place", int, "n_vetted, knot_room"),
     _field("row_share", float, "n_vetted, knot_room"),
     _field("wanted", float, "n_vetted", "saved", "0 … 1"),
+    _field("bar", float, "n_limited", "saved"),  # within limits: the slope that each arm needs to deserve a place,
+    _field("bar_worth", float, "n_limited", "saved"),  # and what it must be worth alone
     _field("left_out", int, "n_vetted", "saved", "0 … 1"),
     _field("vet", float, "n_vetted", "saved", "any"),  # the index of an arm that is left out
     _field("vetted_pulls", int, "n_vetted", "saved", "0 … pulls"),  # its pulls and rewards when that was worked out

@@ -18,7 +18,7 @@ from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.confidence.radii import paper_ball
 from pmbandits.confidence.sets import NAMES
 from pmbandits.schedules import arm_failure
-from pmbandits.supports import Support
+from pmbandits.supports import Real, Support
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,12 @@ def concentration(n: float, distance: float) -> float:
     return 1.0 if beyond <= 0.0 else min(1.0, 2.0 * float(np.exp(-n / (256.0 * e) * beyond**2)))
 
 
+def _by_radius(confidence: Any, support: Support, n_arms: int, **how: Any) -> ConfidenceSet:
+    """The confidence set, or where its W1 radius depends on the rewards (belts on the line) the ball instead."""
+    line = isinstance(support, Real) and confidence in ("auto", "kl")
+    return confidence_set("wasserstein" if line else confidence, support, n_arms, **how)
+
+
 def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
     if isinstance(confidence, str):
@@ -119,7 +125,7 @@ def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -
     # A union over a single n is no union: horizon=1. For one n a band is narrower than a belt for all n, and of
     # Bernoulli means it is as wide as Chernoff's interval.
     single = "dkw" if confidence in ("auto", "kl") and isfinite(support.width) else confidence
-    chosen = confidence_set(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
+    chosen = _by_radius(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
     failing = min(1.0, n_arms * delta)
     return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
 
@@ -137,7 +143,7 @@ def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int
         once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
         radius = _to_the_letter(2.0 / float(horizon) ** 2)
         return Deviation("paper", radius, once, min(1.0, horizon * once), _subgaussian(support))
-    chosen = confidence_set(confidence, support, n_arms, horizon=horizon)
+    chosen = _by_radius(confidence, support, n_arms, horizon=horizon)
     failing = min(1.0, n_arms / horizon)
     return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
 
@@ -154,7 +160,7 @@ def deviation_always(confidence: Any, support: Support, n_arms: int, delta: floa
             "take confidence='auto', which holds at all times",
         )
         return Deviation("paper", _to_the_letter(arm_failure(delta, n_arms)), delta, delta, condition)
-    chosen = confidence_set(confidence, support, n_arms, delta=delta)
+    chosen = _by_radius(confidence, support, n_arms, delta=delta)
     return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, _stated(chosen))
 
 

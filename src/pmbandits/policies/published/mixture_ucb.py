@@ -11,6 +11,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._climb import maximise
 from pmbandits.mixtures._index import POOLED, ready
 from pmbandits.mixtures._sampling import fewest, largest, pull, shares_played
+from pmbandits.mixtures._within import furthest
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import above, known_estimates, one_of, option, within
 from pmbandits.policies.policy import Policy
@@ -70,6 +71,8 @@ def choose(memory: int) -> int:
         look_at_slopes(s, s.wait)
     for i in range(s.n_arms):
         s.index[i] = s.slope[i] + bonus(s, i)
+    if s.n_limited > 0:  # the step is towards the best mixture within the limits
+        furthest(s, s.index, s.mix)
     return pull(s, largest(s))
 
 

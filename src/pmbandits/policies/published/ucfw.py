@@ -8,6 +8,7 @@ from typing import ClassVar
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, largest, pull
+from pmbandits.mixtures._within import furthest
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import known_estimates, one_of, option, within
 from pmbandits.policies.policy import Policy
@@ -36,6 +37,8 @@ def choose(memory: int) -> int:
         else:
             bonus = 2.0 * s.reach * math.sqrt(3.0 * depth / n)
         s.index[i] = s.slope[i] + bonus
+    if s.n_limited > 0:  # the step is towards the best mixture within the limits
+        furthest(s, s.index, s.mix)
     return pull(s, largest(s))
 
 

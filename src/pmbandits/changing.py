@@ -1,0 +1,424 @@
+"""Arms that change with time: a bandit as a function of the round."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits.arms import Bandit, agree, check_bandit
+from pmbandits.metrics.laws import Atoms, Law, Scipy, as_law
+from pmbandits.supports import Binary, Finite, Interval, Real, Support
+
+PIECES = 100  # in which a drift, or a season, is cut by default
+_LATEST = 2**53
+
+
+class Piece(NamedTuple):
+    """A time in which the arms stand still: the rounds after ``start`` rounds were played, until ``end`` were."""
+
+    start: int
+    end: int
+    bandit: Bandit
+
+
+class Changing:
+    """Arms that change with time, for :func:`simulate` and for tests of one's own.
+
+    Time is counted in rounds that were played before: ``at(0)`` has the arms of the first round. It is cut into pieces,
+    and in a piece the arms stand still. Steps are pieces by themselves. A drift, a season or a function is looked at
+    once a piece, in its middle, and the arms stay as they are there for the whole piece: ``every`` rounds. What is
+    played and what is measured is this world of pieces, so neither is an approximation of the other.
+
+    Made by :meth:`steps`, :meth:`drift`, :meth:`season` and :meth:`function`. All bandits of one world have the same
+    names of arms.
+
+    Attributes
+    ----------
+    names, n_arms : the arms.
+    support : where the rewards of all times lie; ``None`` if that is not known.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> world = pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.4, 0.9])), (5000, pmb.Bandit.bernoulli([0.9, 0.4]))])
+    >>> world.at(4999)
+    Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
+    >>> world.at(5000)
+    Bandit(arm 0: bernoulli(0.9), arm 1: bernoulli(0.4); support Binary())
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        bandits: Sequence[Bandit],
+        numbers: Mapping[str, Any],
+        make: Callable[[int], Bandit],
+        support: Support | None = None,
+    ) -> None:
+        first = bandits[0]
+        for bandit in bandits:
+            _same_arms(first, bandit)
+            if support is not None:
+                agree(support, bandit.laws, bandit.names)
+        self.kind, self.bandits, self.numbers = kind, tuple(bandits), dict(numbers)
+        self.names, self.n_arms = first.names, first.n_arms
+        self.support = support if support is not None else _common([bandit.support for bandit in bandits])
+        self._make, self._known = make, dict[int, Bandit]()
+
+    # ---- making ----------------------------------------------------------------------------------------
+    @classmethod
+    def steps(
+        cls, pieces: Sequence[tuple[int, Bandit]], *, repeat: int | None = None, support: Support | None = None
+    ) -> Changing:
+        """Arms that change at once, now and then.
+
+        Parameters
+        ----------
+        pieces : pairs of a number of rounds and the arms after so many; the first begins at 0.
+        repeat : start over after so many rounds, again and again; default never.
+        support : where all rewards lie; default what all bandits have in common.
+
+        >>> import pmbandits as pmb
+        >>> day, night = pmb.Bandit.bernoulli([0.4, 0.9]), pmb.Bandit.bernoulli([0.3, 0.2])
+        >>> pmb.Changing.steps([(0, day), (600, night)], repeat=1000)
+        Changing(2 arms; 2 steps, at 0 and 600, every 1,000 rounds again; support Binary())
+        """
+        if not _check.is_list(pieces) or len(pieces) == 0:
+            raise ValueError("steps needs pairs of a round and a Bandit, such as [(0, bandit), (5000, other)].")
+        starts, bandits = [], []
+        for piece in pieces:
+            if not _check.is_list(piece) or len(piece) != 2:
+                raise ValueError(f"a step is a pair of a round and a Bandit, such as (5000, bandit), got {piece!r}.")
+            starts.append(_check.whole("the round of a step", piece[0], 0, _LATEST))
+            check_bandit(piece[1])
+            bandits.append(piece[1])
+        if starts[0] != 0:
+            raise ValueError(f"the first step must begin at 0, not at {starts[0]:,}: there must always be arms.")
+        if any(b <= a for a, b in itertools.pairwise(starts)):
+            raise ValueError(f"steps must come one after the other, but begin at {', '.join(map(str, starts))}.")
+        if repeat is not None:
+            repeat = _check.whole("repeat", repeat, starts[-1] + 1, _LATEST)
+        return cls("steps", bandits, {"starts": starts, "repeat": repeat}, bandits.__getitem__, support)
+
+    @classmethod
+    def drift(
+        cls,
+        first: Bandit,
+        last: Bandit,
+        start: int,
+        end: int,
+        *,
+        every: int | None = None,
+        by: str = "parameters",
+        support: Support | None = None,
+    ) -> Changing:
+        """Arms that move evenly from one bandit to another.
+
+        Parameters
+        ----------
+        first, last : the arms until ``start`` rounds were played, and from ``end`` on.
+        every : the length of a piece, in rounds; default a hundredth of the way.
+        by : ``"parameters"``: the numbers of each distribution move in straight lines (means of normal arms,
+            probabilities of atoms); both ends of an arm must be of one family. ``"mixture"``: the reward comes from the
+            last law with a chance that rises from 0 to 1, else from the first. For Bernoulli arms both are the same.
+        support : where all rewards lie; default what both bandits have in common.
+
+        >>> import pmbandits as pmb
+        >>> a, b = pmb.Bandit.bernoulli([0.2, 0.9]), pmb.Bandit.bernoulli([0.8, 0.9])
+        >>> pmb.Changing.drift(a, b, 1000, 2000).at(1500).to_dict()["arms"][0]
+        {'bernoulli': 0.5024}
+        """
+        check_bandit(first)
+        check_bandit(last)
+        start = _check.whole("start", start, 0, _LATEST)
+        end = _check.whole("end", end, start + 1, _LATEST)
+        every = _every(every, end - start)
+        count = -(-(end - start) // every)
+        between = _between(first, last, by)
+
+        def make(number: int) -> Bandit:
+            if number <= 0 or number > count:
+                return first if number <= 0 else last
+            return between((_middle(start, every, number - 1, end) - start) / (end - start))
+
+        numbers = {"start": start, "end": end, "every": every, "by": by}
+        return cls("drift", [first, last], numbers, make, support)
+
+    @classmethod
+    def season(
+        cls,
+        first: Bandit,
+        other: Bandit,
+        period: int,
+        *,
+        every: int | None = None,
+        by: str = "parameters",
+        support: Support | None = None,
+    ) -> Changing:
+        """Arms that swing from one bandit to another and back, like a cosine, again and again.
+
+        Parameters
+        ----------
+        first, other : the arms at the start, and half a period later.
+        period : after how many rounds it starts over.
+        every, by, support : as in :meth:`drift`; ``every`` is by default a hundredth of the period.
+
+        >>> import pmbandits as pmb
+        >>> a, b = pmb.Bandit.bernoulli([0.2, 0.9]), pmb.Bandit.bernoulli([0.8, 0.9])
+        >>> year = pmb.Changing.season(a, b, 365, every=1)
+        >>> round(year.at(91).to_dict()["arms"][0]["bernoulli"], 3), year.at(0).names == year.at(365).names
+        (0.499, True)
+        """
+        check_bandit(first)
+        check_bandit(other)
+        period = _check.whole("period", period, 2, _LATEST)
+        every = _every(every, period)
+        between = _between(first, other, by)
+
+        def make(number: int) -> Bandit:
+            middle = _middle(0, every, number, period)
+            return between(0.5 - 0.5 * math.cos(2.0 * math.pi * middle / period))
+
+        return cls("season", [first, other], {"period": period, "every": every, "by": by}, make, support)
+
+    @classmethod
+    def function(cls, bandit_at: Callable[[int], Bandit], every: int, *, support: Support | None = None) -> Changing:
+        """Arms that a function of yours gives.
+
+        Parameters
+        ----------
+        bandit_at : is given a number of rounds and returns the arms after so many. The same number must always give the
+            same arms. It is asked once for each piece, for the piece's middle.
+        every : the length of a piece, in rounds.
+        support : where all rewards lie; default that of the first piece. Arms that pay others are refused.
+
+        >>> import pmbandits as pmb
+        >>> world = pmb.Changing.function(lambda t: pmb.Bandit.bernoulli([0.4, 0.9 / (1 + t / 1000)]), every=100)
+        >>> [round(piece.bandit.to_dict()["arms"][1]["bernoulli"], 3) for piece in world.pieces(250)]
+        [0.858, 0.783, 0.721]
+        """
+        if not callable(bandit_at):
+            raise TypeError(f"function needs a function of the round that returns a Bandit, got {bandit_at!r}.")
+        every = _check.whole("every", every, 1, _LATEST)
+
+        def make(number: int) -> Bandit:
+            middle = _middle(0, every, number, _LATEST)
+            made = bandit_at(middle)
+            if not isinstance(made, Bandit):
+                raise TypeError(f"the function must return a Bandit, but returned {_check.short(made)} for {middle:,}.")
+            return made
+
+        return cls("function", [make(0)], {"every": every}, make, support)
+
+    # ---- reading ---------------------------------------------------------------------------------------
+    def at(self, t: int) -> Bandit:
+        """The arms of the round that is played after ``t`` rounds: ``world.at(policy.t)`` before an ask."""
+        return self._piece(_check.whole("t", t, 0, _LATEST)).bandit
+
+    def pieces(self, horizon: int) -> list[Piece]:
+        """The pieces of the first ``horizon`` rounds, in their order.
+
+        >>> import pmbandits as pmb
+        >>> a, b = pmb.Bandit.bernoulli([0.2]), pmb.Bandit.bernoulli([0.8])
+        >>> [(piece.start, piece.end) for piece in pmb.Changing.steps([(0, a), (30, b)], repeat=50).pieces(90)]
+        [(0, 30), (30, 50), (50, 80), (80, 90)]
+        """
+        horizon, found = _check.whole("horizon", horizon, 1, _LATEST), list[Piece]()
+        while not found or found[-1].end < horizon:
+            found.append(self._piece(found[-1].end if found else 0))
+        return [*found[:-1], found[-1]._replace(end=horizon)]
+
+    def _piece(self, t: int) -> Piece:
+        """The piece in which this time lies."""
+        known, number = self.numbers, 0
+        if self.kind == "steps":
+            starts, repeat = known["starts"], known["repeat"]
+            base = 0 if repeat is None else t // repeat * repeat
+            number = int(np.searchsorted(starts, t - base, side="right")) - 1
+            start = base + starts[number]
+            after = [*starts[1:], _LATEST if repeat is None else repeat]
+            return Piece(start, min(base + after[number], _LATEST), self._bandit(number))
+        every = known["every"]
+        if self.kind == "drift":
+            first, last = known["start"], known["end"]
+            if not first <= t < last:
+                number = 0 if t < first else -(-(last - first) // every) + 1
+                return Piece(0 if t < first else last, first if t < first else _LATEST, self._bandit(number))
+            number = (t - first) // every + 1
+            start = first + (number - 1) * every
+            return Piece(start, min(start + every, last), self._bandit(number))
+        period = known.get("period", _LATEST)
+        base = t // period * period
+        number = (t - base) // every
+        start = base + number * every
+        return Piece(start, min(start + every, base + period), self._bandit(number))
+
+    def _bandit(self, number: int) -> Bandit:
+        if number not in self._known:
+            made = self._make(number)
+            _same_arms(self.bandits[0], made)
+            if self.kind == "function" and self.support is not None:
+                agree(self.support, made.laws, made.names)
+            self._known[number] = made
+        return self._known[number]
+
+    def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
+        """A JSON-ready description. A function of yours is known by the arms it gives in the first rounds.
+
+        >>> import pmbandits as pmb
+        >>> pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.4]))]).to_dict()["changing"]
+        'steps'
+        """
+        support = None if self.support is None else self.support.to_dict()
+        out = {"changing": self.kind, "names": list(self.names), "support": support, **self.numbers}
+        if self.kind != "function":
+            return out | {"bandits": [bandit.to_dict() for bandit in self.bandits]}
+        pieces = [piece.bandit.to_dict() for piece in self.pieces(horizon or 1)]
+        return out | {"values": hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).hexdigest()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Changing:
+        """The world that :meth:`to_dict` described."""
+        kind = _check.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
+        if kind == "function":
+            raise ValueError("the arms came from a function of yours; code is never stored: make them again.")
+        support = None if data.get("support") is None else Support.from_dict(data["support"])
+        return cls._again(kind, [Bandit.from_dict(bandit) for bandit in data["bandits"]], data, support)
+
+    @classmethod
+    def _again(
+        cls, kind: str, bandits: Sequence[Bandit], numbers: Mapping[str, Any], support: Support | None
+    ) -> Changing:
+        """The world with these bandits and numbers."""
+        if kind == "steps":
+            if not _check.is_list(numbers["starts"]) or len(numbers["starts"]) != len(bandits):
+                raise ValueError("there must be one start for each bandit.")
+            pieces = list(zip(numbers["starts"], bandits, strict=True))
+            return cls.steps(pieces, repeat=numbers["repeat"], support=support)
+        if len(bandits) != 2:
+            raise ValueError(f"a {kind} is between two bandits, not {len(bandits)}.")
+        (first, last), every, by = bandits, numbers["every"], numbers["by"]
+        if kind == "drift":
+            return cls.drift(first, last, numbers["start"], numbers["end"], every=every, by=by, support=support)
+        return cls.season(first, last, numbers["period"], every=every, by=by, support=support)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Worlds are made again where they arrive; a function of yours travels as it is."""
+        if self.kind == "function":
+            return dict(self.__dict__)
+        return {name: self.__dict__[name] for name in ("kind", "bandits", "numbers", "support")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state if "_make" in state else Changing._again(**state).__dict__)
+
+    def __repr__(self) -> str:
+        n, when = self.numbers, ""
+        if self.kind == "steps":
+            starts = [f"{start:,}" for start in n["starts"]]
+            shown = starts if len(starts) <= 5 else [*starts[:4], "…", starts[-1]]
+            places = f"{', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"
+            when = f"{len(starts)} step{'s' if len(starts) > 1 else ''}, at {places}"
+            when += f", every {n['repeat']:,} rounds again" if n["repeat"] is not None else ""
+        elif self.kind == "drift":
+            when = f"a drift of {n['by']} from {n['start']:,} to {n['end']:,}"
+        elif self.kind == "season":
+            when = f"a season of {n['period']:,} rounds, by {n['by']}"
+        else:
+            when = "a function"
+        when += f", in pieces of {n['every']:,}" if "every" in n else ""
+        known = f"support {self.support!r}" if self.support is not None else "support unknown"
+        return f"Changing({self.n_arms} arm{'s' if self.n_arms > 1 else ''}; {when}; {known})"
+
+
+def _every(every: int | None, length: int) -> int:
+    return max(1, round(length / PIECES)) if every is None else _check.whole("every", every, 1, _LATEST)
+
+
+def _middle(start: int, every: int, number: int, end: int) -> int:
+    """The round in the middle of a piece."""
+    first = start + number * every
+    return (first + min(first + every, end) - 1) // 2
+
+
+def _same_arms(first: Bandit, other: Bandit) -> None:
+    if first.names != other.names:
+        raise ValueError(
+            f"all bandits of a world must have the same arms, but one has {', '.join(first.names)} and another "
+            f"{', '.join(other.names)}; an arm that comes or goes is a matter of a schedule."
+        )
+
+
+def _common(supports: Sequence[Support | None]) -> Support | None:
+    """The smallest support that has all of these in it, if there is one that is surely right."""
+    known = [support for support in supports if support is not None]
+    if len(known) < len(supports):
+        return None
+    if all(support == known[0] for support in known):
+        return known[0]
+    if all(isinstance(support, (Binary, Finite)) for support in known):
+        return Finite(np.unique(np.concatenate([np.asarray(support.atoms) for support in known])))  # type: ignore[attr-defined]
+    if all(np.isfinite(support.width) for support in known):
+        return Interval(min(support.lo for support in known), max(support.hi for support in known))
+    if all(isinstance(support, Real) or np.isfinite(support.width) for support in known):  # Hoeffding's lemma
+        return Real(max(s.sigma if isinstance(s, Real) else 0.5 * s.width for s in known))
+    return None
+
+
+# ---- between two laws -----------------------------------------------------------------------------------
+
+
+def _between(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
+    """The arms on the way from one bandit to another, as a function of how far it is gone."""
+    _check.choice("by", by, ["parameters", "mixture"])
+    _same_arms(first, last)
+    way = _moved if by == "parameters" else _mixed
+    for one, other, name in zip(first.laws, last.laws, first.names, strict=True):
+        way(one, other, 0.5, name)  # says at once what cannot be
+    support = _common([first.support, last.support])
+
+    def between(share: float) -> Bandit:
+        arms = [way(a, b, share, n) for a, b, n in zip(first.laws, last.laws, first.names, strict=True)]
+        return Bandit(arms, first.names, support=support)
+
+    return between
+
+
+def _moved(one: Law, other: Law, share: float, name: str) -> Law:
+    """The law whose parameters are on the straight line between those of two laws of one family."""
+    if isinstance(one, Atoms) and isinstance(other, Atoms) and np.array_equal(one.x, other.x):
+        return Atoms(one.x, (1.0 - share) * one.p + share * other.p)
+    if isinstance(one, Scipy) and isinstance(other, Scipy) and one.family == other.family:
+        ends = [(*law.shapes, law.loc, *([] if law.lattice else [law.scale])) for law in (one, other)]
+        numbers = [(1.0 - share) * a + share * b for a, b in zip(*ends, strict=True)]
+        return as_law(one.frozen.dist(*numbers), name=name)
+    raise ValueError(
+        f"{name} is {one.describe()} at one end and {other.describe()} at the other; parameters can move within one "
+        "family only: take by='mixture'."
+    )
+
+
+def _mixed(one: Law, other: Law, share: float, name: str) -> Law:
+    """The law that pays from ``other`` with the chance ``share``, else from ``one``."""
+    if isinstance(one, Atoms) and isinstance(other, Atoms):
+        x = np.unique(np.concatenate((one.x, other.x)))
+        p = np.zeros(x.size)
+        for law, part in ((one, 1.0 - share), (other, share)):
+            p[np.searchsorted(x, law.x)] += part * law.p
+        return Atoms(x[p > 0.0], p[p > 0.0]) if share in (0.0, 1.0) and x.size > 2 else Atoms(x, p)
+    if isinstance(one, Scipy) and isinstance(other, Scipy) and not one.lattice and not other.lattice:
+        if share in (0.0, 1.0):
+            return other if share else one
+        from pmbandits.metrics.blend import Blend
+
+        return as_law(Blend(one.frozen, other.frozen, share)(), name=name)
+    raise ValueError(
+        f"{name} is {one.describe()} at one end and {other.describe()} at the other; such a mixture has both atoms and "
+        "a density, which no arm here can have."
+    )

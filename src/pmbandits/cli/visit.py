@@ -1,0 +1,57 @@
+"""``pmbandits visit``: play against a running service, to see that it works and how it feels."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from pmbandits import _check
+from pmbandits.client import connect
+
+out = Console()
+
+
+def visit(
+    address: Annotated[str, typer.Argument(help="Where the service is.", metavar="URL")] = "http://127.0.0.1:8000",
+    key: Annotated[
+        str | None, typer.Option(help="A key for asking, telling and reading.", envvar="PMBANDITS_KEY")
+    ] = None,
+    experiment: Annotated[
+        str, typer.Option(help="Which experiment; its rewards must lie between 0 and 1.")
+    ] = "example",
+    rounds: Annotated[int, typer.Option(help="How many asks and tells.", min=1, max=1_000_000)] = 500,
+    seed: Annotated[int, typer.Option(help="Of the rewards.", min=0)] = 0,
+) -> None:
+    """Ask a service for arms, and tell it rewards that are drawn here: each arm has a distribution of its own.
+
+    Of the example's three arms the first pays little, the last pays much, and the second lies between. The
+    preference likes outcomes that are far apart, so the best mixture is of the first and the last, and no arm alone is.
+    """
+    rng = np.random.default_rng(seed)
+    with connect(address, key=key, patience=120.0) as client:
+        if not connect(address, patience=0.0).ready():
+            out.print(f"waiting for {_check.readable(address)}, which compiles what it needs when it starts …")
+        shop = client.experiment(experiment)
+        names = shop.names
+        low, high = np.linspace(2.0, 8.0, len(names)), np.linspace(8.0, 2.0, len(names))
+        places = {name: place for place, name in enumerate(names)}
+        for _ in track(range(rounds), "asking and telling", console=out, transient=True):
+            ticket = shop.ask()
+            place = places.setdefault(ticket.arm, len(places) % len(names))
+            shop.tell(ticket, float(rng.beta(low[place], high[place])))
+        found = shop.state()
+    table = Table("arm", "asked", "share played", "share wanted", "mean reward", box=None)
+    for arm in found["arms"]:
+        played = "" if arm["played"] is None else f"{100 * arm['played']:.1f} %"
+        mean = "" if arm["mean"] is None else f"{arm['mean']:.3f}"
+        name = _check.readable(arm["arm"])
+        table.add_row(name, f"{arm['pulls']:,}", played, f"{100 * arm['wanted']:.1f} %", mean)
+    out.print(f"After {rounds:,} asks and tells, the experiment {_check.readable(experiment)!r} has:", highlight=False)
+    out.print(table)
+    if found["certainty"]:
+        out.print(found["certainty"]["sentence"], highlight=False)

@@ -1,0 +1,182 @@
+"""The same verbs for asynchronous code: each runs in a thread that has its own connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, overload
+
+from numpy.typing import ArrayLike
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.client.verbs import Client, Experiment, Given, Told
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies.certainty import Certainty
+from pmbandits.policies.policy import Policy
+from pmbandits.supports import Support
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A service; made by :func:`pmbandits.connect_async`. Every verb is awaited."""
+
+    def __init__(self, client: Client, connections: int) -> None:
+        self._client = client
+        self._pool = ThreadPoolExecutor(_check.whole("connections", connections, 1, 1000), "pmbandits-client")
+
+    def __repr__(self) -> str:
+        return f"Async{self._client!r}"
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of all connections, when the requests that are on their way are answered."""
+        await asyncio.to_thread(self._pool.shutdown)
+        self._client.close_all()
+
+    async def _later(self, verb: Callable[P, T], *args: P.args, **given: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(verb, *args, **given))
+
+    async def ready(self) -> bool:
+        """Whether the service is up and warm."""
+        return await self._later(self._client.ready)
+
+    async def experiments(self) -> list[dict[str, Any]]:
+        """What the experiments are that the key may read."""
+        return await self._later(self._client.experiments)
+
+    def experiment(self, name: str) -> AsyncExperiment:
+        """An experiment by its name. Nothing is sent."""
+        return AsyncExperiment(self, self._client.experiment(name))
+
+    def __getitem__(self, name: str) -> AsyncExperiment:
+        return self.experiment(name)
+
+    async def create(
+        self,
+        name: str,
+        *,
+        metric: Distortion | str,
+        arms: Sequence[str],
+        support: Support,
+        policy: Policy | str = "vet",
+        shares: Any = None,
+        seed: int = 0,
+    ) -> AsyncExperiment:
+        """Begin an experiment; see :meth:`Client.create`."""
+        made = await self._later(
+            self._client.create,
+            name,
+            metric=metric,
+            arms=arms,
+            support=support,
+            policy=policy,
+            shares=shares,
+            seed=seed,
+        )
+        return AsyncExperiment(self, made)
+
+
+class AsyncExperiment:
+    """One experiment of a service. Every verb is awaited; for what they do see :class:`Experiment`."""
+
+    def __init__(self, client: AsyncClient, experiment: Experiment) -> None:
+        self.client, self.name, self._one, self._later = client, experiment.name, experiment, client._later
+
+    def __repr__(self) -> str:
+        return f"Async{self._one!r}"
+
+    @overload
+    async def ask(
+        self, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None
+    ) -> Given: ...
+    @overload
+    async def ask(
+        self, n: int, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None
+    ) -> list[Given]: ...
+    async def ask(
+        self,
+        n: int | None = None,
+        *,
+        among: Sequence[str] | None = None,
+        unit: str | None = None,
+        key: str | None = None,
+    ) -> Given | list[Given]:
+        """The arm to play now, with the ticket for its reward; or the next ``n``."""
+        if n is None:
+            return await self._later(self._one.ask, among=among, unit=unit, key=key)
+        return await self._later(self._one.ask, n, among=among, unit=unit, key=key)
+
+    async def tell(
+        self,
+        ticket: int | Given | Sequence[int | Given] | None = None,
+        reward: float | ArrayLike | None = None,
+        *,
+        arm: str | Sequence[str] | None = None,
+        correct: bool = False,
+        key: str | None = None,
+    ) -> Told:
+        """The reward of a ticket, or rewards of several; a reward that is sent twice counts once."""
+        return await self._later(self._one.tell, ticket, reward, arm=arm, correct=correct, key=key)
+
+    async def state(self, regret: float | str | None = None) -> dict[str, Any]:
+        """Everything that is known now."""
+        return await self._later(self._one.state, regret)
+
+    async def mixture(self) -> FloatArray:
+        """The current estimate of the best mixing weights."""
+        return await self._later(lambda: self._one.mixture)
+
+    async def explain(self, regret: float | str | None = None) -> str:
+        """Why the next arm is the next arm."""
+        return await self._later(self._one.explain, regret)
+
+    async def certainty(self) -> Certainty:
+        """How much better any other mixture could be, surely."""
+        return await self._later(self._one.certainty)
+
+    async def history(self, after: int = 0) -> list[dict[str, Any]]:
+        """How it went."""
+        return await self._later(self._one.history, after)
+
+    async def log(self, after: int = 0, limit: int = 10_000) -> list[dict[str, Any]]:
+        """Every event, oldest first."""
+        return await self._later(self._one.log, after, limit)
+
+    async def save(self, path: str | Path) -> None:
+        """Write the policy to a file that ``pmbandits.load`` reads."""
+        await self._later(self._one.save, path)
+
+    async def add_arm(self, arm: str) -> None:
+        """Let a new arm play from now on."""
+        await self._later(self._one.add_arm, arm)
+
+    async def pause(self, arm: str | None = None) -> None:
+        """Let an arm, or the whole experiment, pause."""
+        await self._later(self._one.pause, arm)
+
+    async def resume(self, arm: str | None = None) -> None:
+        """Let an arm, or the whole experiment, go on."""
+        await self._later(self._one.resume, arm)
+
+    async def retire(self, arm: str) -> None:
+        """Take an arm out for good."""
+        await self._later(self._one.retire, arm)
+
+    async def archive(self) -> None:
+        """End the experiment."""
+        await self._later(self._one.archive)
+
+    async def limit(self, shares: Any) -> None:
+        """New limits on the shares of arms."""
+        await self._later(self._one.limit, shares)

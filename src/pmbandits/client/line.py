@@ -1,0 +1,126 @@
+"""The connections of a client, and when to try again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+from urllib.parse import urlsplit
+
+from pmbandits import _check
+
+_AGAIN = (429, 503)  # not now, but soon
+_LONGEST_PAUSE = 5.0  # seconds between two tries
+
+
+class ServiceError(RuntimeError):
+    """The service refused a request, or could not be reached; ``status`` is its answer in HTTP, 0 if there was none."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Line:
+    """The connections of a client: one for each thread, opened again when they break."""
+
+    def __init__(self, url: str, key: str | None, timeout: float, patience: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"the address must be like http://127.0.0.1:8000, got {_check.short(url)}.")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("the address must not hold a name or a password; give the key with key=….")
+        try:
+            port = parts.port
+        except ValueError:
+            raise ValueError(f"the address {_check.short(url)} has no good port; a port is from 1 to 65535.") from None
+        if key is not None and (not isinstance(key, str) or not key.isascii() or not key.isprintable() or not key):
+            raise ValueError("the key must be the text that pmbandits key create printed.")
+        self.url, self._base, self._host, self._port = url, parts.path.rstrip("/"), parts.hostname, port
+        self._secure = ssl.create_default_context() if parts.scheme == "https" else None
+        self._timeout = _check.within("timeout", timeout, 0.0, open_lo=True)
+        self._patience = _check.within("patience", patience, 0.0)
+        self._head = {"content-type": "application/json", "accept-encoding": "identity"}
+        if key is not None:
+            self._head["authorization"] = f"Bearer {key}"
+        self._own = threading.local()
+        self._all: set[http.client.HTTPConnection] = set()
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._secure is not None:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._secure)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+
+    def send(self, method: str, path: str, body: bytes | None, *, repeatable: bool) -> bytes:
+        """The body of the answer. What is not ``repeatable`` is sent again only if it cannot have arrived."""
+        until, pause = time.monotonic() + self._patience, 0.05
+        while True:
+            status, content, wait = self._once(method, path, body, repeatable)
+            if 200 <= status < 300:
+                return content
+            again = status == 0 or (status in _AGAIN and (repeatable or status == 429))
+            pause = max(pause, wait)
+            if not again or time.monotonic() + pause > until:
+                raise ServiceError(status, _sentence(status, content, self.url))
+            time.sleep(pause * random.uniform(0.5, 1.0))  # not all clients at the same moment
+            pause = min(2.0 * pause, _LONGEST_PAUSE)
+
+    def _once(self, method: str, path: str, body: bytes | None, repeatable: bool) -> tuple[int, bytes, float]:
+        """Status, body, and how many seconds the service asks to wait; status 0 if there was no answer."""
+        line: http.client.HTTPConnection | None = getattr(self._own, "line", None)
+        fresh = line is None
+        if line is None:
+            line = self._own.line = self._open()
+            self._all.add(line)
+        try:
+            if fresh:
+                line.connect()
+            try:
+                line.request(method, self._base + path, body, self._head)
+                answer = line.getresponse()
+                content = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                self.hang_up()
+                # A connection that was kept open may have been closed by the other side meanwhile, before it read.
+                if repeatable:
+                    return 0, str(error).encode(), 0.0
+                raise ServiceError(
+                    0,
+                    f"the connection to {self.url} broke before the answer came, so it is not known whether the change "
+                    "was made; look, and then send it again if it was not.",
+                ) from None
+        except OSError as error:  # it could not be opened: nothing was sent
+            self.hang_up()
+            return 0, str(error).encode(), 0.0
+        except BaseException:  # Ctrl-C: an answer may still be on its way in this connection
+            self.hang_up()
+            raise
+        wait = answer.headers.get("retry-after", "")
+        if answer.will_close:
+            self.hang_up()
+        return answer.status, content, float(wait) if wait.isdecimal() and len(wait) < 4 else 0.0
+
+    def hang_up(self) -> None:
+        """Close this thread's connection."""
+        line = getattr(self._own, "line", None)
+        self._own.line = None
+        if line is not None:
+            self._all.discard(line)
+            line.close()
+
+    def hang_up_all(self) -> None:
+        """Close the connections of all threads, which must not use them now."""
+        for line in list(self._all):
+            line.close()  # opened again by whoever needs it
+
+
+def _sentence(status: int, content: bytes, url: str) -> str:
+    if status == 0:
+        return f"the service at {url} cannot be reached: {_check.readable(content.decode(errors='replace')[:200])}."
+    try:
+        return str(json.loads(content)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"the service answered with status {status}, and with no sentence that says why."

@@ -1,0 +1,355 @@
+"""A service and its experiments, with the verbs of a policy."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+from urllib.parse import quote, urlencode
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits._files import write_whole
+from pmbandits.client.line import Line, ServiceError
+from pmbandits.limits import Limits
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies.certainty import Certainty
+from pmbandits.policies.policy import Policy
+from pmbandits.supports import Support
+
+
+class Given(NamedTuple):
+    """An arm to play now: the ticket with which to tell its reward, and the share that the arm had in the mixture."""
+
+    id: int
+    arm: str
+    share: float | None = None
+
+
+class Told(NamedTuple):
+    """How many rewards were new, how many were known already, and how many replaced another."""
+
+    taken: int
+    repeated: int
+    corrected: int
+
+
+class Client:
+    """A service; made by :func:`connect`. Its experiments are asked and told like policies."""
+
+    def __init__(self, url: str, *, key: str | None, timeout: float, patience: float) -> None:
+        self._line = Line(url, key, timeout, patience)
+
+    def __repr__(self) -> str:
+        return f"Client({self._line.url!r})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this thread's connection; it is opened again when it is needed."""
+        self._line.hang_up()
+
+    def close_all(self) -> None:
+        """Close the connections of all threads, none of which may use the client at this moment."""
+        self._line.hang_up_all()
+
+    def _call(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> Any:
+        content = None if body is None else body if isinstance(body, bytes) else _json(body)
+        answer = self._line.send(method, path, content, repeatable=repeatable)
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise ServiceError(
+                200, f"{self._line.url} answered with what is no JSON; is it a pmbandits service?"
+            ) from None
+
+    def ready(self) -> bool:
+        """Whether the service is up and warm."""
+        try:
+            return bool(self._call("GET", "/ready")["status"] == "ready")
+        except ServiceError:
+            return False
+
+    def experiments(self) -> list[dict[str, Any]]:
+        """What the experiments are that the key may read."""
+        found: list[dict[str, Any]] = self._call("GET", "/v1/experiments")["experiments"]
+        return found
+
+    def experiment(self, name: str) -> Experiment:
+        """An experiment by its name. Nothing is sent."""
+        return Experiment(self, _name(name))
+
+    def __getitem__(self, name: str) -> Experiment:
+        return self.experiment(name)
+
+    def create(
+        self,
+        name: str,
+        *,
+        metric: Distortion | str,
+        arms: Sequence[str],
+        support: Support,
+        policy: Policy | str = "vet",
+        shares: Any = None,
+        seed: int = 0,
+    ) -> Experiment:
+        """Begin an experiment. The key must be for ``admin``.
+
+        Parameters
+        ----------
+        name : letters, digits, dots, dashes and underscores.
+        metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+        arms : the names of the arms.
+        support : where rewards lie, such as ``Interval(0, 1)``.
+        policy : a recipe such as ``Vet(certify=0.1)``, or a name.
+        shares : limits on the shares of arms, such as ``"A >= 10%"``.
+        seed : of the policy's own random choices.
+        """
+        if not isinstance(support, Support):
+            raise TypeError(f"support must be a support such as Interval(0, 1), got {_check.short(support)}.")
+        options = {} if isinstance(policy, str) else {k: v for k, v in policy.options.items() if v is not None}
+        body = {
+            "name": _name(name),
+            "metric": str(metric),
+            "arms": [str(arm) for arm in arms],
+            "support": support.to_dict(),
+            "policy": policy if isinstance(policy, str) else policy.name,
+            "options": options,
+            "seed": seed,
+            "shares": str(shares) if isinstance(shares, Limits) else shares,
+        }
+        self._call("POST", "/v1/experiments", body, repeatable=False)
+        return self.experiment(name)
+
+    def upload(self, name: str, policy: Policy | str | Path) -> Experiment:
+        """Begin an experiment with a policy, or with the file of one: it goes on exactly where that one was."""
+        if isinstance(policy, Policy):
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "policy.pmb"
+                policy.save(file)
+                content = file.read_bytes()
+        else:
+            content = Path(policy).read_bytes()
+        self._call("POST", f"/v1/import?{urlencode({'name': _name(name)})}", content, repeatable=False)
+        return self.experiment(name)
+
+
+class Experiment:
+    """One experiment of a service, with the verbs of a policy."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.client, self.name, self._path = client, name, f"/v1/experiments/{quote(name, safe='')}"
+
+    def __repr__(self) -> str:
+        return f"Experiment({self.name!r} at {self.client._line.url!r})"
+
+    def _call(self, method: str, what: str, body: Any = None, *, repeatable: bool = True) -> Any:
+        return self.client._call(method, self._path + what, body, repeatable=repeatable)
+
+    # ---- ask and tell ------------------------------------------------------------------------------------
+    @overload
+    def ask(self, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None) -> Given: ...
+    @overload
+    def ask(
+        self, n: int, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None
+    ) -> list[Given]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        among: Sequence[str] | None = None,
+        unit: str | None = None,
+        key: str | None = None,
+    ) -> Given | list[Given]:
+        """The arm to play now, with the ticket for its reward; or the next ``n``.
+
+        Parameters
+        ----------
+        n : so many arms at once.
+        among : only these arms are available now.
+        unit : who or what is served: the same unit gets the same arm again.
+        key : a text of your own, if you may have to send this ask again from another process. Default: a new one.
+        """
+        body: dict[str, Any] = {"key": uuid.uuid4().hex if key is None else key}
+        if n is not None:
+            body["n"] = _check.whole("n", n, 1)
+        if among is not None:
+            body["among"] = [among] if isinstance(among, str) else list(among)
+        if unit is not None:
+            body["unit"] = unit
+        found = self._call("POST", "/ask", body)
+        if n is None:
+            return Given(found["ticket"], found["arm"], found.get("share"))
+        shares = found.get("shares") or [None] * len(found["arms"])
+        return [Given(*one) for one in zip(found["tickets"], found["arms"], shares, strict=True)]
+
+    def tell(
+        self,
+        ticket: int | Given | Sequence[int | Given] | None = None,
+        reward: float | ArrayLike | None = None,
+        *,
+        arm: str | Sequence[str] | None = None,
+        correct: bool = False,
+        key: str | None = None,
+    ) -> Told:
+        """The reward of a ticket, or rewards of several; a reward that is sent twice counts once.
+
+        Parameters
+        ----------
+        ticket : the ticket, or its number; or several.
+        reward : its reward; or as many.
+        arm : instead of a ticket, for rewards that were not asked for (history): they inform, but count as no pull.
+        correct : replace a reward that was told before with another.
+        key : for ``arm``: a text of your own, if you may have to send it again from another process.
+        """
+        if reward is None or (ticket is None) == (arm is None):
+            raise ValueError("give a reward, and either the ticket that it is for or, without one, the arm.")
+        body: dict[str, Any] = {}
+        many = _check.is_list(reward)
+        if many:
+            body["rewards"] = [_reward(one) for one in np.asarray(reward).tolist()]
+        else:
+            body["reward"] = _reward(reward)
+        if arm is not None:
+            body["key"] = uuid.uuid4().hex if key is None else key
+            if many:
+                body["arms"] = [arm] * len(body["rewards"]) if isinstance(arm, str) else list(arm)
+            else:
+                body["arm"] = arm
+        elif many:
+            if not _check.is_list(ticket):
+                raise ValueError("one ticket has one reward; give as many tickets as rewards.")
+            body["tickets"] = [_number(one) for one in ticket]  # type: ignore[union-attr]
+        else:
+            body["ticket"] = _number(ticket)
+        if correct:
+            body["correct"] = True
+        return Told(**self._call("POST", "/tell", body))
+
+    # ---- reading -----------------------------------------------------------------------------------------
+    def state(self, regret: float | str | None = None) -> dict[str, Any]:
+        """Everything that is known now: shares, estimates, certainty, an explanation; for a ``regret`` a forecast."""
+        query = "" if regret is None else "?" + urlencode({"regret": regret})
+        found: dict[str, Any] = self._call("GET", f"/state{query}")
+        return found
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the experiment is: metric, arms, support, policy, and its status."""
+        found: dict[str, Any] = self._call("GET", "")
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arms that ever were, in their order."""
+        return tuple(arm["arm"] for arm in self.state()["arms"])
+
+    @property
+    def mixture(self) -> FloatArray:
+        """The current estimate of the best mixing weights."""
+        return np.array([arm["wanted"] for arm in self.state()["arms"]])
+
+    @property
+    def pulls(self) -> NDArray[np.int64]:
+        """How often each arm was asked for."""
+        return np.array([arm["pulls"] for arm in self.state()["arms"]], dtype=np.int64)
+
+    @property
+    def t(self) -> int:
+        """How many pulls were asked for."""
+        return int(self.state()["t"])
+
+    def explain(self, regret: float | str | None = None) -> str:
+        """Why the next arm is the next arm, in a few numbers; for a ``regret`` such as "2%" also when it is certain."""
+        found = self.state(regret)
+        return str(found["explanation"]) + (f" {found['forecast']['sentence']}" if found["forecast"] else "")
+
+    def certainty(self) -> Certainty:
+        """How much better any other mixture could be, surely."""
+        found = self.state()["certainty"]
+        if found is None:
+            raise ServiceError(200, "the policy of this experiment keeps no confidence sets, so nothing is certain.")
+        numbers = {name: found.get(name) for name in Certainty._fields if name != "meaning"}
+        # JSON has no infinite numbers, and none that are not known: both come as null.
+        unknown = {"lower": -math.inf, "probability": math.nan}
+        known = {k: unknown.get(k, math.inf) if v is None else float(v) for k, v in numbers.items()}
+        return Certainty(**known, meaning=str(found["meaning"]))
+
+    def history(self, after: int = 0) -> list[dict[str, Any]]:
+        """How it went: shares wanted and played, and how sure the mixture was, at points of time."""
+        found: list[dict[str, Any]] = self._call("GET", f"/history?after={_check.whole('after', after, 0)}")["points"]
+        return found
+
+    def log(self, after: int = 0, limit: int = 10_000) -> list[dict[str, Any]]:
+        """Every event, oldest first; for more, ask again with ``after`` = the last ``seq``."""
+        query = urlencode({"after": _check.whole("after", after, 0), "limit": _check.whole("limit", limit, 1)})
+        found: list[dict[str, Any]] = self._call("GET", f"/log?{query}")["events"]
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to a file that ``pmbandits.load`` reads: it goes on exactly where this one is."""
+        content = self.client._line.send("GET", f"{self._path}/export", None, repeatable=True)
+        write_whole(Path(path), lambda file: file.write(content))
+
+    # ---- control -----------------------------------------------------------------------------------------
+    def add_arm(self, arm: str) -> None:
+        """Let a new arm play from now on. The key must be for ``admin``, here and below."""
+        self._arm("add", arm)
+
+    def pause(self, arm: str | None = None) -> None:
+        """Let an arm pause; without an arm, the whole experiment: it gives no arms, but takes rewards."""
+        self._status("paused") if arm is None else self._arm("pause", arm)
+
+    def resume(self, arm: str | None = None) -> None:
+        """Let an arm, or the whole experiment, go on."""
+        self._status("running") if arm is None else self._arm("resume", arm)
+
+    def retire(self, arm: str) -> None:
+        """Take an arm out for good; what it has learned stays known."""
+        self._arm("retire", arm)
+
+    def archive(self) -> None:
+        """End the experiment: it gives no arms and takes no rewards, but can be read."""
+        self._status("archived")
+
+    def limit(self, shares: Any) -> None:
+        """New limits on the shares of arms, such as ``"A >= 10%"``; ``None`` takes them away."""
+        self._call("PUT", "/limits", {"shares": str(shares) if isinstance(shares, Limits) else shares})
+
+    def _arm(self, do: str, arm: str) -> None:
+        self._call("POST", "/arms", {"do": do, "arm": arm}, repeatable=False)
+
+    def _status(self, status: str) -> None:
+        self._call("POST", "/status", {"status": status})
+
+
+def _json(body: Any) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"this cannot be sent as JSON ({error}); give plain numbers, texts and lists.") from None
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"an experiment is given by its name, got {_check.short(name)}.")
+    return name
+
+
+def _number(ticket: Any) -> int:
+    return _check.whole("ticket", ticket.id if isinstance(ticket, Given) else ticket, 1)
+
+
+def _reward(reward: Any) -> float:
+    return float(reward) if isinstance(reward, (bool, np.bool_)) else _check.number("reward", reward)

@@ -1,0 +1,184 @@
+"""What a client does when the line breaks: against a server that answers badly, late, twice or not at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import pmbandits as pmb
+
+Answer = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
+
+
+def good(handler: BaseHTTPRequestHandler, body: Any, status: int = 200, **headers: str) -> None:
+    content = json.dumps(body).encode()
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.send_header("content-length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+def cut(handler: BaseHTTPRequestHandler) -> None:
+    """Close the connection without an answer."""
+    handler.connection.shutdown(socket.SHUT_RDWR)
+    handler.close_connection = True
+
+
+@contextmanager
+def server(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A server that gives these answers, one after the other; its address, and the requests that it read."""
+    seen: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            seen.append({"path": self.path, **json.loads(body or b"{}")})
+            answers[min(len(seen), len(answers)) - 1](self, seen[-1])
+
+        do_GET = do_PUT = do_POST
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        http.daemon_threads = True
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{http.server_port}", seen
+        finally:
+            http.shutdown()
+            thread.join()
+
+
+def arm(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+    good(handler, {"ticket": 7, "arm": "A", "share": 0.5})
+
+
+def told(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+    good(handler, {"taken": 1, "repeated": 0, "corrected": 0})
+
+
+def busy(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+    good(handler, {"error": "not now."}, 503, retry_after="0")
+
+
+def lost(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+    cut(handler)
+
+
+def test_an_ask_whose_answer_is_lost_is_sent_again_with_the_same_key() -> None:
+    with server([lost, busy, arm]) as (url, seen), pmb.connect(url, key="pmb_x") as client:
+        assert client["shop"].ask() == (7, "A", 0.5)
+    assert len(seen) == 3 and len({request["key"] for request in seen}) == 1
+    assert all(request["path"] == "/v1/experiments/shop/ask" for request in seen)
+
+
+def test_two_asks_have_two_keys_and_one_of_your_own_is_kept() -> None:
+    with server([arm]) as (url, seen), pmb.connect(url) as client:
+        client["shop"].ask(), client["shop"].ask(), client["shop"].ask(key="mine")
+    assert len({request["key"] for request in seen}) == 3 and seen[-1]["key"] == "mine"
+
+
+def test_rewards_are_told_again_when_the_line_breaks() -> None:
+    with server([lost, lost, told]) as (url, seen), pmb.connect(url) as client:
+        assert client["shop"].tell(7, 0.25).taken == 1
+    assert [(request["ticket"], request["reward"]) for request in seen] == [(7, 0.25)] * 3
+
+
+def test_a_change_whose_answer_is_lost_is_not_sent_twice() -> None:
+    with server([lost]) as (url, seen), pmb.connect(url) as client:
+        with pytest.raises(pmb.ServiceError, match="not known whether the change was made"):
+            client["shop"].add_arm("D")
+        with pytest.raises(pmb.ServiceError):
+            client.create("x", metric="gini", arms=["A"], support=pmb.Binary())
+    assert len(seen) == 2
+
+
+def test_patience_ends() -> None:
+    with server([busy]) as (url, seen), pmb.connect(url, patience=0.3) as client:
+        with pytest.raises(pmb.ServiceError, match=r"not now\.") as caught:
+            client["shop"].ask()
+        assert caught.value.status == 503
+    assert 2 <= len(seen) <= 20
+    with pytest.raises(pmb.ServiceError, match="cannot be reached"):
+        pmb.connect(url, patience=0.1)["shop"].ask()
+
+
+def test_a_refusal_is_not_sent_again() -> None:
+    def refuse(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        good(handler, {"error": "this key is not for that."}, 403)
+
+    told_off = pytest.raises(pmb.ServiceError, match="this key is not for that")
+    with server([refuse]) as (url, seen), pmb.connect(url) as client, told_off:
+        client["shop"].ask()
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("body", ["<html>", "[]", '{"error": 3}'])
+def test_answers_that_are_none_are_one_sentence(body: str) -> None:
+    def odd(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        handler.send_response(500)
+        handler.send_header("content-length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body.encode())
+
+    with server([odd]) as (url, _), pmb.connect(url) as client, pytest.raises(pmb.ServiceError) as caught:
+        client["shop"].ask()
+    assert caught.value.status == 500
+
+
+def test_the_key_is_sent_but_never_shown() -> None:
+    with server([arm]) as (url, _), pmb.connect(url, key="pmb_secret") as client:
+        client["shop"].ask()
+        assert "secret" not in repr(client) + repr(client["shop"])
+
+
+@pytest.mark.parametrize(
+    ("url", "given"),
+    [
+        ("127.0.0.1:8000", {}),
+        ("ftp://x", {}),
+        ("http://me:pass@x", {}),
+        ("http://x:99999999", {}),
+        ("http://x", {"key": "a\nb"}),
+        ("http://x", {"timeout": 0}),
+        ("http://x", {"patience": -1}),
+    ],
+)
+def test_what_cannot_be_an_address_is_refused(url: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"\.$"):
+        pmb.connect(url, **given)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda shop: shop.tell(1),
+        lambda shop: shop.tell(reward=1.0),
+        lambda shop: shop.tell(1, 1.0, arm="A"),
+        lambda shop: shop.tell(1, float("nan")),
+        lambda shop: shop.tell(1, [1.0, 2.0]),
+        lambda shop: shop.tell("one", 1.0),
+        lambda shop: shop.ask(0),
+        lambda shop: shop.log(after=-1),
+        lambda shop: shop.client.experiment(3),
+        lambda shop: shop.client.create("x", metric="gini", arms=["A"], support="interval"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_sent(call: Callable[[Any], Any]) -> None:
+    with server([arm]) as (url, seen), pmb.connect(url) as client:
+        with pytest.raises((ValueError, TypeError)):
+            call(client["shop"])
+        assert seen == []

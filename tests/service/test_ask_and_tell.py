@@ -1,0 +1,190 @@
+"""What a client sees of asks and tells: tickets, repetitions, corrections, and refusals that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pmbandits as pmb
+from tests.service.serving import SHOP, Served, serving
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("asks") / "store.db") as served:
+        yield served
+
+
+@pytest.fixture
+def shop(service: Served, request: Any) -> str:
+    name = request.node.name[:90].replace("[", "-").replace("]", "")
+    service.post("", {**SHOP, "name": name})
+    return f"/{name}"
+
+
+def counted(service: Served, shop: str) -> int:
+    return int(service.get(shop)["events"])
+
+
+def test_the_arms_are_those_of_a_policy_in_one_process(service: Served, shop: str) -> None:
+    policy = pmb.Track("gini", names=SHOP["arms"], support=pmb.Binary())
+    for k in range(60):
+        asked = service.post(f"{shop}/ask")
+        arm = policy.ask()
+        assert asked == {"ticket": 2 * k + 1, "arm": policy.names[arm]}
+        reward = float(k % 3 == arm % 2)
+        policy.tell(arm, reward)
+        assert service.post(f"{shop}/tell", {"ticket": asked["ticket"], "reward": reward})["taken"] == 1
+    state = service.get(f"{shop}/state")
+    assert [arm["pulls"] for arm in state["arms"]] == policy.pulls.tolist()
+    assert [arm["wanted"] for arm in state["arms"]] == policy.mixture.tolist()
+    assert state["certainty"]["regret"] == policy.certainty().regret
+    assert state["explanation"] == policy.explain()
+
+
+def test_a_reward_counts_once_however_often_it_is_sent(service: Served, shop: str) -> None:
+    ticket = service.post(f"{shop}/ask")["ticket"]
+    answers = [service.post(f"{shop}/tell", {"ticket": ticket, "reward": 1}) for _ in range(3)]
+    assert [(a["taken"], a["repeated"]) for a in answers] == [(1, 0), (0, 1), (0, 1)]
+    assert counted(service, shop) == 2
+
+
+def test_another_reward_is_refused(service: Served, shop: str) -> None:
+    ticket = service.post(f"{shop}/ask")["ticket"]
+    service.post(f"{shop}/tell", {"ticket": ticket, "reward": 1})
+    status, sentence = service.refused(f"{shop}/tell", {"ticket": ticket, "reward": 0})
+    assert status == 409
+    assert sentence.startswith(f"ticket {ticket} has the reward 1 already, not 0; nothing was taken in.")
+
+
+def test_many_at_once_are_taken_whole_or_not_at_all(service: Served, shop: str) -> None:
+    asked = service.post(f"{shop}/ask", {"n": 20})
+    assert asked["tickets"] == list(range(1, 21))
+    assert len(asked["arms"]) == 20
+    for rewards, tickets in (
+        ([1.0] * 19 + [2.0], asked["tickets"]),  # outside the support
+        ([1.0] * 20, [*asked["tickets"][:19], 999]),  # no such ticket
+        ([1.0] * 19 + [0.0], [*asked["tickets"][:19], 1]),  # two rewards of one ticket
+        ([1.0] * 19, asked["tickets"]),
+    ):
+        status, _ = service.refused(f"{shop}/tell", {"tickets": tickets, "rewards": rewards})
+        assert status in (404, 409, 422)
+        assert counted(service, shop) == 20
+    told = service.post(f"{shop}/tell", {"tickets": [*asked["tickets"], 1], "rewards": [1] * 21})
+    assert told == {"taken": 20, "repeated": 1, "corrected": 0}
+    assert counted(service, shop) == 40
+
+
+def test_a_key_makes_an_ask_safe_to_repeat(service: Served, shop: str) -> None:
+    first = service.post(f"{shop}/ask", {"key": "k", "n": 3})
+    service.post(f"{shop}/ask")
+    assert service.post(f"{shop}/ask", {"key": "k", "n": 3}) == first
+    service.service.book.lives[shop[1:]].keys.clear()  # so that it must be looked up
+    assert service.post(f"{shop}/ask", {"key": "k", "n": 3}) == first
+    assert counted(service, shop) == 4
+    status, sentence = service.refused(f"{shop}/ask", {"key": "k"})
+    assert (status, sentence) == (
+        409,
+        "the key 'k' was sent before with another request; take a new key for a new one.",
+    )
+
+
+def test_rewards_without_tickets_are_history(service: Served, shop: str) -> None:
+    body = {"arms": ["A", "B"], "rewards": [1, 0], "key": "import 1"}
+    assert service.post(f"{shop}/tell", body)["taken"] == 2
+    assert service.post(f"{shop}/tell", body) == {"taken": 0, "repeated": 2, "corrected": 0}
+    assert service.post(f"{shop}/tell", {"arm": "C", "reward": 1})["taken"] == 1
+    state = service.get(f"{shop}/state")
+    assert [(arm["pulls"], arm["rewards"]) for arm in state["arms"]] == [(0, 1)] * 3
+
+
+def test_a_unit_gets_the_same_arm_again(service: Served, shop: str) -> None:
+    first = [service.post(f"{shop}/ask", {"unit": f"user {k}"})["arm"] for k in range(6)]
+    assert len(set(first)) > 1
+    live = service.service.book.lives[shop[1:]]
+    for forget in (False, True):
+        if forget:
+            live.units.clear()
+        again = [service.post(f"{shop}/ask", {"unit": f"user {k}"}) for k in range(6)]
+        assert [asked["arm"] for asked in again] == first
+    pulls = [arm["pulls"] for arm in service.get(f"{shop}/state")["arms"]]
+    assert pulls == [3 * first.count(arm) for arm in "ABC"]
+    elsewhere = service.post(f"{shop}/ask", {"unit": "user 0", "among": [next(a for a in "ABC" if a != first[0])]})
+    assert elsewhere["arm"] != first[0]  # its arm is not available now …
+    assert service.post(f"{shop}/ask", {"unit": "user 0"})["arm"] == elsewhere["arm"]  # … and the new one stays
+
+
+def test_only_arms_that_are_available(service: Served, shop: str) -> None:
+    for _ in range(10):
+        assert service.post(f"{shop}/ask", {"among": ["A", "C"]})["arm"] in "AC"
+    assert service.refused(f"{shop}/ask", {"among": ["Z"]})[0] == 422
+
+
+def test_a_paused_experiment_takes_late_rewards_and_gives_no_arms(service: Served, shop: str) -> None:
+    ticket = service.post(f"{shop}/ask")["ticket"]
+    service.post(f"{shop}/status", {"status": "paused"})
+    assert service.refused(f"{shop}/ask", {})[0] == 409
+    assert service.post(f"{shop}/tell", {"ticket": ticket, "reward": 1})["taken"] == 1
+    service.post(f"{shop}/status", {"status": "archived"})
+    assert service.refused(f"{shop}/tell", {"ticket": ticket, "reward": 1})[0] == 409
+    service.post(f"{shop}/status", {"status": "running"})
+    assert service.post(f"{shop}/ask")["ticket"] == 6
+    acts = [act["act"] for act in service.send("GET", "/v1/audit").json()["acts"]]
+    assert acts[:4] == ["status", "status", "status", "create"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("ask", {"n": 0}, 422),
+        ("ask", {"n": 10_001}, 413),
+        ("ask", {"n": 2, "unit": "u"}, 422),
+        ("ask", {"unit": "\0"}, 422),
+        ("ask", {"m": 1}, 422),
+        ("ask", [], 422),
+        ("tell", {}, 422),
+        ("tell", {"ticket": 1}, 422),
+        ("tell", {"ticket": 1, "rewards": [1]}, 422),
+        ("tell", {"ticket": 1, "arm": "A", "reward": 1}, 422),
+        ("tell", {"ticket": "1", "reward": 1}, 422),
+        ("tell", {"ticket": 1, "reward": 1}, 404),
+        ("tell", {"ticket": 2**60, "reward": 1}, 422),
+        ("tell", {"arm": "Z", "reward": 1}, 422),
+    ],
+)
+def test_mistakes_are_one_sentence_and_change_nothing(
+    service: Served, shop: str, path: str, body: Any, status: int
+) -> None:
+    found, sentence = service.refused(f"{shop}/{path}", body)
+    assert found == status
+    assert sentence.endswith(".")
+    assert counted(service, shop) == 0
+
+
+def test_experiments_that_cannot_be_are_refused(service: Served) -> None:
+    for change in (
+        {"name": "<script>"}, {"name": "x" * 101}, {"metric": "cvar("}, {"metric": "nothing"}, {"arms": []},
+        {"arms": ["A", "A"]}, {"arms": ["A\u001b[2J", "B"]}, {"support": {"kind": "interval", "lo": 1, "hi": 0}},
+        {"support": {}}, {"policy": "best"}, {"options": {"speed": 3}}, {"seed": -1}, {"shares": "A >= 200%"},
+        {"extra": 1},
+    ):  # fmt: skip
+        status, sentence = service.refused("", {**SHOP, "name": "never", **change})
+        assert status == 422, (change, sentence)
+    names = [found["name"] for found in service.get("")["experiments"]]
+    assert "never" not in names
+    assert service.refused("", {**SHOP, "name": names[0]})[0] == 409
+
+
+def test_names_of_arms_are_only_data(service: Served) -> None:
+    arms = ["<script>alert(1)</script>", "'; DROP TABLE events; --", "=cmd()", '"\\', "ä 🎲"]
+    service.post("", {**SHOP, "name": "names", "arms": arms})
+    for _ in arms:
+        asked = service.post("/names/ask")
+        service.post("/names/tell", {"ticket": asked["ticket"], "reward": 1})
+    assert [arm["arm"] for arm in service.get("/names/state")["arms"]] == arms
+    log = service.send("GET", "/v1/experiments/names/log")
+    assert log.headers["content-type"] == "application/json"
+    assert log.headers["x-content-type-options"] == "nosniff"
+    assert {event["arm"] for event in log.json()["events"]} == set(arms)

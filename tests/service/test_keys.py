@@ -1,0 +1,197 @@
+"""Who may do what: every route with every kind of key, and what is kept of a key."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pmbandits.cli.app import app
+from pmbandits.service import keys
+from pmbandits.service.settings import Settings
+from pmbandits.service.store import Store
+from tests.service.serving import SHOP, Served, serving
+
+# Every route: method, path, body, the scope that it needs, and of what: this experiment, or all of them.
+ROUTES: list[tuple[str, str, Any, str | None, str]] = [
+    ("GET", "/health", None, None, ""),
+    ("GET", "/ready", None, None, ""),
+    ("GET", "/metrics", None, "read", "all"),
+    ("GET", "/v1/openapi.json", None, "any", ""),
+    ("GET", "/v1/experiments", None, "any", ""),
+    ("GET", "/v1/audit", None, "admin", "all"),
+    ("POST", "/v1/experiments", {**SHOP, "policy": "none"}, "admin", "this"),
+    ("POST", "/v1/import?name=shop", "no policy", "admin", "this"),
+    ("GET", "/v1/experiments/shop", None, "read", "this"),
+    ("GET", "/v1/experiments/shop/state", None, "read", "this"),
+    ("GET", "/v1/experiments/shop/history", None, "read", "this"),
+    ("GET", "/v1/experiments/shop/log", None, "read", "this"),
+    ("GET", "/v1/experiments/shop/export", None, "read", "this"),
+    ("POST", "/v1/experiments/shop/ask", {}, "ask", "this"),
+    ("POST", "/v1/experiments/shop/tell", {"arm": "A", "reward": 1}, "tell", "this"),
+    ("POST", "/v1/experiments/shop/status", {"status": "running"}, "admin", "this"),
+    ("POST", "/v1/experiments/shop/arms", {"do": "pause", "arm": "nobody"}, "admin", "this"),
+    ("PUT", "/v1/experiments/shop/limits", {"shares": "nothing"}, "admin", "this"),
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("keys") / "store.db", open=False) as served:
+        admin = keys.create(served.service.store, ["admin"], None, "", "test")
+        served.post("", SHOP, key=admin)
+        yield served
+
+
+def holders(store: Store) -> Iterator[tuple[str, str | None, set[str], str]]:
+    """Keys of every kind: what they are called, what they may do, and where."""
+    for scope in keys.SCOPES:
+        may = set(keys.SCOPES) if scope == "admin" else {scope}
+        for where, names in (("all", None), ("this", ["shop"]), ("other", ["another"])):
+            yield f"{scope} of {where}", keys.create(store, [scope], names, "", "test"), may, where
+    token = keys.create(store, keys.SCOPES, None, "", "test")
+    keys.revoke(store, token.split("_")[1], "test")
+    yield "revoked", token, set(), "nowhere"
+    good = keys.create(store, keys.SCOPES, None, "", "test")
+    yield "wrong secret", good[:-1] + ("0" if good[-1] != "0" else "1"), set(), "nowhere"
+    yield "unknown", f"pmb_{'0' * 12}_{'0' * 48}", set(), "nowhere"
+    yield "no key at all", "hello", set(), "nowhere"
+    yield "none", None, set(), "nowhere"
+
+
+def test_every_route_with_every_kind_of_key(service: Served) -> None:
+    for holder, key, may, where in holders(service.service.store):
+        for method, path, body, scope, of in ROUTES:
+            given: dict[str, Any] = (
+                {"content": body} if isinstance(body, str) else {"json": body} if body is not None else {}
+            )
+            found = service.send(method, path, key=key, **given)
+            about = (holder, method, path, found.status_code, found.text[:200])
+            if scope is None:
+                assert found.status_code == 200, about
+            elif where == "nowhere":
+                assert found.status_code == 401, about
+                assert found.headers["www-authenticate"]
+            elif scope == "any" or (scope in may and where in ("all", of)):
+                # Nothing that goes further is a matter of keys: it is done, or refused for what was asked for.
+                assert found.status_code in (200, 201, 409, 422), about
+            else:
+                assert found.status_code == 403, about
+
+
+def test_the_table_above_has_all_routes(service: Served) -> None:
+    known = service.app.rest.openapi()["paths"]
+    assert {
+        (method.upper(), path.replace("{name}", "shop")) for path, routes in known.items() for method in routes
+    } == {(method, path.partition("?")[0]) for method, path, _, _, _ in ROUTES}
+
+
+def test_the_list_shows_only_what_a_key_may_read(service: Served) -> None:
+    store = service.service.store
+    for scopes, names, shown in (
+        (["read"], None, 1),
+        (["read"], ["other"], 0),
+        (["ask"], None, 0),
+        (["admin"], ["shop"], 1),
+    ):
+        key = keys.create(store, scopes, names, "", "test")
+        assert len(service.get("", key=key)["experiments"]) == shown
+
+
+def test_a_key_without_access_learns_nothing_of_what_there_is(service: Served) -> None:
+    key = keys.create(service.service.store, ["ask"], ["another"], "", "test")
+    answers = {service.refused(f"/{name}/ask", {}, key=key)[0] for name in ("shop", "nothing")}
+    assert answers == {403}
+
+
+def test_secrets_are_not_kept(service: Served, tmp_path: Path) -> None:
+    token = keys.create(service.service.store, ["read"], None, "label", "test")
+    secret = token.split("_")[2]
+    service.get("/shop", key=token)
+    path = str(service.service.store.url.database)
+    with sqlite3.connect(path) as connection:
+        everything = "\n".join(connection.iterdump())
+    assert secret not in everything
+    row = next(key for key in keys.listed(service.service.store) if key.id == token.split("_")[1])
+    import hashlib
+
+    assert row.hash == hashlib.sha256(secret.encode()).hexdigest()
+
+
+def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["read"], None, "", "test")
+    number = token.split("_")[1]
+    assert service.send("GET", "/v1/experiments", key=token).status_code == 200
+    service.service.keyring._write_uses()
+    used = next(key for key in keys.listed(store) if key.id == number).used
+    assert used is not None and abs(used / 1000 - time.time()) < 60
+    keys.revoke(store, number, "test")
+    time.sleep(1.1 * keys.FRESH)
+    assert service.send("GET", "/v1/experiments", key=token).status_code == 401
+    with pytest.raises(ValueError, match="there is no key"):
+        keys.revoke(store, number, "test")
+
+
+def test_a_browser_may_read_with_the_key_as_password_and_not_write(service: Served) -> None:
+    token = keys.create(service.service.store, ["admin"], None, "", "test")
+    auth = ("anybody", token)
+    assert service.send("GET", "/v1/experiments/shop", auth=auth).status_code == 200
+    assert service.send("POST", "/v1/experiments/shop/ask", json={}, auth=auth).status_code == 401
+
+
+def test_too_many_requests_are_sent_away(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db", open=False, rate=5.0) as served:
+        token = keys.create(served.service.store, ["admin"], None, "", "test")
+        answers = [served.send("GET", "/v1/experiments", key=token).status_code for _ in range(30)]
+    assert answers[:5] == [200] * 5
+    assert 429 in answers
+
+
+def test_without_keys_pages_of_strangers_are_sent_away(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        for headers, status in (
+            ({}, 200),
+            ({"host": "localhost:8000", "origin": "http://localhost:8000"}, 200),
+            ({"origin": "https://evil.example"}, 403),
+            ({"host": "evil.example"}, 403),  # a name that somebody lets point to 127.0.0.1
+            ({"host": "[::1]:8000"}, 200),
+        ):
+            assert served.send("GET", "/v1/experiments", headers=headers).status_code == status, headers
+    with pytest.raises(ValueError, match="loopback"):
+        Settings(host="0.0.0.0", open=True)
+
+
+def test_bodies_have_a_largest_size(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db", body=1000, file=2000) as served:
+        served.post("", SHOP)
+        for path, size in (("/v1/experiments/shop/ask", 1001), ("/v1/experiments", 1001), ("/v1/import?name=x", 2001)):
+            found = served.send("POST", path, content=b" " * size)
+            assert found.status_code == 413, found.text
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    run, store = CliRunner(), f"sqlite:///{tmp_path / 'store.db'}"
+    made = run.invoke(
+        app, ["key", "create", "--scopes", "ask, tell", "-e", "shop", "--label", "[red]web", "--store", store]
+    )
+    token = made.stdout.strip()
+    assert re.fullmatch(r"pmb_[0-9a-f]{12}_[0-9a-f]{48}", token)
+    listed = run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
+    assert token.split("_")[1] in listed and "[red]web" in listed and "ask, tell" in listed
+    assert token.split("_")[2] not in listed
+    assert "is revoked" in run.invoke(app, ["key", "revoke", token, "--store", store]).stdout
+    assert "revoked" in run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
+    wrong = run.invoke(app, ["key", "create", "--scopes", "write", "--store", store])
+    assert "unknown scope 'write'" in str(wrong.exception)
+    acts = Store(store).audit()
+    assert [act["act"] for act in acts] == ["revoke key", "create key"]
+    assert json.loads(acts[1]["detail"])["experiments"] == ["shop"]
+    assert token.split("_")[2] not in json.dumps(acts)

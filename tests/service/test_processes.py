@@ -1,0 +1,173 @@
+"""Several processes serve one experiment with the result of one; and none that is started later knows less."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pmbandits as pmb
+from pmbandits.service import book as books
+from pmbandits.service import events as kinds
+from tests.service.replaying import replayed, rows_of, same
+from tests.service.serving import SHOP, Served, serving
+
+POLICIES: list[dict[str, Any]] = [
+    {"policy": "track"},
+    {"policy": "thompson", "metric": "mean", "seed": 7},
+    {"policy": "track", "shares": "A >= 20%; C <= 0.3"},
+]
+
+
+def play(served: list[Served], name: str, rounds: int, seed: int) -> None:
+    """Asks and tells at random, one after the other, of one process or another: late, doubled, many at once."""
+    rng = random.Random(seed)
+    waiting: list[int] = []
+    for _ in range(rounds):
+        one = rng.choice(served)
+        if rng.random() < 0.5:
+            body: dict[str, Any] = {} if rng.random() < 0.7 else {"n": rng.randint(1, 5)}
+            if rng.random() < 0.3:
+                body["key"] = str(rng.random())
+            elif rng.random() < 0.2 and not body:
+                body["unit"] = str(rng.randint(0, 5))
+            elif rng.random() < 0.2:
+                body["among"] = rng.sample(SHOP["arms"], 2)
+            asked = one.post(f"/{name}/ask", body)
+            waiting += asked.get("tickets") or [asked["ticket"]]
+            if "key" in body:
+                assert rng.choice(served).post(f"/{name}/ask", body) == asked
+        elif waiting:
+            some = [waiting.pop(rng.randrange(len(waiting))) for _ in range(rng.randint(1, min(3, len(waiting))))]
+            told = {"tickets": some, "rewards": [float(rng.random() < 0.6) for _ in some]}
+            assert one.post(f"/{name}/tell", told)["taken"] == len(some)
+            if rng.random() < 0.3:
+                assert rng.choice(served).post(f"/{name}/tell", told)["repeated"] == len(some)
+
+
+def policy_of(served: Served, name: str, folder: Path) -> pmb.Policy:
+    """What a process thinks, as the file that it gives away."""
+    file = folder / "export.pmb"
+    file.write_bytes(served.send("GET", f"/v1/experiments/{name}/export").content)
+    return pmb.load(file)
+
+
+@pytest.mark.parametrize("change", POLICIES, ids=lambda change: "-".join(map(str, change.values()))[:20])
+def test_two_processes_are_as_one(tmp_path: Path, change: dict[str, Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr(books, "FEWEST", 60)  # policies are saved now and then, also in so short a game
+    store = tmp_path / "store.db"
+    with serving(store) as one, serving(store) as two:
+        one.post("", {**SHOP, **change})
+        play([one, two], "shop", 250, seed=1)
+        alone = replayed(*rows_of(f"sqlite:///{store}", "shop"))
+        for served in (one, two):
+            same(policy_of(served, "shop", tmp_path), alone)
+    with serving(store) as later:
+        assert later.service.book.saved[1] > 0, "it began with a saved policy"
+        same(policy_of(later, "shop", tmp_path), alone)
+        later.post("/shop/ask")
+
+
+def test_requests_at_the_same_time(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as one, serving(store) as two:
+        one.post("", SHOP)
+        first = one.post("/shop/ask", {"n": 200})["tickets"]
+        answers: list[Any] = []
+
+        def race(served: Served, reward: float) -> None:
+            for ticket in first:
+                found = served.send("POST", "/v1/experiments/shop/tell", json={"ticket": ticket, "reward": reward})
+                answers.append((ticket, reward, found.status_code))
+                served.post("/shop/ask")
+
+        threads = [threading.Thread(target=race, args=given) for given in ((one, 0.0), (two, 1.0))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        spec, rows = rows_of(f"sqlite:///{store}", "shop")
+        alone = replayed(spec, rows)
+        told = {row[2]: row[4] for row in rows if row[1] == kinds.TELL}
+        assert len(told) == 200
+        assert len(rows) == 200 + 200 + 400
+        for ticket, reward, status in answers:  # of two different rewards one counts, and both clients know which
+            assert status == (200 if told[ticket] == reward else 409)
+        assert {told[ticket] for ticket in first} == {0.0, 1.0}, "each process won some of the races"
+        same(policy_of(one, "shop", tmp_path), alone)
+        same(policy_of(two, "shop", tmp_path), alone)
+
+
+def test_a_saved_policy_becomes_an_experiment_and_back(tmp_path: Path) -> None:
+    policy = pmb.Track("0.7*mean + 0.3*cvar(0.9)", names=["x", "y"], support=pmb.Interval(0, 2), shares="x >= 10%")
+    for k in range(50):
+        policy.tell(policy.ask(), (k * 0.37) % 2)
+    policy.save(tmp_path / "policy.pmb")
+    content = (tmp_path / "policy.pmb").read_bytes()
+    with serving(tmp_path / "store.db") as served:
+        made = served.send("POST", "/v1/import?name=moved", content=content)
+        assert made.status_code == 201, made.text
+        assert made.json()["arms"] == ["x", "y"]
+        same(policy_of(served, "moved", tmp_path), policy)
+        for _ in range(20):
+            asked = served.post("/moved/ask")
+            assert asked["arm"] == policy.names[policy.ask()]
+        broken = served.send("POST", "/v1/import?name=other", content=content[:-10])
+        assert broken.status_code == 422
+        assert "nothing was loaded" in broken.json()["error"]
+    with serving(tmp_path / "store.db") as later:
+        same(policy_of(later, "moved", tmp_path), policy)
+
+
+def test_stored_arms_count_even_if_the_policy_would_ask_for_others(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask", {"n": 30})
+    import sqlite3
+
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE events SET arm = 2")
+    with serving(store) as served:
+        assert [arm["pulls"] for arm in served.get("/shop/state")["arms"]] == [0, 0, 30]
+        assert "pmbandits_experiment_disagreements" in served.send("GET", "/metrics").text
+        assert served.service.book.lives["shop"].others == 1
+        assert served.post("/shop/ask")["arm"] in "AB"
+
+
+def test_a_gap_in_the_log_stops_its_experiment_and_no_other(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        for name in ("broken", "whole"):
+            served.post("", {**SHOP, "name": name})
+            served.post(f"/{name}/ask", {"n": 5})
+    import sqlite3
+
+    with sqlite3.connect(store) as connection:
+        connection.execute("DELETE FROM events WHERE exp = 1 AND seq = 3")
+    with serving(store) as served:
+        assert served.refused("/broken/ask", {})[0] == 500
+        assert served.post("/whole/ask")["ticket"] == 6
+
+
+def test_the_log_has_everything(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"n": 3})
+        served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1, 0, 1]})
+        served.post("/shop/status", {"status": "paused"})
+        events = served.get("/shop/log")["events"]
+        assert [event["kind"] for event in events] == ["ask"] * 3 + ["tell"] * 3 + ["status"]
+        assert [event["ticket"] for event in events[:6]] == [1, 2, 3, 1, 2, 3]
+        assert [event["arm"] for event in events[3:6]] == asked["arms"]
+        assert json.loads(events[6]["data"]) == "paused"
+        (tmp_path / "log.parquet").write_bytes(served.send("GET", "/v1/experiments/shop/log?format=parquet").content)
+        assert pq.read_table(tmp_path / "log.parquet").column("value").to_pylist()[3:6] == [1.0, 0.0, 1.0]
+        lines = served.send("GET", "/v1/experiments/shop/log?format=csv&after=2&limit=2").text.splitlines()
+        assert [line.split(",")[0] for line in lines] == ["seq", "3", "4"]
