@@ -59,6 +59,15 @@ def test_a_running_simulation_is_shown_as_far_as_it_is(folder: Path, tmp_path: P
     assert not (tmp_path / ".lock").exists()  # whoever plays is not disturbed
 
 
+def test_a_world_that_changes_is_shown_with_what_changed(tmp_path: Path) -> None:
+    world = pmb.Changing.steps([(0, BANDIT), (150, pmb.Bandit.bernoulli([0.9, 0.1]))])
+    run = pmb.simulate(world, "gini", [pmb.Track()], horizon=400, trials=2, out=tmp_path / "run", n_jobs=1)
+    seen = Watched(tmp_path / "run").view()
+    assert seen["marks"] == [{"x": 150, "text": "the arms changed after round 150"}]
+    np.testing.assert_allclose(seen["policies"][0]["mean"], run.regret("Track")[1].mean(axis=0))
+    assert seen["history"]["x"][-1] == 400
+
+
 def test_a_folder_of_something_else_gets_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not a folder of a simulation"):
         Onlooker(tmp_path)

@@ -18,9 +18,11 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, scorer, utilities
+from pmbandits.changing import Changing
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.journal import HEAD, MAGIC, decode
 from pmbandits.simulation.prepare import Checkpoints
+from pmbandits.simulation.run import Run
 
 _LARGEST = 1 << 28  # bytes of a specification
 
@@ -75,7 +77,8 @@ class Onlooker:
             text = file.read_bytes()
             self.spec: dict[str, Any] = json.loads(text)
             horizons = [int(h) for h in self.spec["horizons"]]
-            wanted = Checkpoints(self.spec["checkpoints"], horizons)
+            self.turns = _turns(self.spec, max(horizons))
+            wanted = Checkpoints(self.spec["checkpoints"], horizons, self.turns)
             self.names = [str(name) for name in self.spec["bandit"]["names"]]
             self.trials = [int(trial) for trial in self.spec["trials"]]
             self.metric_text = str(self.spec["metric_text"])
@@ -91,6 +94,7 @@ class Onlooker:
         self._at = 0
         self.__dict__.pop("_known", None)
         self._singles: FloatArray | None = None
+        self._run: Run | None = None
 
     def refresh(self) -> bool:
         """Read what is new; whether there was something."""
@@ -164,8 +168,7 @@ class Onlooker:
             try:
                 bandit = Bandit.from_dict(self.spec["bandit"])
                 metric = Distortion.from_dict(self.spec["metric"])
-                still = "schedule" not in self.spec
-                best = oracle(metric, bandit, shares=self.spec.get("shares")) if still else None
+                best = None if self.turns else oracle(metric, bandit, shares=self.spec.get("shares"))
                 self._known = None if best is None else (metric, bandit, best)
             except (ValueError, TypeError, LookupError):  # a metric or an arm of somebody's own, or a changing world
                 self._known = None
@@ -185,13 +188,24 @@ class Onlooker:
         known = self.known()
         lives = list(self.lives[line].values())
         if known is None or not lives:
-            return None
+            return self._written(line) if lives and self.finished else None
         metric, bandit, best = known
         score = scorer(metric, bandit)
         lives = lives[:400]
         values = score(np.concatenate([life.played for life in lives])).reshape(len(lives), -1)
         regret = best.value - values
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(lives)) if len(lives) > 1 else np.zeros(regret.shape[1])
+        return regret.mean(axis=0), error
+
+    def _written(self, line: int) -> tuple[FloatArray, FloatArray] | None:
+        """The regret as the finished run holds it, of a world that changes."""
+        try:
+            if self._run is None:
+                self._run = Run.load(self.folder / "run.parquet")
+            regret = self._run.regret(self.lines[line].label, self.lines[line].horizon)[1]
+        except (ValueError, OSError):
+            return None
+        error = regret.std(axis=0, ddof=1) / np.sqrt(regret.shape[0]) if regret.shape[0] > 1 else 0.0 * regret[0]
         return regret.mean(axis=0), error
 
     def place(self, policy: str | None) -> int:
@@ -208,3 +222,13 @@ class Onlooker:
             line.label if labels.count(line.label) == 1 else f"{line.label}, {line.horizon:,} rounds"
             for line in self.lines
         ]
+
+
+def _turns(spec: dict[str, Any], horizon: int) -> list[int]:
+    """When the moments of a world end that does not stand still; empty if it does."""
+    starts = {int(event[0]) for event in spec.get("schedule", []) if 0 < int(event[0]) < horizon}
+    if "changing" in spec["bandit"]:
+        starts |= {piece.start for piece in Changing.from_dict(spec["bandit"]).pieces(horizon)} - {0}
+    elif "schedule" not in spec:
+        return []
+    return [*sorted(starts), horizon]

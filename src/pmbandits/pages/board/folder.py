@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _MOST_LINES = 12  # policies in the chart of regret
+_MOST_MARKS = 50  # changes of the arms that are listed
 _MOST_VALUED = 200  # arms; of more, each alone is not valued
 
 
@@ -89,6 +90,15 @@ def _view(seen: Onlooker, policy: str | None, trial: str | None) -> dict[str, An
         "wanted": [{"place": k, "y": 100.0 * life.wanted[:, k]} for k in drawn],
     }
     out["marks"] = [{"x": end, "text": f"a phase ended after round {end:,}"} for end in life.ends if 0 < end <= t[-1]]
+    said_of = {"add": "came", "pause": "paused", "resume": "came back", "retire": "left for good"}
+    for after, verb, arm in seen.spec.get("schedule", []):
+        out["marks"].append({"x": after, "text": f"{arm} {said_of.get(verb, verb)} after round {after:,}"})
+    planned = {after for after, *_ in seen.spec.get("schedule", [])}
+    out["marks"] += [
+        {"x": turn, "text": f"the arms changed after round {turn:,}"}
+        for turn in seen.turns[:-1][:_MOST_MARKS] if turn not in planned
+    ]  # fmt: skip
+    out["marks"].sort(key=lambda mark: mark["x"])
     weights = known[2].weights if known is not None else None
     singles = seen.singles() if len(seen.names) <= _MOST_VALUED else None
     for k, arm in enumerate(arms):
@@ -126,7 +136,7 @@ def _facts(seen: Onlooker, known: Any) -> list[list[str]]:
         used = [f"{100 * best.weights[k]:.0f} % {seen.names[k]}" for k in np.flatnonzero(best.weights > 0.0)[:6]]
         out.append(["best mixture", f"{' + '.join(used)}, worth {best.value:.5g}"])
     else:
-        out.append(["regret", "shown when the run is finished and can be made again: see run.parquet"])
+        out.append(["regret", "of a world that changes, it is shown when the run is finished"])
     return out
 
 
