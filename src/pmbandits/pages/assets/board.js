@@ -110,7 +110,8 @@
       element("li", {}, mark.text)) : [element("li", { class: "soft" }, "Nothing but pulls and rewards so far.")]));
     $("decisions-card").hidden = !found.decisions.length;
     $("decisions").tBodies[0].replaceChildren(...found.decisions.map((d) => element("tr", {}, element("td", {}, d.when),
-      element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", {}, d.reason || "–"))));
+      element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, d.reason || "–"))));
+    $("why").hidden = !found.sure.explanation;
     $("limits-box").hidden = !live;
     if (live) {
       $("limits").textContent = found.limits || "none";
@@ -228,8 +229,10 @@
     charts.above.options.steps = charts.bent.options.steps = !found.curves.smooth;
     const banded = arms.some((curve) => curve.low);
     $("highlight").parentElement.hidden = !banded;
-    options($("highlight"), ["no arm", ...names], state.highlight || (names.length ? names[0] : "no arm"));
-    if (!state.highlight && names.length) state.highlight = names[0];
+    if (!state.highlight && names.length) {
+      state.highlight = arms.map((curve) => found.arms[curve.place]).reduce((a, b) => (b.wanted > a.wanted ? b : a)).name;
+    }
+    options($("highlight"), ["no arm", ...names], state.highlight || "no arm");
     for (const [chart, value, low, high] of [[charts.above, "above", "low", "high"], [charts.bent, "bent", "bent_low", "bent_high"]]) {
       const lines = [], data = [x];
       for (const curve of arms) {

@@ -25,7 +25,7 @@
         element("td", {}, element("span", { class: `badge ${STATUS[one.status] || "wait"}` }, one.status)),
         element("td", {}, one.metric), element("td", {}, one.policy),
         element("td", { class: "number" }, one.t === null ? "–" : one.t.toLocaleString("en")),
-        element("td", {}, bar(one.arms), element("span", { class: "soft" }, one.wants)), element("td", {}, one.sure || one.warning || "–"))));
+        element("td", {}, bar(one.arms), element("span", { class: "soft" }, one.wants)), element("td", { class: "long" }, one.warning ? element("p", { class: "warning" }, one.warning) : null, one.sure || "–"))));
       $("wrong").hidden = true;
       document.body.dataset.ready = "yes";
     } catch (error) {
