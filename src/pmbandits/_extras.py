@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# The packages of each extra of pyproject.toml. "cli" brings "plots", "specs" and "tables": commands draw and read.
+# The packages of each extra of pyproject.toml. "cli" brings plots, specs and tables along: commands draw and read.
 EXTRAS = {
     "plots": ("matplotlib",),
     "tables": ("pyarrow",),

@@ -100,7 +100,7 @@ def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
 def exploration(horizon: int, n_arms: int, epsilon: float, gap: float, q: float, constant: float) -> float:
     """N(ε) of PM-ETC-M (``eq:number of samples main paper``; with δ_13 for ``gap``, N_13(ε)).
 
-    ``constant`` is the Hölder constant. At horizons that people run it is far larger than the horizon.
+    ``constant`` is the Hölder constant. For any horizon that can be played, it is far larger than the horizon.
 
     >>> exploration(60_000, 2, 0.1, gap=0.0025, q=1.0, constant=1.0) > 1e9
     True

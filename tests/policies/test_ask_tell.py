@@ -450,7 +450,7 @@ def test_explain_reports_bounds_and_what_is_awaited() -> None:
     low, middle, high = policy.utility_bounds()
     assert f"{middle:.4g}, between {low:.4g} and {high:.4g}" in text
     assert "kl" in text
-    assert "3 rewards are still awaited" in text
+    assert "3 rewards have not been told yet" in text
     policy.tell(policy.ask(), 1.0)
     assert "3 rewards" in policy.explain()
 

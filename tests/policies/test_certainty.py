@@ -272,7 +272,7 @@ def test_the_probability_counts_every_arm(policy: Any, probability: float) -> No
     assert sure.probability == pytest.approx(probability, abs=1e-12)
     assert sure.meaning == policy.confidence.meaning
     said = f"With probability {100 * probability:.6g} %" if probability else "If the sets hold"
-    assert str(sure).startswith(f"{said}, the mixture falls short of the best by at most ")
+    assert str(sure).startswith(f"{said}, this mixture falls short of the best mixture by at most ")
 
 
 @pytest.mark.parametrize("given", ["paper", Shrunk("ball", 1.0)], ids=["paper", "own"])

@@ -31,21 +31,22 @@ MANY = 4 * CELLS  # from so many rewards on, a search in cells comes first
 class Certainty(NamedTuple):
     """How sure a policy is of a mixture: what :meth:`Policy.certainty` gives.
 
-    All of it holds at once, for every mixture and at every time for which the policy's confidence sets are valid, with
-    the ``probability`` at least; so you may look as often as you like, and stop when you like. ``meaning`` says for
-    which times: sets without a horizon (Vet, Track, CIRT) are valid for rewards without end, sets with one (PMUCB,
-    CEUCB, SolitaryUCB) up to so many rewards of each arm, and not beyond. Printed, it is one sentence.
+    With at least this ``probability``, all of it is true at once, for every mixture and at every time for which the
+    confidence sets of the policy are valid. So you may look as often as you like, and stop when you like. ``meaning``
+    says for which times that is. The sets of policies without a horizon (Vet, Track, CIRT) are valid however many
+    rewards come; those of policies with a horizon (PMUCB, CEUCB, SolitaryUCB) only for so many rewards of each arm.
+    Printed, it is one sentence.
 
     Attributes
     ----------
     utility : the mixture's empirical utility.
     lower, upper : between these lies its true utility.
     rival : no mixture's true utility exceeds this.
-    regret : the mixture falls short of the best by at most this. It is rival − lower, or less: those two are at their
-        ends for different laws of the arms, and where the metric is concave or convex and the sets are intervals, bands
-        or belts, the best mixture and this one are also valued for the same laws.
-    probability : with which all this holds, at least: 1 − K·(probability that one arm's set fails). nan if nobody says
-        it: with the paper's constants, and with sets of your own.
+    regret : the mixture falls short of the best one by at most this. It is rival − lower, or less. It can be less,
+        because ``rival`` and ``lower`` look at the worst case separately, for different distributions of the arms; for
+        many metrics both are also valued for the same distributions.
+    probability : with at least this probability all of this is true. It is 1 − K·(the probability that the set of one
+        arm fails), and nan where that is not known: for the paper's constants, and for sets of your own.
     meaning : what is guaranteed of the confidence set of each arm, and for which times.
 
     Examples
@@ -54,7 +55,7 @@ class Certainty(NamedTuple):
     >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
     >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
     >>> print(policy.certainty())
-    With probability 95 %, the mixture falls short of the best by at most 0.0039.
+    With probability 95 %, this mixture falls short of the best mixture by at most 0.0039.
     >>> policy.certainty().meaning
     'with probability at least 97.5 %, the true distribution of an arm stays inside its set, however many rewards come'
     """
@@ -68,18 +69,18 @@ class Certainty(NamedTuple):
     meaning: str
 
     def __str__(self) -> str:
-        when = f"With probability {100 * self.probability:.6g} %" if self.probability > 0.0 else "If the sets hold"
-        return f"{when}, the mixture falls short of the best by at most {self.regret:.2g}."
+        known = self.probability > 0.0
+        when = f"With probability {100 * self.probability:.6g} %" if known else "If the confidence sets hold"
+        return f"{when}, this mixture falls short of the best mixture by at most {self.regret:.2g}."
 
     def _repr_html_(self) -> str:
         rows = [
-            ("its utility", f"{self.utility:.4g}, between {self.lower:.4g} and {self.upper:.4g}"),
-            ("any other mixture's", f"at most {self.rival:.4g}"),
-            ("so its regret", f"at most {self.regret:.4g}"),
+            ("the utility of this mixture", f"{self.utility:.4g}, between {self.lower:.4g} and {self.upper:.4g}"),
+            ("the utility of any other mixture", f"at most {self.rival:.4g}"),
+            ("so the regret of this mixture", f"at most {self.regret:.4g}"),
+            ("what this rests on", self.meaning),
         ]
-        return _html.block(
-            "How sure the mixture is", _html.paragraphs((str(self), self.meaning)), _html.table((), rows)
-        )
+        return _html.block("How sure is this mixture?", _html.paragraphs([str(self)]), _html.table((), rows))
 
 
 def utility_bounds(

@@ -38,20 +38,21 @@ class Policy(Asking, Declared):
     ----------
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
     n_arms : how many arms there are (or give ``names``).
-    support : where rewards lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
-        ``Heavy(order, bound)``. A promise: the confidence sets, and so the decisions, are valid for it only, and for
-        rewards of an arm that are independent and alike.
+    support : where rewards can lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
+        ``Heavy(order, bound)``. This is a promise. The confidence sets are valid only if it is kept, and if the rewards
+        of an arm are independent and have the same distribution.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
     shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
         on what a round costs on average. They are kept at all times; the page "Limits on shares" says how closely.
 
-    Many policies also take ``estimates``: how rewards are kept. ``"exact"``: all of them. The others take the same
-    memory after any number of rewards, and every confidence set is widened by what is lost, so it stays valid:
+    Many policies also take ``estimates``, which says how rewards are kept. ``"exact"`` keeps all of them. The others
+    need the same memory however many rewards come. What they lose is added to every confidence set, so these stay
+    valid:
 
     - ``"binned"``: rounded to the nearest of 1025 evenly spaced points of an ``Interval`` (``"binned:4096"``: of 4097).
-      Rounding moves a law by half a spacing at most, in W1. It is to the nearest point, not up or down by chance, so
-      that nothing is drawn and the order of rewards does not matter.
+      So every reward is moved by at most half the distance between two points. The order of the rewards does not
+      matter, and no random numbers are needed.
     - ``"sketch"``: a :class:`~pmbandits.estimates.Sketch` of each arm (``"sketch:4096"``: of k = 4096), on any support.
       Half of ``delta`` goes to its rank error, which does not vanish: sets do not become narrower than about 7/k of
       rank. The order of an arm's rewards can matter, within that error.

@@ -58,36 +58,38 @@ def explain(policy: Policy, regret: float | str | None = None) -> str:
     spent = int(twin._memory.sure_pulls.sum())
     counted, clock = twin._memory.pulls.copy(), twin._memory.asked  # shares are kept since the clock began
     arm = twin.ask()
-    shares = ", ".join(f"{n} {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
+    shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
                        for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
-    text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played (and wanted): {shares}."
+    text = f"In round {t + 1:,} the next arm is {policy.names[arm]}. Shares played so far (and wanted): {shares}."
     lag = clock * float(mixture[arm]) - int(counted[arm])
     own = twin._reason(arm)
     if int(twin._memory.sure_pulls.sum()) > spent:
         share = 100 * twin._memory.certify
-        text += f" This pull is for certifying, as {share:.3g} % of pulls are: " + (
-            "of all arms, a reward of this one narrows what the best mixture can be worth the fastest."
+        text += f" This pull is for certifying, as {share:.3g} % of pulls are. " + (
+            "A reward of this arm makes the certified regret smaller faster than a reward of any other arm."
             if spent % 2 == 0
-            else "every other one of these is of the arm with the fewest pulls."
+            else "Every second pull of this kind is of the arm with the fewest pulls."
         )
     elif own:
         text += f" {own}"
     elif counted[arm] == counted.min() and lag < max(clock * mixture - counted) - 1e-9:
-        text += f" It has the fewest pulls ({int(counted[arm])}) and is being explored."
+        text += f" It has the fewest pulls ({int(counted[arm])}), and is explored."
     elif lag >= 0.0 and not np.allclose(clock * mixture, counted, rtol=0.0, atol=1e-9):
         text += f" It is {lag:.1f} pulls behind its share."
     else:
-        text += f" It is next by the rule of {type(policy).__name__}."
+        text += f" This is what the rule of {type(policy).__name__} says."
+    if policy.limits is not None:
+        text += f" It keeps the limits {policy.limits}."
     if policy.confidence is not None and sure is not None:
         text += (
-            f" The mixture's utility is {sure.utility:.4g}, between {sure.lower:.4g} and {sure.upper:.4g} "
-            f"({policy.confidence.name}; {policy.confidence.meaning}). {sure}"
+            f" The utility of the mixture is estimated at {sure.utility:.4g}, and it lies between {sure.lower:.4g} and "
+            f"{sure.upper:.4g}. {sure}"
         )
     if ahead is not None:
         text += f" {ahead}"
     text += watching.in_words(twin)
     if waiting:
-        text += f" {waiting} reward{'s are' if waiting > 1 else ' is'} still awaited."
+        text += f" {waiting:,} reward{'s have' if waiting > 1 else ' has'} not been told yet."
     return text
 
 

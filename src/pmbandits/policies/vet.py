@@ -80,7 +80,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.
@@ -149,17 +149,17 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
         if memory.left_out[arm] == 1:
             return (
                 f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
-                f"threshold {threshold:.3g}, so its rewards do not rule out yet that it deserves a place."
+                f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
             )
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
-        text = f"It is {behind:.1f} pulls behind the share that it is to have in round {memory.window_end:,}."
+        text = f"It is {behind:.1f} pulls behind the share that it should have by round {memory.window_end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
         n = np.maximum(memory.pulls, memory.told)[left]
         least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
         first = int(np.argmin(least))
         return (
-            f"{text} Of the arms that are left out, {self.names[left[first]]} comes first: its index is "
-            f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and it is tried again when "
-            f"the threshold, now {threshold:.3g}, is above that."
+            f"{text} Of the arms that are left out, {self.names[left[first]]} will be tried next: its index is "
+            f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and that happens when the "
+            f"threshold, which is {threshold:.3g} now, rises above it."
         )

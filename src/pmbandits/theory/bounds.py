@@ -3,9 +3,9 @@
 Each bound is a number with its terms, the equation it comes from, and the conditions it needs. A bound whose
 conditions fail says nothing; :meth:`RegretBound.require` turns that into an error with the way out.
 
-The paper's constants make most of this vacuous at horizons that people run: for Bernoulli arms (.1, .9), the Gini
-deviation and the coarsest grid, ε = ½, PM-ETC-M's bound needs T > 5e8 and PM-UCB-M's (arms (.3, .9), ε = .4)
-T > 7e11. With ``confidence="auto"`` the same formulas need T > 2e4 and T > 2e7.
+With the paper's constants most of these bounds say nothing unless the horizon is very large. For Bernoulli arms
+(.1, .9), the Gini deviation and the coarsest grid, ε = ½, the bound of PM-ETC-M needs T > 5e8, and that of PM-UCB-M
+(arms (.3, .9), ε = .4) T > 7e11. With ``confidence="auto"`` the same formulas need T > 2e4 and T > 2e7.
 """
 
 from __future__ import annotations
