@@ -60,7 +60,7 @@ def explain(policy: Policy, regret: float | str | None = None) -> str:
     arm = twin.ask()
     shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
                        for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
-    text = f"In round {t + 1:,} the next arm is {policy.names[arm]}. Shares played so far (and wanted): {shares}."
+    text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played so far (and wanted): {shares}."
     lag = clock * float(mixture[arm]) - int(counted[arm])
     own = twin._reason(arm)
     if int(twin._memory.sure_pulls.sum()) > spent:
