@@ -7,17 +7,23 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all lint bench paper family docs fuzz audit wheels numba lock clean
+.PHONY: demo test test-all browser lint bench paper family docs fuzz audit wheels numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
 
-test: $(READY) lint
+test: $(READY) browser lint
 	$(BIN)/python -m pytest
 
 # Everything, also what takes seconds a test: all policies against their references, coverage by simulation, the paper.
-test-all: $(READY) lint
+test-all: $(READY) browser lint
 	$(BIN)/python -m pytest -m ""
+
+# A browser for the tests of pages, where it may be installed. Without one these tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null 2>&1 || \
+		{ command -v apt-get >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } || \
+		echo "No chromium, and none can be installed here: tests of pages in a browser are skipped."
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -10,9 +10,11 @@ from benchmarks import (
     advice,
     arms,
     certainty,
+    changes,
     exact_bounds,
     foundation,
     intervals,
+    limits,
     memory,
     oracle,
     policies,
@@ -21,6 +23,7 @@ from benchmarks import (
     simulation,
     vet,
     walls,
+    worlds,
 )
 
 ROOMS = {
@@ -34,8 +37,11 @@ ROOMS = {
     "walls": walls.tables,
     "arms": arms.tables,
     "vet": vet.tables,
+    "worlds": worlds.tables,
     "certainty": certainty.tables,
+    "changes": changes.tables,
     "memory": memory.tables,
+    "limits": limits.tables,
     "advice": advice.tables,
     "intervals": intervals.tables,
 }

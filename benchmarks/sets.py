@@ -28,6 +28,7 @@ def tables() -> Iterator[Table]:
     yield widths()
     yield once()
     yield factors()
+    yield values()
     yield cost()
     yield regret()
 
@@ -122,6 +123,71 @@ def normal(rng: np.random.Generator, radius: np.ndarray) -> float:
     return most
 
 
+# Sub-Gaussian laws with their smallest σ: Kearns and Saul's for a coin, Marchal and Arbel's bound for Beta(1, 9).
+LINE: dict[str, tuple[Any, float]] = {
+    "N(0, 1)": (st.norm(), 1.0),
+    "±1": (0.5, 1.0),  # a coin: chance, and σ for rewards of 0 and 1 times 2
+    "skewed coin": (0.1, float(np.sqrt(0.8 / (2 * np.log(9))))),
+    "Beta(1, 9)": (st.beta(1, 9), float(np.sqrt(1 / 44))),
+}
+
+
+def on_the_line(rng: np.random.Generator, name: str) -> float:
+    """The largest share of their radii that the belt and the interval of the mean need, over all n up to the last."""
+    law, sigma = LINE[name]
+    chosen = confidence_set("kl", pmb.Real(sigma), 1, delta=DELTA)
+    every = np.arange(1, LOOKS[-1] + 1)
+    of_mean = sigma * np.sqrt((every + 1) * np.log((every + 1) / chosen.mean_failure**2)) / every
+    if isinstance(law, float):
+        x, level = (rng.random(every.size) < law).astype(float), law
+        scale = 2.0 if name == "±1" else 1.0
+        need = np.sqrt(entropy(np.cumsum(x) / every, np.full(every.size, level)) / chosen.radius(every)).max()
+        return max(float(need), float((scale * np.abs(np.cumsum(x) / every - level) / of_mean).max()))
+    x = law.rvs(size=every.size, random_state=rng)
+    need = float((np.abs(np.cumsum(x) / every - law.mean()) / of_mean).max())
+    ranks = law.cdf(x)
+    for n, r in zip(LOOKS.tolist(), chosen.radius(LOOKS), strict=True):
+        u = np.sort(ranks[:n])
+        for p in (np.arange(n) / n, np.arange(1, n + 1) / n):
+            need = max(need, float(np.sqrt(entropy(p, u).max() / r)))
+    return need
+
+
+def values() -> Table:
+    """The same of what the sets say about utilities, which is wider: they must hold for all metrics at once."""
+    runs, looks = (40 if QUICK else 200), np.unique(np.geomspace(1, 5000, 24).astype(int))
+    table = Table(
+        title=f"Limits of U_h ÷ what would just fail with probability {DELTA} for this metric, N(0, 1), {runs} runs"
+    )
+    for column in ("metric", "kl", "wasserstein", "width kl / wasserstein, n = 10, 100, 1,000, 5,000"):
+        table.add_column(column, justify="left" if column == "metric" else "right")
+    for metric in ("gini", "cvar(0.9)", "mean", "quadratic(0.5)", "wang_right_tail"):
+        truth = float(pmb.metric(metric).value(st.norm()))
+        needed: dict[str, list[float]] = {"kl": [], "wasserstein": []}
+        widths: dict[str, list[float]] = {"kl": [], "wasserstein": []}
+        for name in needed:
+            if pmb.Track(metric, n_arms=1, support=pmb.Real(1), confidence=name).confidence is None:
+                continue
+            for run in range(runs):
+                x = np.random.default_rng([run, 6]).standard_normal(looks[-1])
+                policy = pmb.Track(metric, n_arms=1, support=pmb.Real(1), confidence=name, delta=DELTA)
+                most, before = 0.0, 0
+                for n in looks.tolist():
+                    policy.tell(0, x[before:n])
+                    before = n
+                    low, middle, high = policy.utility_bounds([1.0])
+                    most = max(most, (truth - middle) / (high - middle), (middle - truth) / (middle - low))
+                needed[name].append(most)
+            for n in (10, 100, 1000, 5000):
+                x = np.random.default_rng(7).standard_normal(n)
+                low, _, high = told(metric, pmb.Real(1), x, name).utility_bounds([1.0])
+                widths[name].append(high - low)
+        factor = {name: f"{1 / np.quantile(row, 1 - DELTA):.2f}" if row else "no bound" for name, row in needed.items()}
+        ratio = ", ".join(f"{a / b:.2f}" for a, b in zip(widths["kl"], widths["wasserstein"], strict=False))
+        table.add_row(metric, factor["kl"], factor["wasserstein"], ratio or "–")
+    return table
+
+
 def factors() -> Table:
     runs = 200 if QUICK else 1000
     table = Table(
@@ -145,15 +211,14 @@ def factors() -> Table:
             radius = confidence_set(name, support, 1, delta=DELTA).radius(every)
             needed = np.array([coin(np.random.default_rng([k, 2]), p, radius, shape) for k in range(runs)])
             add(f"Bernoulli({p})", f"{name}, {type(support).__name__}", needed, shape == "belt")
-    stitched = confidence_set("wasserstein", pmb.Real(1), 1, delta=DELTA).radius(LOOKS)
-    union = (2.5125 + 2 * np.sqrt(np.log(LOOKS * (LOOKS + 1) / DELTA))) / np.sqrt(LOOKS)
-    for label, radius in (("wasserstein, stitched", stitched), ("wasserstein, union (before)", union)):
-        few = [normal(np.random.default_rng([k, 3]), radius) for k in range(runs // 4)]
-        add("N(0, 1)", label, np.array(few), False)
-    stitched, union = (np.interp(every, LOOKS, radius) for radius in (stitched, union))
-    for label, radius in (("wasserstein, stitched", stitched), ("wasserstein, union (before)", union)):
-        needed = np.array([2 * coin(np.random.default_rng([k, 4]), 0.5, radius, "band") for k in range(runs)])
-        add("±1", label, needed, False)
+    stitched = confidence_set("wasserstein", pmb.Real(1), 1, delta=DELTA).radius(every)
+    for law in LINE:
+        needed = np.array([on_the_line(np.random.default_rng([k, 3]), law) for k in range(runs)])
+        add(law, "kl, Real", needed, False)
+    few = [normal(np.random.default_rng([k, 3]), stitched[LOOKS - 1]) for k in range(runs // 4)]
+    add("N(0, 1)", "wasserstein, Real", np.array(few), False)
+    needed = np.array([2 * coin(np.random.default_rng([k, 4]), 0.5, stitched, "band") for k in range(runs)])
+    add("±1", "wasserstein, Real", needed, False)
     return table
 
 

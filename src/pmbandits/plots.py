@@ -333,6 +333,9 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
             lowest = min(lowest, float(np.nanmin(_positive(mean), initial=np.inf)))
         if run.still:
             ax.set_xscale("log")
+        else:
+            ax.locator_params(axis="x", nbins=4)
+            ax.xaxis.set_major_formatter("{x:,.0f}")
         for change in run.changes if len(run.changes) <= MOST_CHANGES else ():
             ax.axvline(change, color="0.6", lw=0.8, ls=":", zorder=0)
         if np.isfinite(lowest):

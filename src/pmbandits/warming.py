@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from pmbandits._random import philox
 from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
+from pmbandits.estimates import _changes as changing
 from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates._forgetting import forget_any, forget_arm, forget_oldest
 from pmbandits.mixtures._certifying import gains_now
 from pmbandits.mixtures._continuous import best_now
 from pmbandits.mixtures._rivals import most_of_any, most_of_others, rival_mixture
@@ -147,6 +149,11 @@ def _entries() -> Iterator[Item]:
     yield entry(sketching.put_all, f"{_SKETCH}, int, int, int, floats")
     yield entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
     yield entry(sketching.spread, "ints, ints")
+    # Forgetting, and watching for changes.
+    for kernel in (forget_oldest, forget_any, forget_arm):
+        yield entry(kernel, "memory, ints, table of ints, int")
+    yield entry(changing.begin, "ints, floats, ints, floats, int")
+    yield entry(changing.watch_all, "ints, floats, ints, float, floats, int, floats")
 
 
 def _share_out(items: Sequence[Item], found: set[int], jobs: int, tick: Callable[[int], None]) -> None:

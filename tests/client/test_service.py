@@ -36,7 +36,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def make_shop(url: str, name: str, **given: Any) -> Any:
-    client = pmb.connect(url)
+    client = pmb.connect(url, timeout=60.0, patience=120.0)  # the first ask compiles
     known = {"metric": "gini", "arms": ["A", "B"], "support": pmb.Binary(), "policy": pmb.Track(tolerance=0.02)}
     return client.create(name, **{**known, **given})
 
@@ -69,7 +69,7 @@ def test_an_uploaded_policy_goes_on(url: str, tmp_path: Path) -> None:
     policy = pmb.Vet("cvar(0.9)", names=["x", "y", "z"], support=pmb.Interval(0, 1))
     policy.tell([0, 1, 2] * 10, np.linspace(0, 1, 30))
     policy.ask(5)
-    with pmb.connect(url) as client:
+    with pmb.connect(url, timeout=60.0, patience=120.0) as client:
         shop = client.upload("moved", policy)
         policy.save(tmp_path / "p.pmb")
         again = client.upload("moved-file", tmp_path / "p.pmb")

@@ -41,6 +41,10 @@ RECIPES: dict[str, tuple[pmb.Policy, Any]] = {
     "vet-finite": (pmb.Vet(NEITHER), THREE),
     "vet-real": (pmb.Vet(CAUTIOUS), LINE),
     "vet-binary": (pmb.Vet(GINI), pmb.Binary()),
+    "vet-window-interval": (pmb.Vet(GINI, estimates="window:50", detect="restart:0.3"), UNIT),
+    "vet-window-finite": (pmb.Vet(GINI, estimates="window:50"), THREE),
+    "track-discount-binary": (pmb.Track(GINI, estimates="discount:0.98"), pmb.Binary()),
+    "track-watched-real": (pmb.Track(pmb.CVaR(0.5), detect="warn"), LINE),
     "thompson-binary": (pmb.Thompson(), pmb.Binary()),
     "rho-npts-interval": (pmb.RhoNPTS(CAUTIOUS), UNIT),
     "b-cvts-interval": (pmb.BCVTS(CAUTIOUS), UNIT),
@@ -75,7 +79,8 @@ COUNTS = (
 )
 OTHERS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e300, -1e300, 1e-300, 5e-324, 1e18, 0.3333)
 STRANGE = (None, True, "", "x", "1", [], {}, [[1]], {"custom": "x"}, 10**30, -(10**30), 1.5, float("nan"), float("inf"))
-WORDS = ("auto", "grid", "continuous", "exact", "binned:8", "sketch:8", "sketch:1048576", "binned:1048576", "dkw", "kl")
+WORDS = ("auto", "grid", "continuous", "exact", "binned:8", "sketch:8", "sketch:1048576", "binned:1048576", "dkw", "kl",
+         "window:8", "window:1073741824", "discount:0.9", "restart", "warn:0.5")  # fmt: skip
 METRICS = ({"name": "mean"}, {"name": "cvar", "c": 0.9}, {"name": "var", "c": 0.5}, {"name": "inverted_s", "s": 0.5})
 SUPPORTS = (
     {"kind": "binary"}, {"kind": "interval", "lo": -1, "hi": 5}, {"kind": "finite", "atoms": [0, 1]},

@@ -1,7 +1,7 @@
 """Files that earlier versions wrote are loaded, and the policy goes on as it would have gone on there.
 
-The files were written by the versions that had formats 1 to 3, each after 300 rewards and 2 more asks. ``next.json``
-holds what the last version with format 2 (of format 3: with 3) asked after that, and the rewards that it was told.
+The files were written by the versions that had formats 1 to 4, each after 300 rewards and 2 more asks. ``next.json``
+holds what the last version with format 2 (of formats 3 and 4: with that) asked after it, and the rewards it was told.
 """
 
 from __future__ import annotations

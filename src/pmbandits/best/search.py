@@ -66,7 +66,7 @@ def spread_out(points: FloatArray, values: FloatArray, count: int) -> list[Float
 
 
 def exchange(
-    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, finest: float
+    value_of: Callable[[FloatArray], FloatArray], start: FloatArray, finest: float, most: int = _MOST_EXCHANGES
 ) -> tuple[FloatArray, float]:
     """Improve one mixture: move weight from an arm that has some to another, while that helps.
 
@@ -77,7 +77,7 @@ def exchange(
     eye = np.eye(count)
     amounts = np.array([1.0, 0.5, 0.2, 0.08, 0.03, 0.01])
     best, value = start, float(value_of(start[None])[0])
-    for _ in range(_MOST_EXCHANGES):
+    for _ in range(most):
         givers = np.flatnonzero(best > 0.0)
         i, j = (pair.ravel() for pair in np.meshgrid(np.arange(count), givers, indexing="ij"))
         i, j = i[i != j], j[i != j]

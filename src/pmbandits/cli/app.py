@@ -16,6 +16,7 @@ from rich.table import Table
 from pmbandits import __version__
 from pmbandits._check import readable
 from pmbandits.cli.advise import advise
+from pmbandits.cli.pages import studio
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.serve import app as key_app
 from pmbandits.cli.serve import serve
@@ -37,6 +38,7 @@ app.add_typer(key_app, name="key")
 app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
+app.command()(studio)
 app.command()(serve)
 app.command()(visit)
 out = Console()

@@ -8,6 +8,7 @@ import random
 import ssl
 import threading
 import time
+import weakref
 from urllib.parse import urlsplit
 
 from pmbandits import _check
@@ -48,6 +49,7 @@ class Line:
             self._head["authorization"] = f"Bearer {key}"
         self._own = threading.local()
         self._all: set[http.client.HTTPConnection] = set()
+        weakref.finalize(self, _close, self._all)  # also of a client that nobody closed
 
     def _open(self) -> http.client.HTTPConnection:
         if self._secure is not None:
@@ -113,8 +115,12 @@ class Line:
 
     def hang_up_all(self) -> None:
         """Close the connections of all threads, which must not use them now."""
-        for line in list(self._all):
-            line.close()  # opened again by whoever needs it
+        _close(self._all)  # each is opened again by whoever needs it
+
+
+def _close(lines: set[http.client.HTTPConnection]) -> None:
+    for line in list(lines):
+        line.close()
 
 
 def _sentence(status: int, content: bytes, url: str) -> str:

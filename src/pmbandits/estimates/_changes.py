@@ -27,7 +27,7 @@ BEFORE, AFTER, EVIDENCE, KIND, LOW, HIGH, SHARE, NOW = range(2, CHANGE)  # what 
 assert _MOST_ROWS * ROW == WATCH_ROWS and len(_RANKS) <= MOST_THRESHOLDS and STARTS < WATCH_BOOK
 
 
-@shared("ints, floats, ints, floats, int -> none")
+@kernel
 def begin(book, values, rows, known, count):
     """Watch from now on: with thresholds that are known, or, with a ``count`` of 0, those of the first rewards."""
     for j in range(book.size):
@@ -104,7 +104,7 @@ def price_of_start(j):
 @shared("ints, floats, ints, float, floats -> bool")
 def look(book, values, rows, depth, found):
     """Look whether the law has changed at one of the starts; what was found is written into ``found``."""
-    m, best, hit = book[THRESHOLDS], 0.0, False
+    m, best = book[THRESHOLDS], -1.0
     last = 2 * m  # the uppermost cell
     for r in range(1, book[USED] + 1):
         row = rows[r * ROW : (r + 1) * ROW]
@@ -122,8 +122,8 @@ def look(book, values, rows, depth, found):
         for c in range(last, 0, -1):
             k, more = k + row[c], more + rows[c] - row[c]
             value = gained(k, n, more, other, depth + price)
-            if value >= best:
-                best, hit = value, True
+            if value >= 0.0 and value > best:
+                best = value
                 found[KIND], found[LOW] = (ABOVE, values[c // 2 - 1]) if c % 2 == 0 else (FROM, values[c // 2])
                 found[HIGH] = found[LOW]
                 found[BEFORE], found[AFTER], found[SHARE], found[NOW] = n, other, k / n, more / other
@@ -132,12 +132,12 @@ def look(book, values, rows, depth, found):
         for c in range(m):
             k, more = k + row[c] + row[last - c], more + rows[c] - row[c] + rows[last - c] - row[last - c]
             value = gained(k, n, more, other, depth + price)
-            if value >= best:
-                best, hit = value, True
+            if value >= 0.0 and value > best:
+                best = value
                 found[KIND], found[LOW], found[HIGH] = OUTSIDE, values[c // 2], values[m - 1 - c // 2]
                 found[BEFORE], found[AFTER], found[SHARE], found[NOW] = n, other, k / n, more / other
                 found[EVIDENCE] = value + depth
-    return hit
+    return best >= 0.0
 
 
 @shared("ints, ints -> none")
@@ -158,6 +158,8 @@ def thin_out(book, rows):
             for c in range(ROW):
                 rows[at * ROW + c] = rows[r * ROW + c]
             at += 1
+    for r in range(at, used + 1):
+        rows[r * ROW + _CELLS] = 0
     book[USED] = at - 1
 
 

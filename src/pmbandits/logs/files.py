@@ -37,6 +37,7 @@ _KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+_SAID = {"folder": "Parquet files"}
 _HELP = (
     "give a CSV (.csv, .tsv, .txt), JSON lines (.jsonl, .ndjson; both also with .gz), Parquet (.parquet, .pq) or Excel "
     "(.xlsx) file, or a folder of Parquet files,"
@@ -45,25 +46,9 @@ _HELP = (
 
 def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) -> None:
     """Bring all rewards of a file to their arms, and say in one sentence why a file cannot be read."""
-    if path.is_dir():
-        files = [file for kind in (".parquet", ".pq") for file in path.rglob(f"*{kind}")]
-        if not files:
-            raise ValueError(
-                f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column."
-            )
-        read, kind, size = _folder, "Parquet files", sum(file.stat().st_size for file in files)
-    else:
-        if not path.is_file():
-            raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
-        suffixes = [suffix.lower() for suffix in path.suffixes]
-        zipped = suffixes[-1:] == [_GZIP]
-        kind = _KINDS.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]), "")
-        if not kind or (zipped and kind not in ("csv", "jsonl")):
-            raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
-        read = {"csv": _csv, "parquet": _parquet, "jsonl": _json_lines, "excel": _excel}[kind]
-        size = path.stat().st_size
-    if size == 0:
-        raise ValueError(f"{path.name} is empty; give rows with an arm and a number.")
+    kind = kind_of(path)
+    read = {"csv": _csv, "parquet": _parquet, "jsonl": _json_lines, "excel": _excel, "folder": _folder}[kind]
+    size = sum(file.stat().st_size for file in _parquet_files(path)) if kind == "folder" else path.stat().st_size
     import pyarrow as pa
 
     try:
@@ -87,16 +72,43 @@ def read_file(into: Collector, path: Path, how: Reading, watch: Watch | None) ->
         if isinstance(error, OSError) and error.errno is not None:  # the disk's own: no rights, and the like
             raise
         raise ValueError(
-            f"{path.name} is damaged, or is not what its name says: it cannot be read as {kind} "
+            f"{path.name} is damaged, or is not what its name says: it cannot be read as {_SAID.get(kind, kind)} "
             f"({type(error).__name__}); write it again, or give another file."
         ) from None
+
+
+def kind_of(path: Path) -> str:
+    """``"csv"``, ``"parquet"``, ``"jsonl"``, ``"excel"`` or ``"folder"``; an error if there is nothing to read."""
+    if path.is_dir():
+        files = _parquet_files(path)
+        if not files:
+            raise ValueError(
+                f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column."
+            )
+        kind, size = "folder", sum(file.stat().st_size for file in files)
+    else:
+        if not path.is_file():
+            raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
+        suffixes = [suffix.lower() for suffix in path.suffixes]
+        zipped = suffixes[-1:] == [_GZIP]
+        kind = _KINDS.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]), "")
+        if not kind or (zipped and kind not in ("csv", "jsonl")):
+            raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
+        size = path.stat().st_size
+    if size == 0:
+        raise ValueError(f"{path.name} is empty; give rows with an arm and a number.")
+    return kind
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    return [file for kind in (".parquet", ".pq") for file in folder.rglob(f"*{kind}")]
 
 
 def _csv(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    header, mark = _header(path)
+    header, mark = top_line(path)
     columns = picked(how, header, path.name)
     names = [f"c{k}" for k in range(len(header))]
     wrong = array("q")  # lines with a wrong number of columns
@@ -161,10 +173,10 @@ def _beside(batch: Any, names: list[str], columns: Picked) -> Beside | None:
     return Beside(unit, time)
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+def top_line(path: Path) -> tuple[list[str], str]:
     """The names of the columns, and the mark between them."""
     try:
-        with _open(path) as handle:
+        with opened(path) as handle:
             raw = handle.readline(_BLOCK)
         first = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -178,7 +190,7 @@ def _header(path: Path) -> tuple[list[str], str]:
     return [name.strip() for name in header], mark
 
 
-def _open(path: Path) -> Any:
+def opened(path: Path) -> Any:
     return gzip.open(path, "rb") if path.suffix.lower() == _GZIP else path.open("rb")
 
 
@@ -412,7 +424,7 @@ def _json_lines(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
 def _blocks_of_lines(path: Path) -> Iterator[tuple[int, list[str], int]]:
     """(number of the first line, lines, bytes read so far)."""
     number = 1
-    with _open(path) as handle:
+    with opened(path) as handle:
         while True:
             raw = handle.readlines(_BLOCK)
             if not raw:

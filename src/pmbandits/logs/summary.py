@@ -141,12 +141,18 @@ def distinct(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray
     return points, np.asarray(np.bincount(place, weights=weights, minlength=points.size), dtype=np.float64)
 
 
-def thin(x: FloatArray, weights: FloatArray, most: int) -> tuple[FloatArray, FloatArray, float]:
-    """At most ``most`` of the sorted points, each standing for its neighbours; and how far that moves a rank."""
+def thin(x: FloatArray, weights: FloatArray, most: int, *, ends: bool = False) -> tuple[FloatArray, FloatArray, float]:
+    """At most ``most`` of the sorted points, each standing for its neighbours; and how far that moves a rank.
+
+    With ``ends`` the points are closer together towards both ends, where few rewards can count much.
+    """
     if x.size <= most:
         return x, weights, 0.0
     total = np.cumsum(weights)
-    cell: NDArray[np.intp] = np.minimum(((total - 0.5 * weights) / total[-1] * most).astype(np.intp), most - 1)
+    rank = (total - 0.5 * weights) / total[-1]
+    if ends:
+        rank = np.arccos(np.clip(1.0 - 2.0 * rank, -1.0, 1.0)) / np.pi
+    cell: NDArray[np.intp] = np.minimum((rank * most).astype(np.intp), most - 1)
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     mass = np.add.reduceat(weights, first)
     middle = np.add.reduceat(weights * x, first) / mass

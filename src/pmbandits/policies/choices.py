@@ -120,8 +120,10 @@ def continuous_search(
     return why is None
 
 
-def searched_within(limits: Limits, search: str, metric: Distortion) -> str:
+def searched_within(limits: Limits | None, search: str, metric: Distortion) -> str:
     """How CIRT searches within limits: without a grid, whose boxes need not meet what keeps them."""
+    if limits is None:
+        return search
     shaped = metric.shape in ("concave", "convex", "linear")
     few = metric.shape == "concave" or limits.polytope.corners(FEW_CORNERS) is not None
     if search == "grid" or boxes(limits) is None or not shaped or not few:

@@ -380,7 +380,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
         halving of ε takes roughly four times as many rounds.
     branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
@@ -423,15 +423,11 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        o = self.options
-        room = (o["branching"] + 1) ** (n_arms - 1)
-        chosen = chosen_set(self, support, n_arms)
-        literal = o["stopping"] == "literal"
+        o, chosen = self.options, chosen_set(self, support, n_arms)
+        room, literal = (o["branching"] + 1) ** (n_arms - 1), o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
-        search = "grid" if literal else o["search"]
-        if self.limits is not None:
-            search = searched_within(self.limits, search, metric)
+        search = searched_within(self.limits, "grid" if literal else o["search"], metric)
         continuous = continuous_search(search, room, metric, support, chosen, self.limits)
         if not continuous and room > LARGEST_PHASE_GRID:
             raise ValueError(
@@ -450,8 +446,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         elif tolerance is None:
             span = support.width if np.isfinite(support.width) else 4.0 * support.typical
             reach = metric.maximum().value - metric.minimum().value
-            spacing = 1.0 / levels(o["branching"], max(1, phases))
-            tolerance = 0.5 * spacing**2 * reach * span
+            tolerance = 0.5 / levels(o["branching"], max(1, phases)) ** 2 * reach * span
         return Setup(
             grid=np.zeros((1 if continuous else room, n_arms)),
             epsilon=o["epsilon"],

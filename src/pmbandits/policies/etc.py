@@ -80,7 +80,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     horizon : T, the number of rounds that will be played. The proportions are met at T, not before (with limits on
         shares: all the time from the commitment on).
     epsilon : spacing of the grid. Smaller is closer to the best mixture but needs more exploration to tell grid

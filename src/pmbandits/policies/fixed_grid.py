@@ -47,7 +47,7 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     epsilon, branching : the grid has spacing ε/A. Finer is closer to the best mixture and slower.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     confidence, delta : as for :class:`CIRT`.

@@ -78,6 +78,8 @@ def explain(policy: Policy, regret: float | str | None = None) -> str:
         text += f" It is {lag:.1f} pulls behind its share."
     else:
         text += f" This is what the rule of {type(policy).__name__} says."
+    if policy.limits is not None:
+        text += f" It keeps the limits {policy.limits}."
     if policy.confidence is not None and sure is not None:
         text += (
             f" The utility of the mixture is estimated at {sure.utility:.4g}, and it lies between {sure.lower:.4g} and "

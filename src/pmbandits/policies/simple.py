@@ -115,7 +115,7 @@ class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the seed orders the arms.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the seed orders the arms.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, u
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
     arm : its position or name.
 
     Examples
@@ -168,7 +168,7 @@ class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=name_best_mean, unpac
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the metric is not used.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used.
 
     Examples
     --------

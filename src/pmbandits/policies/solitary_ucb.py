@@ -62,7 +62,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
     horizon : T: how long the confidence sets must hold.
     index : ``"optimistic"`` or ``"additive"``.
     confidence, delta : as for :class:`PMUCB`.

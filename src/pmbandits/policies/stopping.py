@@ -174,6 +174,12 @@ def forecast(policy: Policy, regret: float | str) -> Forecast:
     """
     goal = goal_of(regret)
     must_promise(policy)
+    if policy._plan.forgetting is not None and policy._plan.forgetting.kind:
+        raise ValueError(
+            f"a policy with estimates={policy.options['estimates']!r} keeps no more than "
+            f"{policy._plan.forgetting.most:,} rewards, so there is no forecast of when more would be certain; "
+            "done(...) says whether it is now."
+        )
     if not still_valid(policy):
         return Forecast(np.inf, np.inf, np.inf, str(goal))
     if met(goal, certainty(policy, None)):

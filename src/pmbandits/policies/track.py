@@ -53,7 +53,7 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
     tolerance : beyond Bernoulli rewards the mixture is worked out again when this share of new rewards has come (so
         the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.

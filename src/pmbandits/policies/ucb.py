@@ -69,7 +69,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     horizon : T. Sets the exploration and how long the confidence sets must hold.
     epsilon : spacing of the grid, at most 2/K: every arm keeps a share of at least ε/2. Smaller is closer to the
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.

@@ -80,7 +80,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
         that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
         arm that pays rarely and much may be found late.

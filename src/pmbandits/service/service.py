@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy.exc import OperationalError
+
 from pmbandits import _check
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
@@ -42,7 +44,7 @@ class Service:
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
         began = time.perf_counter()
-        self.store = await asyncio.to_thread(Store, self.settings.store)
+        self.store = await self._open()
         lane = await asyncio.to_thread(self.store.lane)
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
@@ -58,6 +60,18 @@ class Service:
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
+
+    async def _open(self) -> Store:
+        """The store; if it cannot be reached yet, a little later."""
+        for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 0.0):
+            try:
+                return await asyncio.to_thread(Store, self.settings.store)
+            except OperationalError as error:
+                if not pause:
+                    raise
+                log.warning("the store cannot be reached yet: %s", type(error.orig).__name__)
+                await asyncio.sleep(pause)
+        raise AssertionError
 
     async def _warm_up(self, name: str) -> None:
         try:

@@ -107,6 +107,8 @@ class Turns:
     async def _run(self) -> None:
         while self._open or self.waiting:
             if not self.waiting:
+                if self._due():
+                    await self._probe()
                 self._wake.clear()
                 await self._wake.wait()
                 continue
@@ -116,10 +118,25 @@ class Turns:
                 await self._turn(jobs)
                 self._now = ()
 
+    def _due(self) -> bool:
+        return self.failures > 0 and time.monotonic() > self.not_before
+
+    async def _probe(self) -> None:
+        """See whether the store can be reached again: whoever waits for that sends no requests meanwhile."""
+        work = asyncio.get_running_loop().run_in_executor
+        try:
+            await work(self._thread, self.lane.begin, [])
+            await work(self._thread, self.lane.abandon)
+            self.failures = 0
+        except Exception as error:
+            self._failed(error, [])
+
     async def _sweep(self) -> None:
         """Send away who waited too long, for example for a process that holds the lock and is stopped."""
         while True:
             await asyncio.sleep(1.0)
+            if self._due():
+                self._wake.set()
             oldest = time.monotonic() - PATIENCE
             for job in (*self._now, *self.waiting):
                 if job.since < oldest:

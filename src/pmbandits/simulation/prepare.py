@@ -119,6 +119,9 @@ def prepare(
                 policy = recipe.bind(metric, course.start, rounds, kept if len(kept) else None, needed)
             else:
                 policy = _bound(label, recipe, course, metric, rounds, kept, several=len(horizons) > 1)
+                for method in needed:
+                    if not callable(getattr(policy, method, None)):
+                        raise ValueError(f"{label} has no method {method}, which the schedule of arms needs.")
             entries.append(Entry(label, policy, rounds, wanted.up_to(rounds)))
         described.append({"label": label, **describe(recipe, metric), "horizons": mine})
     spec = {

@@ -131,6 +131,13 @@ class Stream:
         self.blocks[arm] = block(self.bandit.laws[arm], self.seed, int(self.key[1]), arm, number)
         self.block_at[arm] = number
 
+    def draw(self, arm: int) -> float:
+        """The next reward of an arm."""
+        out = np.empty(1)
+        while kernels.rewards_of(arm, 1, *self.arrays, out, 0) == 0:  # type: ignore[call-arg]
+            self.refill(arm)
+        return float(out[0])
+
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What the kernels take, in their order."""

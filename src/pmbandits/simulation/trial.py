@@ -16,7 +16,7 @@ from pmbandits.policies.build import roomier, settled
 from pmbandits.policies.policy import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation import _late as late
-from pmbandits.simulation.course import Course, Moment
+from pmbandits.simulation.course import METHODS, Course, Moment
 from pmbandits.simulation.delays import CHUNK, Delays
 from pmbandits.simulation.rewards import Stream, policy_seed, source
 from pmbandits.state.layout import PHASE_ENDS
@@ -53,7 +53,7 @@ class Player:
         checkpoints: NDArray[np.int64],
         course: Course | None = None,
     ) -> None:
-        self.policy = policy._twin()
+        self.policy, self._origin = policy._twin(), policy
         self.seed, self.checkpoints = seed, checkpoints
         self.course = Course(bandit) if course is None else course
         self.moments = self.course.moments(int(checkpoints[-1]))
@@ -62,34 +62,53 @@ class Player:
         cls = type(policy)
         self.steps = address(cls._choose, CHOOSE), address(cls._update, UPDATE)
         self._first = self.policy._memory.copy()
-        self.pulled = self.policy.pulls
-        self.seats = np.arange(self.course.bandit.n_arms)  # which arm of the bandit each arm of the policy is
-        self.places = self.seats  # and the other way round
+        self._take_seats()
+        self.pulled = np.zeros(self.course.bandit.n_arms, dtype=np.int64)
+        self.pulled[self.seats] = self.policy.pulls
         self._blank()
+
+    def _take_seats(self) -> None:
+        """Note which arm of the bandit each arm in the policy's memory is, and the other way round."""
+        known, policy = self.course.bandit.names, self.policy
+        chosen = policy.names if not self.course.schedule else [policy.names[i] for i in policy._seated]  # type: ignore[attr-defined]
+        self.seats = np.array([known.index(name) for name in chosen], dtype=np.int64)
+        self.places = np.full(len(known), -1, dtype=np.int64)
+        self.places[self.seats] = np.arange(self.seats.size)
 
     def _blank(self) -> None:
         """What a trial begins with, in the sizes that the memory has now, and room for a copy at checkpoints."""
         memory = self.policy._memory
-        moving, self.changing = memory.places.moving, memory.places.changing
+        self.changing = memory.places.changing
+        self.before = np.empty(self.changing, dtype=np.int64)
+        if self.course.schedule:  # then every trial begins with a new copy
+            return
         blank = self._first.resized(room=memory.room, n_radii=memory.n_radii, n_recent=memory.n_recent)
         for name in ("most_rewards", "most_told", "radii_fall"):  # these follow from the sizes
             setattr(blank, name, getattr(memory, name))
-        self.start = blank.words[:moving].copy()
-        self.before = np.empty(self.changing, dtype=np.int64)
+        self.start = blank.words[: memory.places.moving].copy()
+
+    def _begin_anew(self, trial: int) -> None:
+        """The policy as it was given, with the seed of the trial."""
+        own = policy_seed(self.seed, trial, self._origin.seed)
+        if self.course.schedule:
+            self.policy = self._origin._twin()
+            self.policy.seed = own  # for the memory that is made when arms come and go
+            self._seats_changed()
+        else:
+            self.policy._memory.words[: self.start.size] = self.start
+        self.policy._memory.seed = own
+        self.stream.start(trial)
 
     def play(self, trial: int, watch: Callable[[Policy], bool] | None = None) -> Outcome:
         """The trial of this number; ``watch`` sees the policy at each checkpoint, and ends the trial if it says so."""
         clock = Stopwatch()
-        policy, stream = self.policy, self.stream
-        policy._memory.words[: self.start.size] = self.start
-        policy._memory.seed = policy_seed(self.seed, trial, policy.seed)
-        stream.start(trial)
-        notes = _Notes(self, trial, watch)
-        turns = np.zeros((0 if self.course.still else len(self.moments), stream.used.size), dtype=np.int64)
+        self._begin_anew(trial)
+        notes, used = _Notes(self, trial, watch), self.stream.used
+        turns = np.zeros((0 if self.course.still else len(self.moments), used.size), dtype=np.int64)
         for number, moment in enumerate(self.moments):
             self._begin(moment)
             goes_on = self._play_until(moment.end, notes)
-            turns[number : number + 1] = stream.used
+            turns[number : number + 1] = used
             if not goes_on:
                 break
         seen = int(notes.cursor[kernels.CHECKPOINT])
@@ -100,12 +119,25 @@ class Player:
         """Let happen what a moment begins with."""
         if moment.bandit is not self.stream.bandit:
             self.stream.become(moment.bandit, self.sources[id(moment.bandit)])
+        for event in moment.events:
+            getattr(self.policy, METHODS[event.verb])(event.arm)
+        if moment.events:
+            self._seats_changed()
+
+    def _seats_changed(self) -> None:
+        """The policy's memory may be another one, with other arms in it."""
+        self._take_seats()
+        self._blank()
 
     def _play_until(self, end: int, notes: _Notes) -> bool:
         """Play until so many rounds were played; whether to go on after them."""
         cursor, rows = notes.cursor, self.checkpoints.size
         while True:
-            status = self._loop(end, notes)
+            if self.course.schedule and self.policy._waiting and cursor[kernels.WAITING] < 0:  # type: ignore[attr-defined]
+                self._round_by_hand(end, notes)
+                status = kernels.DONE
+            else:
+                status = self._loop(end, notes)
             if status != kernels.DONE:
                 self._help(status, notes)
             elif notes.watch is not None and cursor[kernels.CHECKPOINT] == notes.until:
@@ -125,7 +157,7 @@ class Player:
         if queue is None:
             return int(kernels.play(*given, end, *seen))  # type: ignore[call-arg]
         stop, first = queue.up_to(end, int(notes.cursor[kernels.ROUND]))
-        how = (self.places, queue.heap, queue.paid, queue.waits, first, self.course.batch, int(self.checkpoints[-1]))
+        how = (self.places, queue.heap, queue.paid, queue.waits, first, self.course.batch, queue.last)
         return int(late.play_late(*given, stop, *seen, *how))  # type: ignore[call-arg]
 
     def _help(self, status: int, notes: _Notes) -> None:
@@ -146,10 +178,60 @@ class Player:
         elif status == kernels.NEEDS_QUEUE:
             assert queue is not None
             queue.grow()
+        elif status == kernels.NEEDS_TELLING:
+            self._tell_next(notes)
         else:
             seat = int(self.seats[arm]) if queue is None else int(queue.heap[0, late.WHOSE])
             name = self.course.bandit.names[seat]
             raise ValueError(f"{name} paid a reward outside the support {policy.support!r}; declare a wider one.")
+
+    # ---- in Python: rewards of arms that do not play, and arms of which nothing is known yet ------------------------
+    def _tell(self, seat: int, reward: float) -> None:
+        """Tell a reward as users do; an arm that waited for its first one plays with the others from then on."""
+        memory = self.policy._memory
+        self.policy.tell(self.policy.names.index(self.course.bandit.names[seat]), reward)
+        if self.policy._memory is not memory:
+            self._seats_changed()
+
+    def _tell_next(self, notes: _Notes) -> None:
+        """Tell the reward that comes next."""
+        queue = notes.queue
+        assert queue is not None
+        seat, reward = int(queue.heap[0, late.WHOSE]), float(queue.paid[0])
+        late.pop(queue.heap, queue.paid, int(notes.cursor[late.SIZE]))
+        notes.cursor[late.SIZE] -= 1
+        self._tell(seat, reward)
+
+    def _round_by_hand(self, end: int, notes: _Notes) -> None:
+        """One round by asking and telling; if so many were played, only what is due is told."""
+        cursor, queue, k = notes.cursor, notes.queue, self.course.bandit.n_arms
+        now = int(cursor[kernels.ROUND])
+        if now < end:
+            seat = self.course.bandit.names.index(self.policy.names[self.policy.ask()])
+            reward = self.stream.draw(seat)
+            now += 1
+            cursor[kernels.ROUND] = now
+            if queue is None:
+                self._tell(seat, reward)
+            else:
+                _, first = queue.up_to(end, now - 1)
+                row = min(now - 1 - first, queue.waits.shape[0] - 1)
+                due = now + int(queue.waits[row, min(seat, queue.waits.shape[1] - 1)])
+                due = -(-due // self.course.batch) * self.course.batch
+                if due <= queue.last:
+                    if cursor[late.SIZE] == queue.paid.size:
+                        queue.grow()
+                    late.push(queue.heap, queue.paid, int(cursor[late.SIZE]), due, now, seat, reward)
+                    cursor[late.SIZE] += 1
+        while queue is not None and cursor[late.SIZE] > 0 and queue.heap[0, late.DUE] <= now:
+            self._tell_next(notes)
+        row = int(cursor[kernels.CHECKPOINT])
+        if row < notes.until and now == self.checkpoints[row]:
+            shares = np.zeros(k)
+            shares[[self.course.bandit.names.index(name) for name in self.policy.names]] = self.policy.mixture
+            notes.pulls[row] += self.stream.used
+            notes.mixture[row] = shares
+            cursor[kernels.CHECKPOINT] += 1
 
 
 class _Notes:
@@ -161,14 +243,16 @@ class _Notes:
         self.pulls, self.mixture = np.tile(player.pulled, (rows, 1)), np.zeros((rows, k))
         self.ends = np.zeros(PHASE_ENDS, dtype=np.int64)
         self.watch, self.until = watch, rows if watch is None else min(rows, 1)
-        self.queue = None if player.course.prompt else _Queue(player.course.delays, player.seed, trial)
+        last = int(player.checkpoints[-1])
+        self.queue = None if player.course.prompt else _Queue(player.course.delays, player.seed, trial, last)
 
 
 class _Queue:
     """Rewards on their way, and how long those of the next rounds will take."""
 
-    def __init__(self, delays: Delays | None, seed: int, trial: int) -> None:
+    def __init__(self, delays: Delays | None, seed: int, trial: int, last: int) -> None:
         self.delays, self.seed, self.trial, self.number = delays, seed, trial, -1
+        self.last = last  # what comes after this round is not waited for
         self.heap, self.paid = np.zeros((_FIRST_QUEUE, 3), dtype=np.int64), np.zeros(_FIRST_QUEUE)
         self.waits = np.zeros((1, 1), dtype=np.int64)
         if delays is not None and delays.fixed:

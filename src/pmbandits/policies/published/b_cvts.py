@@ -39,7 +39,8 @@ class BCVTS(Policy, name="b_cvts", choose=choose, update=update_cvar, unpack=unp
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the metric is ``LowerCVaR(alpha)``.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
+        ``LowerCVaR(alpha)``.
     alpha : the share; default that of the metric. Given, any metric is accepted and not used.
 
     References

@@ -46,7 +46,8 @@ class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_cvar, unpack
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the metric is ``LowerCVaR(alpha)``.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
+        ``LowerCVaR(alpha)``.
     horizon : T.
     alpha : the share; default that of the metric. Given, any metric is accepted and not used.
 

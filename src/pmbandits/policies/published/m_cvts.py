@@ -38,7 +38,8 @@ class MCVTS(Policy, name="m_cvts", choose=choose, update=update_cvar, unpack=unp
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the metric is ``LowerCVaR(alpha)``.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
+        ``LowerCVaR(alpha)``.
     alpha : the share; default that of the metric. Given, any metric is accepted and not used.
 
     References

@@ -118,7 +118,8 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`; the seed draws the arms of ``"cab"``.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`; the seed draws
+        the arms of ``"cab"``.
     form : ``"ogd"`` or ``"cab"``.
     beta : β. Larger explores more; the authors' program has 1.
     tolerance : the share by which pulls and rewards grow between two looks; 0 looks in every round. Default 0.001 for

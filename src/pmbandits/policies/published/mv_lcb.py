@@ -57,7 +57,7 @@ class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the metric is not used.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used.
     horizon : T.
     rho : weight of the mean. 0 minimises the variance.
     delta : probability that a bound fails; default T⁻².

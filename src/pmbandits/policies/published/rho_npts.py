@@ -45,7 +45,7 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unp
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
 
     References
     ----------

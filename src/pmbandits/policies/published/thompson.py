@@ -54,7 +54,8 @@ class Thompson(Policy, name="thompson", choose=choose, update=name_best_mean, un
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`; the metric is not used; the seed draws means.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used,
+        the seed draws the means.
 
     References
     ----------

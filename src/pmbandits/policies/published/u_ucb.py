@@ -51,7 +51,7 @@ class UUCB(Policy, name="u_ucb", choose=choose, update=update_utility, unpack=un
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
     growth : A, more than 2. Larger explores more.
 
     References

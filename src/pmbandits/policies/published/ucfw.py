@@ -68,7 +68,7 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, estimates, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     bonus : ``"published"``: R·2·√(3·ln t/n), with R the range of Φ. ``"variance"``: √(2·(v + 0.02·R²/n)·ln t/n), with v
         the variance of Φ over the rewards of arm i. This one is not published; it explores much less.
     tolerance : the share by which pulls and rewards grow between two looks at the slopes; 0 looks in every round, which

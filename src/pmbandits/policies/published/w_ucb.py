@@ -45,7 +45,7 @@ class WUCB(Policy, name="w_ucb", choose=choose, update=update_utility, unpack=un
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, detect : see :class:`Policy`.
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
 
     References
     ----------

@@ -1,0 +1,30 @@
+"""``pmbandits studio`` and ``pmbandits board``: pages for a browser on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+out = Console()
+
+
+def _say(what: str, address: str) -> None:
+    out.print(f"{what}: [bold]{escape(address)}[/]  (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+
+
+def studio(
+    data: Annotated[Path | None, typer.Argument(help="Logged rewards: CSV, Parquet, JSON lines or Excel.")] = None,
+    port: Annotated[int, typer.Option(help="The port; default any that is free.", min=0, max=65535)] = 0,
+    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+) -> None:
+    """Find out what you value, in a browser: move sliders, and see what to play. Only this machine can reach it."""
+    from pmbandits.pages.web import check_installed
+
+    check_installed("pmbandits studio")
+    from pmbandits.pages.studio.app import run
+
+    run(data, port=port, show=lambda address: _say("The studio", address), browse=browse)

@@ -1,0 +1,151 @@
+// Charts in the look of the pictures of the library: uPlot, with the colours of the arms, numbers on hover and by the arrow
+// keys, and a table behind each chart.
+"use strict";
+const Charts = (() => {
+  // The lines of arms: the same rule as in palette.py.
+  const DASHES = [[], [8, 5], [8, 4, 2, 4], [2, 4], [8, 2, 2, 2, 2, 2], [5, 2]];
+  const dash = (place) => DASHES[(place + Math.floor(place / 6)) % DASHES.length];
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const every = new Set();
+
+  function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name === "class") made.className = value;
+      else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else made.setAttribute(name, value === true ? "" : value);
+    }
+    for (const child of children.flat()) if (child !== null && child !== undefined) made.append(child);
+    return made;
+  }
+
+  function number(value, digits = 4) {
+    if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    if (value === 0) return "0";
+    const size = Math.abs(value);
+    if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
+    return String(Number(value.toPrecision(digits)));
+  }
+
+  class Chart {
+    // options: title, x, y (labels), note, bend, steps, log, height, range (of y), fill
+    constructor(host, options) {
+      this.options = options;
+      this.series = [];
+      this.data = null;
+      this.events = [];
+      this.caption = element("figcaption", {}, element("h3", {}, options.title));
+      if (options.note) this.caption.append(element("p", { class: "soft" }, options.note));
+      this.plot = element("div", { class: "plot", tabindex: "0", role: "group", "aria-roledescription": "chart",
+        "aria-label": options.title });
+      this.said = element("p", { class: "hidden-visually", "aria-live": "polite" });
+      this.body = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers: " + options.title });
+      this.details = element("details", {}, element("summary", {}, "The numbers"), this.body);
+      this.details.addEventListener("toggle", () => this.fill());
+      host.classList.add("chart");
+      host.replaceChildren(this.caption, this.plot, this.said, this.details);
+      this.plot.addEventListener("keydown", (event) => this.key(event));
+      new ResizeObserver(() => this.resize()).observe(this.plot);
+      every.add(this);
+    }
+
+    // series: [{label, colour, place, width, dash, fill, band}], data: [x, y, y, …]
+    set(series, data, summary, more = {}) {
+      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) &&
+        series.every((s, k) => s.label === this.series[k].label && s.colour === this.series[k].colour);
+      this.series = series;
+      this.data = data;
+      this.events = more.events || [];
+      this.bend = more.bend || 0;
+      if (summary) this.plot.setAttribute("aria-label", `${this.options.title}. ${summary} Arrow keys read the values.`);
+      if (same) this.chart.setData(data);
+      else this.build();
+      if (this.details.open) this.fill();
+    }
+
+    build() {
+      if (this.chart) this.chart.destroy();
+      if (!this.data) return;
+      const { options } = this;
+      const ink = () => style("--soft"), grid = { stroke: () => style("--line"), width: 1 };
+      const paths = options.steps ? uPlot.paths.stepped({ align: 1 }) : undefined;
+      const font = "12px system-ui, sans-serif";
+      const x = { time: false };
+      if (this.bend) Object.assign(x, { distr: 4, asinh: this.bend });
+      else if (options.log) x.distr = 3;
+      const axis = (label, size) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
+        ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(v))) });
+      this.chart = new uPlot({
+        width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
+        scales: { x, y: options.range ? { range: options.range } : {} },
+        axes: [{ ...axis(options.x, 34), space: 60 }, { ...axis(options.y, 46) }],
+        legend: { live: true },
+        cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+        series: [
+          { label: options.short || options.x, value: (u, v) => number(v) },
+          ...this.series.map((s) => ({ label: s.label, stroke: s.ink ? () => style(s.ink) : s.colour, width: s.width || 2,
+            dash: s.dash || (s.place === undefined ? [] : dash(s.place)), fill: s.fill, paths: s.points ? () => null : paths,
+            points: { show: Boolean(s.points), size: 5 }, spanGaps: false, show: s.show !== false,
+            value: (u, v) => number(v) })),
+        ],
+        bands: this.series.flatMap((s, k) => (s.band ? [{ series: [k + 1, k + 2], fill: s.band }] : [])),
+        hooks: { draw: [(u) => this.mark(u)] },
+      }, this.data, this.plot);
+    }
+
+    // Events are lines from top to bottom.
+    mark(u) {
+      if (!this.events.length) return;
+      const { ctx, bbox } = u;
+      ctx.save();
+      ctx.setLineDash([4, 4]);
+      ctx.lineWidth = 1;
+      ctx.strokeStyle = style("--no");
+      for (const event of this.events) {
+        const at = Math.round(u.valToPos(event.x, "x", true));
+        if (at < bbox.left || at > bbox.left + bbox.width) continue;
+        ctx.beginPath();
+        ctx.moveTo(at, bbox.top);
+        ctx.lineTo(at, bbox.top + bbox.height);
+        ctx.stroke();
+      }
+      ctx.restore();
+    }
+
+    resize() {
+      const wide = this.plot.clientWidth;
+      if (this.chart && wide > 100 && Math.abs(wide - this.chart.width) > 1) {
+        this.chart.setSize({ width: wide, height: this.options.height || 230 });
+      }
+    }
+
+    key(event) {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step || !this.chart) return;
+      event.preventDefault();
+      const x = this.data[0];
+      const from = this.at === undefined ? (step > 0 ? -1 : x.length) : this.at;
+      this.at = Math.min(Math.max(from + step, 0), x.length - 1);
+      this.chart.setCursor({ left: this.chart.valToPos(x[this.at], "x"), top: 10 });
+      const values = this.series.map((s, k) => `${s.label} ${number(this.data[k + 1][this.at])}`);
+      this.said.textContent = `${this.options.short || this.options.x} ${number(x[this.at])}: ${values.join(", ")}`;
+    }
+
+    fill() {
+      if (!this.details.open || !this.data) return;
+      const heads = [this.options.x, ...this.series.map((s) => s.label)];
+      const every = Math.max(1, Math.ceil(this.data[0].length / 120));
+      const rows = [];
+      for (let k = 0; k < this.data[0].length; k += every) {
+        rows.push(element("tr", {}, this.data.map((column) => element("td", { class: "number" }, number(column[k])))));
+      }
+      this.body.replaceChildren(element("table", {},
+        element("thead", {}, element("tr", {}, heads.map((h) => element("th", { class: "number", scope: "col" }, h)))),
+        element("tbody", {}, rows)));
+    }
+  }
+
+  document.addEventListener("themechange", () => { for (const chart of every) chart.build(); });
+  return { Chart, element, number, dash, style };
+})();

@@ -1,0 +1,268 @@
+"""From a question of the studio's page to numbers and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from pmbandits import _check
+from pmbandits._check import FloatArray
+from pmbandits.advice import words
+from pmbandits.advice.again import as_command, in_python
+from pmbandits.advice.glance import Look
+from pmbandits.limits import Limits
+from pmbandits.metrics import as_metric
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.pages.studio.sliders import described, written
+from pmbandits.pages.studio.table import Table
+from pmbandits.palette import colour
+from pmbandits.plots import distortion_line
+
+_DRAWN = 10  # arms in a chart
+_LISTED = 60  # arms in a table
+_MOST_METRICS = 8  # side by side
+_STEPS = 21  # of a slider whose whole way is shown
+_MIXTURES = {
+    "concave": "For this preference a mixture of arms can be best.",
+    "convex": "For this preference one arm alone is always best, unless limits forbid it.",
+    "linear": "For this preference one arm alone is always best, unless limits forbid it.",
+    "neither": "For this preference it depends on the arms whether a mixture is best.",
+}
+
+
+def overview(table: Table) -> dict[str, Any]:
+    """What the page shows of a table before any question."""
+    first = table.peek
+    out: dict[str, Any] = {
+        "name": table.name,
+        "columns": first.columns,
+        "numeric": first.numeric,
+        "rows": first.rows,
+        "guess": {"arm": first.arm, "reward": first.reward, "wide": first.wide, "sure": first.sure},
+        "read": None,
+    }
+    if not table.is_read:
+        return out
+    log = table.problem.log
+    out["read"] = {
+        "rows": log.rows,
+        "used": log.used,
+        "account": log.account(),
+        "examples": [str(bad) for bad in log.examples],
+        "arms": [
+            {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
+            for k, a in enumerate(log.arms[:_LISTED])
+        ],
+        "count": len(log.arms),
+        "bend": table.bend,
+        "support": [table.problem.support.lo, table.problem.support.hi],
+        "declared": table.problem.declared,
+    }
+    return out
+
+
+def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The quick answer, for somebody who moves a slider."""
+    start = perf_counter()
+    metric, limits = _metric(asked.get("metric")), table.limits(asked.get("limits"))
+    seen = table.glance.look(metric, limits)
+    names = table.names
+    order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.singles[k]))
+    drawn = sorted(order[:_DRAWN])
+    mixed = seen.weights @ table.above
+    with np.errstate(all="ignore"):
+        bent = np.asarray(metric._h(np.vstack((table.above[drawn], mixed[None])).ravel())).reshape(-1, table.grid.size)
+    u, h = distortion_line(metric)
+    few = np.unique(np.concatenate((np.linspace(0, u.size - 1, 120).astype(np.intp), np.flatnonzero(np.isnan(h)))))
+    rank = np.linspace(1.0, 0.0, 101)
+    at = np.asarray(metric(rank), dtype=np.float64)
+    return {
+        "text": written(metric),
+        "words": _said(metric),
+        "mixtures": _MIXTURES[metric.shape],
+        "curve": {"u": u[few], "h": h[few]},
+        "attention": {"q": np.linspace(0.5, 99.5, 100), "w": (at[:-1] - at[1:]) * 100.0},
+        "arms": [
+            {
+                "place": k,
+                "name": names[k],
+                "colour": colour(k),
+                "share": seen.weights[k],
+                "worth": seen.singles[k],
+                "n": table.problem.log.arms[k].n,
+            }
+            for k in order[:_LISTED]
+        ],
+        "more": max(len(names) - _LISTED, 0),
+        "worth": seen.value,
+        "best": {"name": names[seen.best_arm], "place": seen.best_arm, "worth": float(seen.singles.max())},
+        "gain": seen.gain,
+        "sentence": _sentence(names, seen),
+        "price": _price(names, seen, limits is not None),
+        "limits": None
+        if limits is None
+        else {"text": str(limits), "cost": seen.cost, "unlimited": seen.unlimited, "sentence": _cost(seen)},
+        "drawn": drawn,
+        "grid": table.grid,
+        "above": np.vstack((table.above[drawn], mixed[None])),
+        "bent": bent,
+        "again": again(table, [metric], limits, asked),
+        "ms": 1e3 * (perf_counter() - start),
+    }
+
+
+def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The best shares along a slider, from one preference (``from``) to another (``to``)."""
+    one, two = _metric(asked.get("from")), _metric(asked.get("to"))
+    limits = table.limits(asked.get("limits"))
+    steps = np.linspace(0.0, 1.0, _STEPS)
+    seen = [table.glance.look(_between(one, two, float(v)), limits) for v in steps]
+    shares = np.array([s.weights for s in seen])
+    used = [int(k) for k in np.argsort(-shares.max(axis=0), kind="stable")[:_DRAWN] if shares[:, k].max() > 0.0]
+    return {
+        "steps": 100.0 * steps,
+        "arms": [{"name": table.names[k], "colour": colour(k), "shares": 100.0 * shares[:, k]} for k in sorted(used)],
+    }
+
+
+def _between(one: Distortion, two: Distortion, share: float) -> Distortion:
+    if share in (0.0, 1.0):
+        return two if share else one
+    return round(1.0 - share, 6) * one + round(share, 6) * two
+
+
+def compare(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Several preferences side by side: what each would play, and what the others think of that."""
+    metrics = _metrics(asked.get("metrics"))
+    limits = table.limits(asked.get("limits"))
+    seen = [table.glance.look(metric, limits) for metric in metrics]
+    worth = [[table.glance.worth(metric, other.weights) for other in seen] for metric in metrics]
+    used = [k for k in range(len(table.names)) if any(s.weights[k] > 0.0 for s in seen)]
+    return {
+        "arms": [{"name": table.names[k], "colour": colour(k)} for k in used],
+        "rows": [
+            {
+                "text": written(metric),
+                "words": _said(metric),
+                "shares": [float(s.weights[k]) for k in used],
+                "plays": words.shares(_mixture(table.names, s.weights)),
+                "worth": s.value,
+                "best": table.names[s.best_arm],
+                "best_worth": float(s.singles.max()),
+                "gain": s.gain,
+                "others": row,
+                "lost": [_percent(s.value - other, s.value) for other in row],
+            }
+            for metric, s, row in zip(metrics, seen, worth, strict=True)
+        ],
+        "again": again(table, metrics, limits, asked),
+    }
+
+
+def again(table: Table, metrics: Sequence[Distortion], limits: Limits | None, asked: Mapping[str, Any]) -> Any:
+    """The same as a command and as lines of Python."""
+    texts = [written(metric) for metric in metrics]
+    options = {**table.asked, "shares": None if limits is None else str(limits), "level": _level(asked)}
+    said = texts[0] if len(texts) == 1 else texts
+    return {
+        "command": as_command(table.said, texts, options, "report.html"),
+        "python": in_python(table.said, said, options),
+    }
+
+
+def careful(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The question of a careful verdict, as the process that answers it takes it."""
+    metrics = _metrics(asked.get("metrics") or [asked.get("metric")])
+    limits = table.limits(asked.get("limits"))
+    return {
+        "metrics": [written(metric) for metric in metrics],
+        "shares": None if limits is None else str(limits),
+        "level": _level(asked),
+        "loss": table.asked["loss"],
+        "repeat": again(table, metrics, limits, asked)["python"],
+        "source": table.name,
+    }
+
+
+def _level(asked: Mapping[str, Any]) -> float:
+    return _check.within("level", asked.get("level", 0.95), 0.5, 1.0, open_hi=True)
+
+
+def _metric(text: Any) -> Distortion:
+    if not isinstance(text, str) or len(text) > 2_000:
+        raise ValueError("a preference must be text, such as '0.7*mean + 0.3*cvar(0.9)'.")
+    return as_metric(text)
+
+
+def _metrics(texts: Any) -> list[Distortion]:
+    if not isinstance(texts, list) or not 0 < len(texts) <= _MOST_METRICS:
+        raise ValueError(f"give one to {_MOST_METRICS} preferences to compare.")
+    return [_metric(text) for text in texts]
+
+
+def _said(metric: Distortion) -> str:
+    """A preference in words."""
+    terms = metric.terms
+    if len(terms) == 1 and terms[0][0] == 1.0:
+        return str(terms[0][1].meaning)
+    return "; ".join(f"{weight:.4g} times {part.meaning}" for weight, part in terms)
+
+
+def _mixture(names: Sequence[str], weights: FloatArray) -> dict[str, float]:
+    return {names[k]: float(weights[k]) for k in np.flatnonzero(weights > 0.0).tolist()}
+
+
+def _sentence(names: Sequence[str], seen: Look) -> str:
+    played = _mixture(names, seen.weights)
+    alone = " alone" if len(played) == 1 else ""
+    return f"Play {words.shares(played)}{alone}: worth {_number(seen.value, seen)} in these data."
+
+
+def _price(names: Sequence[str], seen: Look, limited: bool) -> str:
+    """What mixing gains, or what limits cost beside the best arm alone."""
+    name, worth = names[seen.best_arm], float(seen.singles.max())
+    single = int((seen.weights > 0.0).sum()) == 1
+    if single and seen.weights[seen.best_arm] == 1.0:
+        others = np.delete(seen.singles, seen.best_arm)
+        if not others.size:
+            return "There is only one arm."
+        second = int(np.argsort(-seen.singles, kind="stable")[1])
+        if float(others.max()) >= worth - 1e-9 * abs(worth):
+            return f"{names[second]} alone is worth the same in these data."
+        return f"No mixture is better in these data. Next is {names[second]} with {_number(float(others.max()), seen)}."
+    size = _number(abs(seen.gain), seen, 3)
+    share = _percent(abs(seen.gain), worth)
+    share = f" ({share})" if share else ""
+    if seen.gain >= 0.0:
+        return f"{name} alone, the best single arm, is worth {_number(worth, seen)}: mixing gains {size}{share}."
+    why = "the limits forbid to play it alone" if limited else "it is not what is played"
+    return f"{name} alone is worth {_number(worth, seen)}, {size} more{share}, but {why}."
+
+
+def _cost(seen: Look) -> str:
+    if seen.cost <= 1e-9 * max(abs(seen.unlimited), abs(seen.value)):
+        return "The limits cost nothing."
+    share = _percent(seen.cost, seen.unlimited)
+    share = f" ({share})" if share else ""
+    return (
+        f"The limits cost {_number(seen.cost, seen, 3)}{share}: without them {_number(seen.unlimited, seen)} "
+        "could be reached."
+    )
+
+
+def _number(value: float, seen: Look, digits: int = 4) -> str:
+    size = float(np.abs(seen.singles).max())
+    return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
+
+
+def _percent(part: float, whole: float) -> str:
+    if abs(whole) < 1e-12 * max(abs(part), 1e-300) or whole == 0.0:
+        return ""
+    share = 100.0 * part / abs(whole)
+    return f"{share:.2g} %" if share < 99.5 else f"{share:.0f} %" if share < 10_000 else ""
+
+
+__all__ = ["again", "careful", "compare", "described", "look", "overview", "way"]

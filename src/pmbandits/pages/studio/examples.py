@@ -1,0 +1,51 @@
+"""Tables to try the studio with: made up, the same every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+EXAMPLES = {
+    "shop": "A shop: what 4 offers earned with each of 8,000 visitors. Most visitors buy nothing.",
+    "savings": "Savings: what 4 ways to invest brought in each of 600 months.",
+}
+
+
+def write(name: str, folder: Path) -> Path:
+    """Write one of the examples as a CSV file."""
+    if name not in EXAMPLES:
+        raise ValueError(f"there is no example {name!r}; there are: {', '.join(EXAMPLES)}.")
+    path = folder / f"{name}.csv"
+    path.write_text({"shop": _shop, "savings": _savings}[name](), encoding="utf-8")
+    return path
+
+
+def _shop() -> str:
+    rng = np.random.default_rng(7)
+    offers = {"no offer": (0.11, 2.8, 0.5), "free shipping": (0.15, 2.75, 0.45), "ten off": (0.21, 2.45, 0.5),
+              "bundle": (0.028, 4.45, 0.35)}  # fmt: skip
+    lines = ["visitor,day,offer,revenue"]
+    names = list(offers)
+    for visitor in range(8_000):
+        name = names[int(rng.integers(len(names)))]
+        chance, size, spread = offers[name]
+        paid = float(rng.lognormal(size, spread)) if rng.random() < chance else 0.0
+        lines.append(f"{visitor},{visitor // 200 + 1},{name},{paid:.2f}")
+    return "\n".join(lines) + "\n"
+
+
+def _savings() -> str:
+    rng = np.random.default_rng(11)
+    months = 600
+
+    table = {
+        "deposit": rng.normal(0.20, 0.03, months),
+        "bonds": rng.normal(0.34, 0.14, months),
+        "shares": rng.normal(0.50, 0.37, months),
+        "start-ups": rng.normal(0.63, 0.83, months),
+    }
+    lines = ["month,way,gain"]
+    for month in range(months):
+        lines += [f"{month + 1},{name},{values[month]:.3f}" for name, values in table.items()]
+    return "\n".join(lines) + "\n"

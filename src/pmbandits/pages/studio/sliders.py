@@ -1,0 +1,150 @@
+"""From a preference to sliders: its parts, and each number of theirs with a label in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Any
+
+from pmbandits.metrics import as_metric, preferences
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.registry import FAMILIES
+
+_MOST = 20  # parts of a preference that get sliders
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a parameter is shown.
+
+    ``turn`` says what is on the slider: the number itself, the number in percent, or what is missing to 1 in percent.
+    """
+
+    label: str
+    lo: float
+    hi: float
+    step: float
+    turn: str = "plain"
+
+
+_SAID = {
+    ("cvar", "c"): Words("how many of the best outcomes count", 1, 100, 1, "missing"),
+    ("lower_cvar", "alpha"): Words("how many of the worst outcomes count", 1, 100, 1, "percent"),
+    ("var", "c"): Words("in how many cases the level is reached", 1, 99, 1, "missing"),
+    ("dual_power", "s"): Words("how many tries, of which the best counts", 1, 20, 0.5),
+    ("quadratic", "s"): Words("how much spread counts beside the average", 0, 100, 1, "percent"),
+    ("pht", "s"): Words("how much rare large gains count", 0, 95, 1, "missing"),
+    ("inter_es_range", "c"): Words("where good outcomes begin", 5, 95, 1, "percent"),
+    ("inter_quantile_range", "lower"): Words("the lower quantile", 1, 49, 1, "percent"),
+    ("inter_quantile_range", "upper"): Words("the upper quantile", 51, 99, 1, "percent"),
+    ("inverted_s", "beta"): Words("how even outcomes count (1: as in the average)", 0.1, 2, 0.05),
+    ("tversky_kahneman", "gamma"): Words("how even outcomes count (1: as in the average)", 0.28, 1, 0.01),
+    ("tsallis_past_entropy", "alpha"): Words("how much low outcomes count", 0.1, 4, 0.1),
+    ("wang_transform", "shift"): Words("towards the best (above 0) or the worst (below 0)", -3, 3, 0.05),
+    ("gini_shortfall", "p"): Words("where the tail begins", 0, 95, 1, "percent"),
+    ("gini_shortfall", "loading"): Words("how much spread in the tail counts", 0, 1, 0.05),
+    ("power_deviation", "m"): Words("the first power", 0.05, 1, 0.05),
+    ("power_deviation", "r"): Words("the second power", 0.05, 1, 0.05),
+}
+
+
+def described(metric: Distortion) -> dict[str, Any]:
+    """A preference as a script needs it: how much the average counts, its other parts, and their sliders.
+
+    >>> found = described(as_metric("0.7*mean + 0.3*cvar(0.9)"))
+    >>> found["average"], found["parts"][0]["name"], found["parts"][0]["sliders"][0]["value"]
+    (0.7, 'cvar', 10.0)
+    """
+    parts = [(weight, part) for weight, part in metric.terms if part.name != "mean"]
+    mean = sum(weight for weight, part in metric.terms if part.name == "mean")
+    average: float | None = None
+    if not parts:
+        average, shown = 1.0 if mean == 1.0 else None, []
+    elif len(parts) == 1 and abs(parts[0][0] + mean - 1.0) < 1e-9 and 0.0 <= mean < 1.0:
+        average, shown = mean, [(1.0, parts[0][1])]
+    else:
+        shown = [*([(mean, as_metric("mean"))] if mean else []), *parts]
+    if len(shown) > _MOST:
+        shown = []
+    return {
+        "text": written(metric),
+        "average": average,
+        "parts": [
+            {
+                "weight": weight,
+                "name": part.name,
+                "meaning": part.meaning,
+                "values": part.parameters,
+                "sliders": [_slider(part, f.name, f.metadata) for f in fields(part)],  # type: ignore[arg-type]
+            }
+            for weight, part in shown
+        ],
+    }
+
+
+def _slider(part: Distortion, name: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    value = float(getattr(part, name))
+    words = _SAID.get((part.name, name))
+    if words is None:
+        limits = metadata.get("limits", {})
+        lo, hi = float(limits.get("lo", -5.0)), float(limits.get("hi", 5.0))
+        lo = lo if isfinite(lo) else min(-5.0, value)
+        hi = hi if isfinite(hi) else max(lo + 10.0, value)
+        step = (hi - lo) / 100.0
+        words = Words(
+            name, lo + (step if limits.get("open_lo") else 0), hi - (step if limits.get("open_hi") else 0), step
+        )
+    shown = {"plain": value, "percent": 100.0 * value, "missing": 100.0 * (1.0 - value)}[words.turn]
+    return {
+        "name": name,
+        "label": words.label,
+        "min": min(words.lo, shown),
+        "max": max(words.hi, shown),
+        "step": words.step,
+        "value": round(shown, 9),
+        "turn": words.turn,
+    }
+
+
+def written(metric: Distortion) -> str:
+    """A preference as text that :func:`pmbandits.metric` reads.
+
+    >>> written(as_metric("mean - 0.5*gini"))
+    'mean - 0.5*gini_deviation'
+    """
+    out = ""
+    for weight, part in metric.terms:
+        values = ", ".join(f"{float(value):.12g}" for value in part.parameters.values())
+        named = f"{part.name}({values})" if values else part.name
+        size = "" if abs(weight) == 1.0 else f"{abs(weight):.12g}*"
+        sign = (" - " if weight < 0.0 else " + ") if out else ("-" if weight < 0.0 else "")
+        out += f"{sign}{size}{named}"
+    return out
+
+
+def understood(said: str) -> dict[str, Any]:
+    """A preference from what somebody typed: a statement in plain words, or a metric as text."""
+    said = said.strip()
+    if not said:
+        raise ValueError("say what you value, such as 'avoid the worst 10 %', or choose a statement.")
+    try:
+        return {**described(as_metric(said)), "statement": "", "does": ""}
+    except ValueError as error:
+        as_text = error
+    looks_like_text = any(sign in said for sign in "(*+") or said.replace("_", "").isidentifier()
+    try:
+        found = preferences(said)
+    except ValueError as error:
+        raise (as_text if looks_like_text else error) from None
+    return {**described(found.metric), "statement": found.statement, "does": found.does}
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """All statements, for a list to choose from."""
+    return [{**described(p.metric), "statement": p.statement, "does": p.does, "mixes": p.mixes} for p in preferences()]
+
+
+def named() -> list[dict[str, str]]:
+    """All named preferences, for those who know them."""
+    return [{"name": cls.name, "text": written(cls.example()), "meaning": cls.meaning} for cls in FAMILIES]

@@ -1,0 +1,208 @@
+"""What all pages share: headers, files, sentences for mistakes, and the watchman of pages without accounts."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmbandits.palette import MIXTURE, colour
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+ASSETS = Path(__file__).parent / "assets"
+_KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain"}
+_MOST_JSON = 1 << 20  # bytes of a question
+# Nothing from elsewhere, no script in the page itself, and no other page may frame this one.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+_ARMS = 18  # colours that differ
+
+
+def check_installed(command: str) -> None:
+    """One sentence where what serves pages is not installed."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            f"{command} needs a web server that is not installed; install it with: pip install 'pmbandits[service]'"
+        ) from None
+
+
+def document(title: str, body: str, *, scripts: tuple[str, ...], root: str = "") -> str:
+    """A page around a body of HTML; ``root`` stands before the addresses of files."""
+    loaded = "".join(f'<script src="{root}assets/{name}" defer></script>' for name in scripts)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" '
+        f'content="light dark"><link rel="stylesheet" href="{root}assets/uplot.css">'
+        f'<link rel="stylesheet" href="{root}assets/pages.css"><link rel="stylesheet" href="{root}assets/palette.css">'
+        f'<link rel="icon" href="{root}assets/icon.svg" type="image/svg+xml">'
+        f'<script src="{root}assets/theme.js"></script>{loaded}</head><body>{body}</body></html>\n'
+    )
+
+
+def asset(name: str) -> Response:
+    """A file of the pages; the colours of arms are made from the palette that pictures use."""
+    from starlette.responses import PlainTextResponse
+    from starlette.responses import Response as Answer
+
+    headers = {**HEADERS, "Cache-Control": "no-cache"}
+    if name == "palette.css":
+        lines = "".join(f"--arm-{k}: {colour(k)}; " for k in range(_ARMS))
+        return Answer(f":root {{ {lines}--mixture-light: {MIXTURE}; }}\n", headers=headers, media_type=_KINDS[".css"])
+    known = {file.name: file for file in ASSETS.iterdir() if file.suffix in (*_KINDS, ".svg")}
+    if name not in known:
+        return PlainTextResponse("there is no such file", 404, headers=headers)
+    file = known[name]
+    return Answer(file.read_bytes(), headers=headers, media_type=_KINDS.get(file.suffix, "image/svg+xml"))
+
+
+def as_json(data: Any, status: int = 200) -> Response:
+    """An answer for a script. Numbers that are none become null."""
+    from starlette.responses import Response as Answer
+
+    text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    headers = {**HEADERS, "Cache-Control": "no-store"}
+    return Answer(text, status, headers=headers, media_type="application/json")
+
+
+def plain(data: Any) -> Any:
+    """Numbers of numpy as those of JSON, with six digits; what is not finite becomes ``None``."""
+    if isinstance(data, np.ndarray):
+        return plain(data.tolist())
+    if isinstance(data, dict):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [plain(value) for value in data]
+    if isinstance(data, (float, np.floating)):
+        return float(f"{data:.7g}") if np.isfinite(data) else None
+    return int(data) if isinstance(data, np.integer) else data
+
+
+async def question(request: Request) -> dict[str, Any]:
+    """What a script asks: a JSON object, not too large."""
+    if int(request.headers.get("content-length") or 0) > _MOST_JSON:
+        raise ValueError("the question is too large.")
+    raw = bytearray()
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > _MOST_JSON:
+            raise ValueError("the question is too large.")
+    try:
+        asked = json.loads(raw or b"{}")
+    except (ValueError, RecursionError):
+        raise ValueError("the question is not JSON.") from None
+    if not isinstance(asked, dict):
+        raise ValueError("the question must be a JSON object.")
+    return asked
+
+
+Answering = Callable[["Request"], Awaitable["Response"]]
+
+
+def kindly(answer: Answering) -> Answering:
+    """Bad input gets one sentence, and what nobody expected is told where the server was started."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except (ValueError, TypeError, IndexError, KeyError) as error:
+            return as_json({"error": str(error) or "that cannot be answered."}, 400)
+        except OSError as error:
+            return as_json({"error": f"cannot use {Path(str(error.filename)).name!r}: {error.strerror}."}, 400)
+        except Exception as error:
+            import traceback
+
+            traceback.print_exception(error, file=sys.stderr)
+            said = "something went wrong; the window in which the page was started says what."
+            return as_json({"error": said}, 500)
+
+    return answered
+
+
+class Watchman:
+    """Lets in only who knows the word, and only through the front door.
+
+    Pages without accounts are for one person at one machine. They are bound to the loopback address, and their own
+    address holds a random word, which no other web page knows. A name that somebody points at the loopback address (DNS
+    rebinding) is refused by the ``Host`` header, and a request that another page sends by the ``Origin`` header.
+    """
+
+    def __init__(self, app: Any, word: str, port: int) -> None:
+        self.app, self.word = app, word
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no web sockets here
+            return
+        refused = self._refused(scope)
+        if refused:
+            from starlette.responses import PlainTextResponse
+
+            await PlainTextResponse(refused, 403, headers=HEADERS)(scope, receive, send)
+            return
+        _, _, rest = scope["path"].lstrip("/").partition("/")
+        await self.app({**scope, "path": "/" + rest, "raw_path": b"/" + rest.encode()}, receive, send)
+
+    def _refused(self, scope: Any) -> str:
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        if headers.get("host", []) != [h for h in headers.get("host", []) if h in self.hosts][:1]:
+            return "This page answers at its own address only."
+        if "host" not in headers:
+            return "This page answers at its own address only."
+        origin = headers.get("origin", [])
+        if origin and origin != [f"http://{headers['host'][0]}"]:
+            return "Another page may not ask here."
+        if headers.get("sec-fetch-site", ["none"])[0] not in ("same-origin", "none"):
+            return "Another page may not ask here."
+        word = scope["path"].lstrip("/").partition("/")[0]
+        if not hmac.compare_digest(word.encode(), self.word.encode()):
+            return "The address is not complete: take the whole one, as it was printed when the page was started."
+        return ""
+
+
+def serve(make: Callable[[], Any], *, port: int, show: Callable[[str], None], browse: bool) -> None:
+    """Serve an app to one person at this machine, until Ctrl-C."""
+    import uvicorn
+
+    word = secrets.token_urlsafe(18)
+    listening = socket.create_server(("127.0.0.1", port))
+    port = listening.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/{word}/"
+    show(address)
+    if browse:
+        import webbrowser
+
+        webbrowser.open(address)
+    config = uvicorn.Config(
+        Watchman(make(), word, port), log_level="warning", access_log=False, server_header=False, lifespan="off"
+    )
+    uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,152 @@
+"""The studio in a real browser: the main paths, without complaints, for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pages import browser as web
+
+web.require()
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with web.served("studio", "--no-browser") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Any]:
+    with web.browser() as found:
+        yield found
+
+
+def _ready(opened: Any, address: str, **more: Any) -> web.Watched:
+    watched = web.Watched(opened, address, **more)
+    watched.page.wait_for_selector("body[data-ready]")
+    return watched
+
+
+def _expect(locator: Any) -> Any:
+    from playwright.sync_api import expect
+
+    return expect(locator)
+
+
+def _settled(page: Any) -> None:
+    page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)
+
+
+def test_from_an_example_to_a_verdict_and_a_report(opened: Any, address: str, tmp_path: Path) -> None:
+    watched = _ready(opened, address)
+    page = watched.page
+    page.get_by_role("button", name="shop").click()
+    _settled(page)
+    assert page.inner_text("#sentence").startswith("Play 6")
+    before = page.inner_text("#sentence")
+    slider = page.get_by_label("how much it counts beside the plain average")
+    slider.focus()
+    page.keyboard.press("Home")  # only the average
+    _expect(page.locator("#sentence")).to_contain_text("Play ten off alone")
+    _settled(page)
+    page.get_by_role("button", name="Keep this preference").click()
+    page.keyboard.press("Tab")
+    slider.focus()
+    page.keyboard.press("End")
+    _expect(page.locator("#formula")).to_have_value("cvar(0.9)")
+    _expect(page.locator("#command")).to_contain_text("cvar(0.9)")
+    page.get_by_role("button", name="Keep this preference").click()
+    page.wait_for_selector("#compared tbody tr:nth-child(2)")
+    _settled(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the report").click()
+    download.value.save_as(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "Advice on shop.csv" in text and "CVaR(c=0.9)" in text
+    assert before != page.inner_text("#sentence")
+    watched.accessible()
+    watched.check()
+    page.evaluate("document.getElementById('main').append(document.createElement('input'))")
+    with pytest.raises(AssertionError, match="label"):  # so that we know that somebody looks
+        watched.accessible()
+    watched.close()
+
+
+def test_names_are_shown_as_text_and_mistakes_as_sentences(opened: Any, address: str, tmp_path: Path) -> None:
+    watched = _ready(opened, address, size=web.PHONE, dark=True)
+    page = watched.page
+    file = tmp_path / "log.csv"
+    file.write_text(
+        "arm,reward\n" + "".join(f"<img src=x onerror=alert(1)>,{k % 3}\n<b>b</b>,{k % 2}\n" for k in range(40))
+    )
+    page.set_input_files("#pick", str(file))
+    page.wait_for_selector("#timing[data-count]")
+    assert page.locator("main img, #arms b b").count() == 0
+    assert "<img src=x onerror=alert(1)>" in page.inner_text("#arms")
+    page.get_by_label("Say it in your words").fill("purple elephants")
+    page.get_by_role("button", name="Take it").first.click()
+    page.wait_for_selector("#said-wrong:not([hidden])")
+    assert "cannot tell" in page.inner_text("#said-wrong")
+    page.get_by_label("Say it in your words").fill("avoid the worst 20 %")
+    page.keyboard.press("Enter")
+    _expect(page.locator("#formula")).to_have_value("lower_cvar(0.2)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= web.PHONE["width"]
+    _settled(page)
+    watched.accessible()
+    watched.complaints = [said for said in watched.complaints if "400" not in said]  # the sentence above
+    watched.check()
+    watched.close()
+
+
+@pytest.mark.slow
+def test_another_page_cannot_read_or_ask(opened: Any, address: str) -> None:
+    page = opened.new_page()
+    page.goto("data:text/html,<p>elsewhere</p>")
+    reached = page.evaluate(
+        """async (address) => { try {
+        const answer = await fetch(address + 'wish', {method: 'POST', mode: 'no-cors', body: '{}'});
+        return answer.type; } catch (error) { return 'refused'; } }""",
+        address,
+    )
+    assert reached in ("opaque", "refused")  # what comes back is hidden from it, and was a refusal
+    framed = page.evaluate(
+        """(address) => new Promise((done) => { const frame = document.createElement('iframe'); frame.src = address;
+        frame.onload = () => { try { done(frame.contentDocument ? 'read' : 'hidden'); } catch { done('hidden'); } };
+        document.body.append(frame); setTimeout(() => done('hidden'), 3000); })""",
+        address,
+    )
+    assert framed == "hidden"
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", [web.DESKTOP, web.PHONE], ids=["desktop", "phone"])
+def test_limits_and_all_parts_are_accessible_in_every_look(opened: Any, address: str, size: Any, dark: bool) -> None:
+    watched = _ready(opened, address, size=size, dark=dark)
+    page = watched.page
+    watched.accessible()
+    page.get_by_role("button", name="savings").click()
+    _settled(page)
+    for summary in page.query_selector_all("summary"):
+        if summary.is_visible():
+            summary.click()
+    least = page.locator("#least-0")
+    least.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    _expect(page.locator("#limits-cost")).to_contain_text("The limits cost")
+    page.locator("#chart-above .plot").focus()
+    page.keyboard.press("ArrowRight")
+    assert "reward x" in page.text_content("#chart-above [aria-live]")
+    page.get_by_role("button", name="colours").click()
+    _settled(page)
+    watched.accessible()
+    watched.check()
+    watched.close()
