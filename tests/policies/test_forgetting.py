@@ -381,8 +381,8 @@ def test_the_sets_of_all_windows_hold_together() -> None:
         rng = np.random.default_rng(seed)
         policy = pmb.Track("mean", n_arms=1, support=pmb.Binary(), estimates="window:40", delta=delta)
         outside = False
-        for x in (rng.random(1500) < 0.3).astype(float).tolist():
-            policy.tell(0, x)
+        for five in (rng.random((300, 5)) < 0.3).astype(float):
+            policy.tell(0, five)
             m = policy._memory
             low, high = _interval(policy, float(m.sums[0] / m.told[0]), int(m.told[0]))
             outside |= not low <= 0.3 <= high
