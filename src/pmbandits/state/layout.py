@@ -165,7 +165,7 @@ FIELDS: tuple[Field, ...] = (
     _field("leader_floor", float, "", "cleared"),
     # Arrays: pulls and rewards.
     _field("pulls", int, "n_arms", "saved added", "0 … asked"),
-    _field("pending", int, "n_arms", "saved added", "0 … pulls"),  # pulls whose reward has not come
+    _field("pending", int, "n_arms", "saved added"),  # pulls whose reward has not come, earlier ones included
     _field("told", int, "n_arms", "saved added", "0 … rewards"),  # rewards of each arm
     # Pulls of each arm that the clock no longer counts: forgotten, or of a time before the clock began anew. Pulls so
     # far in all are ``pulls + earlier``, and ``asked`` and the sum of ``earlier``.
