@@ -188,6 +188,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "fineness": 0.01,
         "exploration": 1.0,
         "gate": 0 if gate is None else gate.kind,
+        "mix_kept": int(type(policy).__module__.startswith("pmbandits.")),
         **setup.numbers,
     }
     for name, number in numbers.items():
