@@ -244,7 +244,7 @@ def fill(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
         part = memory.field(name)
-        if part.size:  # a shelf has no limits
+        if part.size:  # a shelf of arms that do not play has no limits to keep
             part[:] = content
     limit_rewards(memory, plan)
     memory.most_told = _NO_LIMIT
