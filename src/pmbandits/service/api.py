@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 
 from pmbandits import __version__, _check
-from pmbandits.service import fold, history, keys, manual, reading, warmth
+from pmbandits.service import board, fold, history, keys, manual, reading, warmth
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
@@ -93,6 +93,7 @@ def make(settings: Settings) -> App:
     _experiments(app, service)
     _changes(app, service)
     _reads(app, service)
+    board.pages(app, service, needs)
     app.openapi = lambda: described(app)  # type: ignore[method-assign]
     return Front(service, app)
 
