@@ -97,7 +97,7 @@ def analyst(folder: Path, browser: Any) -> None:
         page.wait_for_timeout(800)
         page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)
         page.locator("#limits-details > summary").click()
-        page.locator("#most-2").fill("50")
+        page.locator("#most-0").fill("50")
         page.wait_for_timeout(800)
         page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)
         film.take("A limit is tried: one offer at most half of the time. Its cost is said.", focus="#limits-cost")
