@@ -423,8 +423,9 @@ def _positive(values: FloatArray) -> FloatArray:
 
 
 def _share(best: Best) -> str:
-    parts = [f"{100 * best.weights[i]:.0f} % {best.names[i]}" for i in np.flatnonzero(best.weights > 0.0)[:3]]
-    return " + ".join(parts)
+    used = np.flatnonzero(best.weights > 0.0)
+    parts = [f"{best.names[i]} {100 * best.weights[i]:.0f} %" for i in used[:3]]
+    return ", ".join(parts) + (f" and {used.size - 3} more" if used.size > 3 else "")
 
 
 def _line(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
