@@ -1,6 +1,6 @@
 """Clients of the service that ask and tell as fast as they are answered: ``python -m benchmarks.load …`` prints JSON.
 
-Raw HTTP/1.1 over asyncio, so that the clients, which share the machine with the service, take as little of it as they can.
+Raw HTTP/1.1 over asyncio, so that the clients, which share the machine with the service, take little of it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,8 @@ class Line(asyncio.Protocol):
 async def play(url: str, key: str, name: str, clients: int, seconds: float, batch: int) -> dict[str, float]:
     """Ask and tell for so many seconds; how many pairs, and how long asks and tells took."""
     where = urlsplit(url)
-    heads = [
-        f"POST /v1/experiments/{name}/{verb} HTTP/1.1\r\nhost: {where.netloc}\r\nauthorization: Bearer {key}\r\n".encode()
-        for verb in ("ask", "tell")
-    ]
+    known = f"host: {where.netloc}\r\nauthorization: Bearer {key}\r\n"
+    heads = [f"POST /v1/experiments/{name}/{verb} HTTP/1.1\r\n{known}".encode() for verb in ("ask", "tell")]
     asks: list[float] = []
     tells: list[float] = []
     ask_body = b"{}" if batch == 1 else json.dumps({"n": batch}).encode()

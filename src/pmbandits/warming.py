@@ -120,6 +120,8 @@ def _entries() -> Iterator[Item]:
             yield entry(steps.choose_many, "int, memory, ints")
             yield entry(steps.tell_many, "memory, ints, floats")
             yield entry(steps.follow, "int, memory, ints, floats, bool, ints")
+            yield entry(steps.tell_both, "memory, memory, ints, floats")
+            yield entry(steps.count_pull, "memory, int")
     for kernel in (cirt.begin, simple.begin_one):
         yield entry(kernel, "memory")
     yield entry(cirt.levels, "int, int")
@@ -150,8 +152,8 @@ def _entries() -> Iterator[Item]:
     yield entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
     yield entry(sketching.spread, "ints, ints")
     # Forgetting, and watching for changes.
-    for kernel in (forget_oldest, forget_any, forget_arm):
-        yield entry(kernel, "memory, ints, table of ints, int")
+    for forgets in (forget_oldest, forget_any, forget_arm):
+        yield entry(forgets, "memory, ints, table of ints, int")
     yield entry(changing.begin, "ints, floats, ints, floats, int")
     yield entry(changing.watch_all, "ints, floats, ints, float, floats, int, floats")
 

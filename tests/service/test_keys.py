@@ -25,6 +25,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
     ("GET", "/ready", None, None, ""),
     ("GET", "/metrics", None, "read", "all"),
     ("GET", "/v1/openapi.json", None, "any", ""),
+    ("GET", "/docs", None, "any", ""),
     ("GET", "/v1/experiments", None, "any", ""),
     ("GET", "/v1/audit", None, "admin", "all"),
     ("POST", "/v1/experiments", {**SHOP, "policy": "none"}, "admin", "this"),

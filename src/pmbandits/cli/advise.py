@@ -60,7 +60,7 @@ def advise(
 
         pmbandits advise log.csv --metric gini
 
-        pmbandits advise log.csv --metric 'mean + 0.5*gini' --arm supplier --reward score --support 0,10 --out report.html
+        pmbandits advise log.csv --metric 'mean+0.5*gini' --arm supplier --reward score --support 0,10 --out report.html
     """
     import matplotlib as mpl
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from pmbandits import __version__
 from pmbandits._check import readable
 from pmbandits.cli.advise import advise
-from pmbandits.cli.pages import studio
+from pmbandits.cli.pages import board, studio
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.serve import app as key_app
 from pmbandits.cli.serve import serve
@@ -39,6 +39,7 @@ app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
 app.command()(studio)
+app.command()(board)
 app.command()(serve)
 app.command()(visit)
 out = Console()

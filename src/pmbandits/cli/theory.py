@@ -81,7 +81,7 @@ def plan(
     trials: Annotated[int, typer.Option(help="Runs simulated at each horizon.", min=2)] = 20,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say how long to run until the regret is small enough: by the paper's bound, by a tighter one, and by simulation."""
+    """Say how long to run until the regret is small enough: by two bounds, and by simulation."""
     from pmbandits.metrics import metric as read
     from pmbandits.theory.planning import plan as make
 

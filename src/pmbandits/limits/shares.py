@@ -78,6 +78,31 @@ class Limits:
         """
         return bool((self.excess(weights) <= CLOSE).all())
 
+    def among(self, names: Sequence[str]) -> Limits | None:
+        """The limits for some of the arms, and for others that they say nothing of; ``None`` if none is left.
+
+        The arms that are missing have no share. So floors of them are suspended, and so is an equality that one of them
+        is part of; all else stays.
+
+        >>> limits("A >= 10%; B + C <= 0.3", ["A", "B", "C"]).among(["B", "C", "D"])
+        Limits(texts=('B + C <= 0.3',), names=('B', 'C', 'D'))
+        """
+        place = {name: at for at, name in enumerate(self.names)}
+        rows = np.zeros((len(self), len(names)))
+        for to, name in enumerate(names):
+            if name in place:
+                rows[:, to] = self.matrix[:, place[name]]
+        missing = [at for name, at in place.items() if name not in names]
+        touched = (self.matrix[:, missing] != 0.0).any(axis=1)
+        kept = (rows != 0.0).any(axis=1) & ~(touched & self.equal)
+        if not kept.any():
+            return None
+        texts = tuple(text for text, stays in zip(self.texts, kept, strict=True) if stays)
+        found = Limits(rows[kept], self.bound[kept], self.equal[kept], texts, tuple(names))
+        if found.polytope.inside() is None:
+            raise ValueError(f"{', '.join(names[:5])} alone cannot keep the limits ({found}); change who plays.")
+        return found
+
     def without(self, text: str) -> Limits:
         """The same without one of them."""
         kept = np.array([t != text for t in self.texts])

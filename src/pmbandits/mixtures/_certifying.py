@@ -33,6 +33,7 @@ from pmbandits.metrics.packed import h_max
 from pmbandits.mixtures._climb import maximise
 from pmbandits.mixtures._index import BOUND, POOLED, ready
 from pmbandits.mixtures._rivals import all_cells, most_alone, reachable_means
+from pmbandits.mixtures._sampling import evidence
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import shared, step
@@ -128,7 +129,7 @@ def most_certifying(s):
         spent += s.sure_pulls[i]
     arm, most, count = 0, -1.0, 0.0
     for i in range(s.n_arms):
-        n = float(max(s.pulls[i], s.told[i]))
+        n = float(evidence(s, i))
         gain = s.sure_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 else 0.0  # every other one: the fewest pulls
         if gain > most or (gain == most and n < count):
             arm, most, count = i, gain, n

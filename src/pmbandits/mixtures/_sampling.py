@@ -22,6 +22,28 @@ def fewest(s):
     return arm
 
 
+@step("state, int -> int")
+def evidence(s, i):
+    """n of an arm: its pulls, or its rewards if more were told than asked for since the clock began."""
+    return max(s.pulls[i], s.told[i])
+
+
+@step("state -> int")
+def time_so_far(s):
+    """t: the pulls so far, or the rewards if there are more."""
+    return max(s.asked, s.rewards)
+
+
+@step("state -> int")
+def least_known(s):
+    """The arm with the least evidence (the first of equals): the one to explore first."""
+    arm = 0
+    for i in range(1, s.n_arms):
+        if evidence(s, i) < evidence(s, arm):
+            arm = i
+    return arm
+
+
 @step("state, floats -> none")
 def shares_played(s, out):
     """The shares of the arms in all pulls so far, into ``out``; equal shares before the first pull."""
@@ -43,16 +65,21 @@ def most_behind(s):
 
 @step("state -> int")
 def explore_or_track(s):
-    """An arm that was explored too little, if there is one; else the arm furthest behind: ``eq:any_sampling_rule``."""
-    k, t = s.n_arms, s.asked
+    """An arm that was explored too little, if there is one; else the arm furthest behind: ``eq:any_sampling_rule``.
+
+    What was told without an ask, or before the clock began anew, counts like pulls. An arm that came late has much to
+    catch up with: it is explored in every other round at most.
+    """
+    k, t = s.n_arms, time_so_far(s)
     if t < s.explored_until:
         return most_behind(s)
-    arm = fewest(s)
+    arm = least_known(s)
+    known = evidence(s, arm)
     enough = math.ceil((t / k) ** (1.0 / (1.0 + s.exploration)))
-    if s.pulls[arm] <= enough:
-        return arm
-    # Pulls only grow: no arm is due before the root reaches what the fewest have.
-    due = k * float(s.pulls[arm] - 1) ** (1.0 + s.exploration) * (1.0 - 1e-9) - 1.0
+    if known <= enough:
+        return arm if 2 * s.pulls[arm] <= s.asked else most_behind(s)
+    # Evidence only grows: no arm is due before the root reaches what the least known has.
+    due = k * float(known - 1) ** (1.0 + s.exploration) * (1.0 - 1e-9) - 1.0
     s.explored_until = int(min(due, 1e15))
     return most_behind(s)
 

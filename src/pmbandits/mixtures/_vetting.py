@@ -13,7 +13,7 @@ from pmbandits.confidence._bounds import share_of_ones
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_slope
-from pmbandits.mixtures._continuous import best_arm, best_concave, best_of_many, move_mean
+from pmbandits.mixtures._continuous import best_arm, best_of_many, move_mean
 from pmbandits.mixtures._divergence import (
     FAR,
     at_multiplier,
@@ -36,6 +36,7 @@ from pmbandits.mixtures._laws import (
     utility_of,
     weigh_cells,
 )
+from pmbandits.mixtures._sampling import evidence, time_so_far
 from pmbandits.mixtures._within import furthest, keeps
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
 from pmbandits.state.shared import shared, step
@@ -57,18 +58,6 @@ unpack = state(
     within=float,  # the variance of rewards around the mean of their arm, of all arms together
     caution=float,  # what rewards count that would lie where the arm has not been seen to reach
 )
-
-
-@step("state, int -> float")
-def evidence(s, i):
-    """n of an arm: its pulls, or its rewards if more were told than asked for."""
-    return float(max(s.pulls[i], s.told[i]))
-
-
-@step("state -> float")
-def time_so_far(s):
-    """t: the pulls so far, or the rewards if there are more."""
-    return float(max(s.asked, s.rewards))
 
 
 @step("state -> float")
@@ -96,8 +85,6 @@ def best_shares(s, n_knots, e, goal):
     k = s.n_arms
     if s.mode == BINARY:
         move_mean(s)
-    elif s.metric_shape == CONCAVE and s.n_limited > 0:
-        best_concave(s)
     elif s.metric_shape == CONCAVE:
         maximise_table(s, n_knots, s.mix, np.zeros(k), e, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:
@@ -106,7 +93,7 @@ def best_shares(s, n_knots, e, goal):
         best_row(s)
     else:
         best_of_many(s)
-    total, t, rest = 0.0, time_so_far(s), s.mix.copy()
+    total, t, rest = 0.0, float(time_so_far(s)), s.mix.copy()
     for i in range(k):
         if rest[i] * t < 1.0:
             rest[i] = 0.0
@@ -260,7 +247,7 @@ def distance(s, i):
         if s.n_limited > 0 and s.metric_shape != CONCAVE:
             first, last = good_means(s.h, worth)
         return of_coin(s.h, s.metric_shape, share_of_ones(s, i), level, s.steep, worth, first, last)
-    n = evidence(s, i)
+    n = float(evidence(s, i))
     need = max(s.threshold - math.log(n), 0.0) / n
     least = distance_to_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
     if s.metric_shape != CONCAVE and least >= need:
@@ -330,7 +317,7 @@ def distance_to_worth(s, i, need):
 @shared("state, int -> float", unpack)
 def work_out_index(s, i):
     """I of an arm: n·D + log n. Returns D."""
-    n = evidence(s, i)
+    n = float(evidence(s, i))
     s.vetted_pulls[i], s.vetted_told[i] = s.pulls[i], s.told[i]
     far = distance(s, i) if math.log(n) < s.threshold else np.inf
     s.vet[i] = n * far + math.log(n)
@@ -390,7 +377,7 @@ def set_the_bar(s, e):
 @shared("state -> none", unpack)
 def look(s):
     """Look at all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
-    k, t = s.n_arms, time_so_far(s)
+    k, t = s.n_arms, float(time_so_far(s))
     s.window_end = s.asked + max(1, s.asked // 100)
     s.next_look = s.rewards + max(1, s.rewards // 100)
     s.looked, s.dirty = s.rewards, 0

@@ -149,3 +149,23 @@ def follow(choose, memory, arms, rewards, check, code):
             if own == WRONG or (check and own != arms[j]):
                 return j
     return arms.size
+
+
+@kernel
+def tell_both(memory, shelf, arms, rewards):
+    """The same for arms that play, and for those on a shelf (−1 and below: −1 − the place there)."""
+    s, beside = unpack(memory), unpack(shelf)
+    for j in range(arms.size):
+        code = record(s, arms[j], rewards[j]) if arms[j] >= 0 else record(beside, -1 - arms[j], rewards[j])
+        if code != OK:
+            return j
+    return arms.size
+
+
+@kernel
+def count_pull(memory, arm):
+    """Count a pull that nobody chose here; one step, which nothing can interrupt."""
+    s = unpack(memory)
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    s.asked += 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +14,15 @@ from pmbandits._check import FloatArray
 from pmbandits.arms import arm_index
 from pmbandits.estimates import Change
 from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK
+from pmbandits.policies import lineup
 from pmbandits.policies._steps import (
     WRONG,
     ask_one,
     choose_among,
     choose_many,
+    count_pull,
     follow,
+    tell_both,
     tell_many,
     tell_one,
     wrong_choice,
@@ -32,13 +36,15 @@ from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
 _ask, _tell = ask_one, tell_one
 
 
 class Asking(Holding):
     """What all policies share: ask and tell."""
 
-    names: tuple[str, ...]
     support: Support | None
 
     @overload
@@ -67,29 +73,67 @@ class Asking(Holding):
             return int(found[0]) if n is None else found
         if n is None:
             try:
-                where, address, _held = self._now
+                where, address, _held, bench = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            arm: int = _ask(where, address)
+            arm: int = BUSY if bench is not None and bench.waiting else _ask(where, address)
             if arm == WRONG:
                 self._wrong_choice()
-            return arm if arm != BUSY else int(self._ask_many(1)[0])
+            if arm == BUSY:
+                return int(self._ask_many(1)[0])
+            return arm if bench is None else bench.seated[arm]
         return self._ask_many(_check.whole("n", n, 1))
 
     def _ask_many(self, n: int, barred: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
         out = np.empty(n, dtype=np.int64)
-
-        def choose() -> int:
-            if barred is None:
-                return int(choose_many(*self._now[:2], out))
-            return int(choose_among(*self._now[:2], barred, out))
-
-        if self._alone(choose) == WRONG:
+        if self._alone(lambda: self._fill(out, barred)) == WRONG:
             self._wrong_choice()
         return out
+
+    def _fill(self, out: NDArray[np.int64], barred: NDArray[np.int64] | None = None) -> int:
+        """Ask for so many arms, while alone with the policy; answers OK or WRONG."""
+        lineup.welcome(self)
+        bench = self._bench
+        new = None if bench is None else bench.next_due(barred)
+        if bench is None or new is None:
+            return self._choose_seated(out, barred)
+        t, alone = lineup.rounds(self), barred is not None and bool(barred[list(bench.seated)].all())
+        if out.size == 1:  # one kernel
+            arm, due = new
+            if due > t and not alone:
+                return self._choose_seated(out, barred)
+            count_pull(bench.shelf.address, -1 - bench.place[arm])
+            out[0] = arm
+            return OK
+        twin, at = self._replica(), 0  # several kernels: on a copy that then takes the place of the policy
+        while at < out.size:
+            assert twin._bench is not None
+            _, due = twin._bench.next_due(barred) or (0, t)
+            more = 1 if due <= t or alone else min(due - t, out.size - at)
+            part = out[at : at + more]
+            code = twin._fill(part, barred) if more == 1 else twin._choose_seated(part, barred)
+            if code != OK:
+                return code
+            at, t = at + more, t + more
+        lineup.become(self, twin)
+        return OK
+
+    def _choose_seated(self, out: NDArray[np.int64], barred: NDArray[np.int64] | None) -> int:
+        """Ask for so many of the arms that are in the memory."""
+        where, address, _, bench = self._now
+        if barred is None:
+            code = int(choose_many(where, address, out))
+        else:
+            inside = barred if bench is None else barred[list(bench.seated)]
+            if inside.all():
+                raise ValueError("none of the arms in among plays now; name one that does (policy.playing).")
+            code = int(choose_among(where, address, inside, out))
+        if bench is not None and code == OK:
+            out[:] = np.array(bench.seated)[out]
+        return code
 
     def _barred(self, among: Any) -> NDArray[np.int64]:
         """1 for every arm that is not among these."""
@@ -104,15 +148,23 @@ class Asking(Holding):
         return out
 
     def _wrong_choice(self) -> NoReturn:
-        raise wrong_choice(type(self).__name__, len(self.names))
+        raise wrong_choice(type(self).__name__, self._memory.n_arms)
 
-    def tell(self, arm: int | str | ArrayLike, reward: float | ArrayLike) -> None:
+    def tell(
+        self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None
+    ) -> None:
         """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
 
+        Or the reward of a ticket (:meth:`ask_ticket`), or lists of both: it counts once, however often it is told, and
+        a second one that is different is refused.
+
         Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
-        If anything is wrong with the input nothing is taken in.
+        Rewards of arms that are paused or retired are taken in, too. If anything is wrong with the input nothing is.
         """
-        if not (type(arm) is int and type(reward) is float):  # rarely; the rest is quick
+        if not (type(arm) is int and type(reward) is float and ticket is None):  # rarely; the rest is quick
+            if ticket is not None or arm is None or reward is None:
+                self._tell_ticket(arm, reward, ticket)
+                return
             if isinstance(arm, np.integer):
                 arm = int(arm)
             if isinstance(reward, (float, np.floating, np.bool_)):
@@ -121,11 +173,12 @@ class Asking(Holding):
                 reward = float(reward) if -MOST < reward < MOST else reward
         if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # beyond there is no arm
             try:
-                _, address, _held = self._now
+                _, address, _held, bench = self._now
             except AttributeError:
                 self._must_be_bound()
                 raise
-            code = _tell(address, arm, reward)
+            place = arm if bench is None else bench.place[arm] if 0 <= arm < len(bench.place) else -1
+            code = _tell(address, place, reward)
             if code == CHANGED:
                 self._deal_with_change()
             elif code != OK:
@@ -138,6 +191,16 @@ class Asking(Holding):
             arms = [arms] * len(rewards)  # several rewards of one arm
         self._tell_carefully(arms, rewards)
 
+    def _tell_ticket(self, arm: Any, reward: Any, ticket: Any) -> None:
+        """What ``tell`` does if it is not given an arm and a reward."""
+        from pmbandits.policies.ticketing import tell_tickets
+
+        if ticket is None:
+            raise TypeError("tell needs an arm and its reward, or ticket=... and reward=...")
+        if arm is not None:
+            raise TypeError("a ticket knows its arm: give tell(ticket=..., reward=...) without an arm.")
+        tell_tickets(cast("Policy", self), ticket, reward)
+
     def _tell_carefully(self, arms: Any, rewards: Any) -> None:
         """Check everything, make room, and take all in with one call of compiled code, which Ctrl-C cannot cut."""
         self._must_be_bound()
@@ -147,22 +210,31 @@ class Asking(Holding):
             raise ValueError(f"{where.size} arms were told with {len(rewards)} rewards; give one reward for each arm.")
         if not where.size:
             return
-        values = self.support.check(_numbers(rewards))
+        values = self.support.check(numbers(rewards))
+        self._warn_of(self._alone(lambda: self._take_in(where, values)))
 
-        def take_in() -> tuple[Change, ...]:
-            memory, plan, at = self._memory, self._plan, 0
-            if plan.forgetting is None:
-                self._memory = roomier(memory, plan, where.size)
-                at = tell_many(self._now[1], where, values)
-                assert at == where.size, at
-                return ()
+    def _take_in(self, where: NDArray[np.int64], values: FloatArray) -> tuple[Change, ...]:
+        """Take in rewards that were checked, while alone with the policy; the changes that they showed."""
+        plan, at = self._plan, 0
+        if plan.forgetting is not None:  # then all arms play
             memory = self._memory.copy()  # rewards may be forgotten: with the new ones, or not at all
             while at < where.size:
                 memory = roomier(memory, plan, where.size - at)
                 at += tell_many(memory.address, where[at:], values[at:])
             return self._put_in_place(memory, n_found(self._memory))
-
-        self._warn_of(self._alone(take_in))
+        self._memory = roomier(self._memory, plan, where.size)
+        _, address, memory, bench = self._now
+        if bench is None:
+            at = tell_many(address, where, values)
+        else:
+            places = np.array(bench.place)[where]
+            if places.min() < 0:
+                bench = replace(bench, shelf=roomier(bench.shelf, plan, where.size))
+                self._now = self._moment(memory, bench)
+            at = tell_both(address, bench.shelf.address, places, values)
+            lineup.welcome(self)
+        assert at == where.size, at
+        return ()
 
     def _deal_with_change(self) -> None:
         """An arm has changed, and the reward that shows it was taken in."""
@@ -202,7 +274,17 @@ class Asking(Holding):
         """
         arms: Any = arm if _check.is_list(arm) else [arm]
         places = self._places(arms)
-        self._follow(places, np.full(places.size, np.nan), False)
+        if places.size == 0:
+            return
+        values, twin = np.full(places.size, np.nan), places.size > 1 and self._bench is not None
+
+        def take_in() -> None:
+            if twin:
+                self._follow(places, values, False)
+            else:
+                self._follow_here(places, values, False)
+
+        self._alone(take_in)
 
     def replay(self, arms: ArrayLike, rewards: ArrayLike, *, check: bool = False) -> int | None:
         """Take in events that were stored: asks and tells, in the order in which they came; a million take seconds.
@@ -240,37 +322,66 @@ class Asking(Holding):
         told = ~np.isnan(values)
         if told.any():
             values[told] = self.support.check(values[told])
-        return self._follow(places, values, check)
-
-    def _follow(self, places: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
-        """Take in asks (nan) and tells with one call of compiled code, on a copy that then takes the memory's place."""
-        self._must_be_bound()
-
-        def take_in() -> tuple[int, int, tuple[Change, ...]]:
-            memory, plan = self._memory.copy(), self._plan
-            news: tuple[Change, ...] = ()
-            code, at = np.zeros(1, dtype=np.int64), 0
-            if plan.forgetting is None:
-                memory = roomier(memory, plan, int((~np.isnan(values)).sum()))
-            while True:
-                at += int(follow(self._now[0], memory.address, places[at:], values[at:], check, code))
-                if code[0] == CHANGED:
-                    settled(memory, plan)
-                elif code[0] == NEEDS_ROOM:
-                    memory = roomier(memory, plan)
-                else:
-                    break
-                code[0] = OK
-            if at == places.size:
-                news = self._put_in_place(memory, n_found(self._memory))
-            return at, int(code[0]), news
-
-        at, code, news = self._alone(take_in)
-        if code == WRONG:
-            self._wrong_choice()
-        assert code == OK, code
+        differs, news = self._alone(lambda: self._follow(places, values, check))
         self._warn_of(news)
-        return None if at == places.size else at
+        return differs
+
+    def _follow(
+        self, places: NDArray[np.int64], values: FloatArray, check: bool
+    ) -> tuple[int | None, tuple[Change, ...]]:
+        """Take in asks (nan) and tells on a copy, which takes the place of the policy if it took in all of them."""
+        twin, known = self._replica(), n_found(self._memory)
+        differs = twin._follow_here(places, values, check)
+        if differs is not None:
+            return differs, ()
+        lineup.become(self, twin)
+        return None, found(self._memory, self.names, known)
+
+    def _follow_here(self, arms: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
+        """Take in asks (nan) and tells, while alone; the position of the first that differs, or ``None``."""
+        at, n, seen = 0, arms.size, None
+        code = np.zeros(1, dtype=np.int64)
+        while at < n:
+            plan, bench = self._plan, self._bench
+            if at == 0 or (bench is not None and bench.place != seen):  # somebody came
+                seen = None if bench is None else bench.place
+                places = arms if bench is None else np.array(seen)[arms]
+                beside = np.append(np.flatnonzero(places < 0), n)
+            end = int(beside[np.searchsorted(beside, at)])
+            if check and bench is not None and bench.waiting:  # the next arm may be one that waits
+                end = at
+            if end > at:
+                told = int((~np.isnan(values[at:end])).sum())
+                if told and plan.forgetting is None:
+                    self._memory = roomier(self._memory, plan, told)
+                while True:
+                    at += int(follow(*self._now[:2], places[at:end], values[at:end], check, code))
+                    if code[0] == CHANGED:
+                        settled(self._memory, plan)
+                    elif code[0] == NEEDS_ROOM:
+                        self._memory = roomier(self._memory, plan)
+                    else:
+                        break
+                    code[0] = OK
+                if code[0] == WRONG:
+                    self._wrong_choice()
+                assert code[0] == OK, code
+                if at < end:
+                    return at
+                continue
+            if not np.isnan(values[at]):
+                self._take_in(arms[at : at + 1], values[at : at + 1])
+            elif check:
+                mine = np.empty(1, dtype=np.int64)
+                if self._fill(mine) == WRONG:
+                    self._wrong_choice()
+                if mine[0] != arms[at]:
+                    return at
+            else:
+                assert bench is not None
+                count_pull(bench.shelf.address, -1 - int(places[at]))
+            at += 1
+        return None
 
     def _places(self, arms: Any) -> NDArray[np.int64]:
         """Positions of arms that are given by position or name; an error for the first that there is not."""
@@ -289,7 +400,7 @@ def _plain(arm: Any) -> Any:
     return arm.item() if isinstance(arm, np.generic) else arm
 
 
-def _numbers(rewards: Any) -> FloatArray:
+def numbers(rewards: Any) -> FloatArray:
     if isinstance(rewards, np.ndarray):
         return _check.numbers("rewards", rewards)
     rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pmbandits._check import FloatArray
-from pmbandits.confidence import ConfidenceSet, confidence_set
+from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._belts import LONG, side_of
 from pmbandits.confidence._ends import COARSE_TABLE, coarse_counts
 from pmbandits.confidence._kernels import SHAPES
@@ -32,6 +32,7 @@ from pmbandits.policies.forgetting import (
     settle,
 )
 from pmbandits.policies.options import how_kept
+from pmbandits.policies.sets import kept, rank_delta, rounding_of, tail_numbers
 from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
@@ -90,107 +91,6 @@ class Plan:
     def confidence(self) -> ConfidenceSet | None:
         """The confidence sets."""
         return self.setup.confidence
-
-
-def kept(policy: Policy, support: Support) -> tuple[str, int]:
-    """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
-    name, size = how_kept(policy.options.get("estimates", "exact"))
-    if name in ("window", "discount"):  # what is kept at all is kept exactly
-        return "exact", 0
-    if name == "binned" and not np.isfinite(support.width):
-        raise ValueError(f"estimates='binned' needs a bounded support, but rewards are {support!r}; "
-                         "declare Interval(lo, hi), or take estimates='sketch'.")  # fmt: skip
-    return ("exact", 0) if isinstance(support, (Binary, Finite)) else (name, int(size))
-
-
-def rounding_of(policy: Policy, support: Support) -> float:
-    """How far rounding to bins moves a reward at most."""
-    name, size = kept(policy, support)
-    return 0.5 * support.width / size if name == "binned" else 0.0
-
-
-def rank_delta(policy: Policy, n_arms: int) -> float:
-    """The probability that an arm's sketch is further off than stated: half of δ goes to the sketches."""
-    horizon, delta = policy.options.get("horizon"), policy.options.get("delta")
-    if "confidence" not in policy.options:
-        return 0.05 / n_arms
-    half = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
-    return half if horizon is not None else half / n_arms
-
-
-def chosen_set(
-    policy: Policy, support: Support, n_arms: int, *, share: float = 1.0, distance: bool = False
-) -> ConfidenceSet:
-    """The confidence set that the options ask for; wider, and said so, where rewards are not kept exactly.
-
-    ``share`` is the share of δ that is for it. ``distance``: the policy needs to know how far laws are in W1. On the
-    line that is best known of balls.
-    """
-    horizon, delta = policy.options.get("horizon"), policy.options["delta"]
-    how, fineness = kept(policy, support)
-    if how == "sketch":  # half of δ is for the sketches
-        share *= 0.5
-    if share < 1.0:
-        delta = share * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
-    cells = fineness if how == "binned" else None
-    name = policy.options["confidence"]
-    if distance and isinstance(support, Real) and isinstance(name, str) and name == "auto":
-        name = "wasserstein"
-    chosen = confidence_set(name, support, n_arms, horizon=horizon, delta=delta, cells=cells)
-    if how != "exact":
-        lost = f"rounding to bins, at most {rounding_of(policy, support):.2g}," if how == "binned" else "its sketch"
-        also = rank_delta(policy, n_arms) if how == "sketch" else 0.0
-        meaning = f"{chosen.meaning}; and the error of {lost} is added"
-        chosen = replace(chosen, meaning=meaning, failure=chosen.failure + also)
-    if chosen.kind == "interval" and not isinstance(support, Binary):
-        raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
-    return chosen
-
-
-def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
-    """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
-    if how_kept(policy.options.get("estimates", "exact"))[0] == "discount":
-        return None  # no set is known that holds for rewards that are drawn again and again
-    chosen = chosen_set(policy, support, n_arms)
-    if np.isfinite(support.width):
-        return chosen
-    try:
-        if chosen.kind == "belt":
-            tail_numbers(metric, support, chosen)
-        else:
-            metric.holder(support)
-    except ValueError:
-        return None  # no bound holds for such a metric; it can be played all the same
-    return chosen
-
-
-def certifying_share(policy: Policy, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
-    """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
-    share: float = policy.options["certify"]
-    if share > 0.0 and chosen is None:
-        raise ValueError(
-            f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
-            "Interval(lo, hi), or leave certify out."
-        )
-    return share
-
-
-def tail_numbers(metric: Distortion, support: Support, chosen: ConfidenceSet | None = None) -> dict[str, float]:
-    """The promise about tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
-    modulus = metric._modulus()
-    if isinstance(modulus, str):
-        raise ValueError(f"{metric!r} has no bounds on {support!r}, because {modulus}; declare Interval(lo, hi).")
-    q, constant = modulus
-    if isinstance(support, Real) and chosen is not None:
-        depth = -2.0 * float(np.log(chosen.mean_failure))
-        return {"tail_sigma": support.sigma, "tail_depth": depth, "tail_q": q, "tail_c": constant}
-    assert isinstance(support, Heavy)
-    if support.order * q <= 1.0:
-        raise ValueError(
-            f"{metric!r} on {support!r} can be infinite: h rises like u^{q:g} at 0, which needs a moment of an order "
-            f"above {1.0 / q:g}; promise a higher order, or declare Interval(lo, hi)."
-        )
-    return {"tail_order": support.order, "tail_bound": support.bound, "tail_q": q, "tail_c": constant}
 
 
 def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
@@ -253,7 +153,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "n_prices": 3 if tailed else 0,
         "n_line": line_room(n_arms) if gauss and live else 0,
         **({} if gate is None else gate.sizes),
-        "n_past": n_arms if forgetting is not None and forgetting.drops else 0,
+        "n_past": n_arms if policy._bench is not None or (forgetting is not None and forgetting.drops) else 0,
         "n_recent": first if forgetting is not None and forgetting.kind == "window" else 0,
         "n_watched_arms": n_arms if forgetting is not None and forgetting.watches else 0,
         "n_tally": 3 if forgetting is not None else 0,
@@ -288,6 +188,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "fineness": 0.01,
         "exploration": 1.0,
         "gate": 0 if gate is None else gate.kind,
+        "mix_kept": int(type(policy).__module__.startswith("pmbandits.")),
         **setup.numbers,
     }
     for name, number in numbers.items():
@@ -423,7 +324,7 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
         return max(needed, doubled if limit is None else min(doubled, limit))
 
     sizes = {}
-    rewards, most = memory.rewards + more, int(memory.told.max()) + more
+    rewards, most = memory.rewards + more, int(memory.told.max(initial=0)) + more
     if rewards > memory.most_rewards:
         for name in ("room", "n_recent"):
             if memory.sizes[name]:
@@ -462,7 +363,7 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
 
 def with_radii(memory: Memory, plan: Plan) -> Memory:
     """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
-    most = int(memory.told.max())
+    most = int(memory.told.max(initial=0))
     lacks_line = memory.tail_sigma > 0.0 and memory.n_line == 0
     has_radii = memory.coarse == 1 or most < memory.n_radii
     if plan.confidence is None or (has_radii and not lacks_line):

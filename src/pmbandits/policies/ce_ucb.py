@@ -21,7 +21,7 @@ from pmbandits.mixtures._continuous import continuous_mixture
 from pmbandits.mixtures._grid import settle, utilities
 from pmbandits.mixtures._index import BONUS, SURE, bonus, due, ready, rest, take
 from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
-from pmbandits.mixtures._sampling import fewest, most_behind, pull
+from pmbandits.mixtures._sampling import evidence, least_known, most_behind, pull
 from pmbandits.policies.build import Setup
 from pmbandits.policies.ucb import PMUCB, unpack
 from pmbandits.state.compile import kernel
@@ -91,8 +91,9 @@ def stays(s: Any) -> bool:
 def choose(memory: int) -> int:
     """Algorithm 3 (``algorithm:UCB-M``)."""
     s = unpack(memory)
-    if s.asked < s.n_arms * s.explore:  # line 2: sample each arm N(ρ, ε) times
-        return pull(s, fewest(s))
+    arm = least_known(s)
+    if evidence(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
+        return pull(s, arm)
     if due(s):  # lines 6–7: estimates, mixture with the largest bonus index
         bonus_mixture(s)
     return pull(s, most_behind(s))  # line 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,9 +14,10 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import bounds
 from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.mixtures._rivals import most_of_any, rival_mixture
-from pmbandits.policies.build import Plan, chosen_set, with_radii
+from pmbandits.policies import lineup
+from pmbandits.policies.build import with_radii
 from pmbandits.policies.condensed import CELLS, laws_of, small
-from pmbandits.policies.forgetting import sets_at, share_of_delta
+from pmbandits.policies.sets import failure, plan_now
 from pmbandits.policies.shown import estimates
 from pmbandits.policies.together import FINE, regret_together
 from pmbandits.state.memory import Memory
@@ -46,7 +46,8 @@ class Certainty(NamedTuple):
         because ``rival`` and ``lower`` look at the worst case separately, for different distributions of the arms; for
         many metrics both are also valued for the same distributions.
     probability : with at least this probability all of this is true. It is 1 − K·(the probability that the set of one
-        arm fails), and nan where that is not known: for the paper's constants, and for sets of your own.
+        arm fails), where K are the arms that may come (``most_arms``); and nan where that is not known: for the paper's
+        constants, and for sets of your own.
     meaning : what is guaranteed of the confidence set of each arm, and for which times.
 
     Examples
@@ -96,11 +97,10 @@ def utility_bounds(
     (:func:`pmbandits.confidence.exact.extreme_value`), for some ten milliseconds to a tenth of a second.
     """
     chosen = sets_of(policy)
-    policy = policy._twin() if exact else policy  # all of one moment
-    memory, mix = moment(policy, weights)
+    twin, memory, mix = moment(policy, weights)
     low, middle, high = (float(value) for value in bounds(memory, mix))
     if exact and memory.mode != BINARY and int((mix > 0.0).sum()) > 1:
-        low, high = _exact_ends(policy, chosen, memory, mix, low, high)
+        low, high = _exact_ends(twin, chosen, memory, mix, low, high)
     return low, middle, high
 
 
@@ -119,7 +119,8 @@ def _exact_ends(
         )
     if not np.isfinite(support.width):
         raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")
-    arms = [replace(arm, rounding=0.0) for arm in estimates(policy)]  # rounding is counted by ``offset``
+    known = estimates(policy)
+    arms = [replace(known[i], rounding=0.0) for i in policy._seated]  # rounding is counted by ``offset``
     points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
     sides = [arm.band(points[:-1]) for arm in arms]
     lower, upper = (np.clip(1.0 - np.array([side[k] for side in sides]), 0.0, 1.0) for k in (1, 0))
@@ -142,10 +143,11 @@ def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
     >>> sure.regret < 0.02, sure.probability
     (True, 0.9998)
     """
-    chosen = sets_of(policy)
-    memory, mix = moment(policy, weights)
+    sets_of(policy)
+    twin, memory, mix = moment(policy, weights)
     low, middle, high, rival, regret = what_is_sure(memory, mix)
-    probability = max(1.0 - policy.n_arms * chosen.failure, 0.0) if np.isfinite(chosen.failure) else float("nan")
+    wrong, chosen = failure(twin), sets_of(twin)
+    probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
     return Certainty(middle, low, high, rival, regret, probability, chosen.meaning)
 
 
@@ -166,29 +168,20 @@ def first_guess(memory: Memory) -> FloatArray:
     return rough.mix.copy()
 
 
-def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Memory, FloatArray]:
-    """The state at one moment, in which confidence sets can be worked out, and a mixture (default: the current one)."""
-    if weights is not None:
-        return policy._with_sets(), _check.weights(weights, policy.n_arms)
-    memory = policy._look()  # the rewards are put in order once, for the mixture and for the sets
-    return with_radii(memory, plan_now(policy, memory)), memory.mix.copy()
+def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, FloatArray]:
+    """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
 
-
-def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
-    """The confidence sets for what this memory keeps: where rewards were forgotten, for the moments since."""
-    plan, support = policy._plan, policy.support
-    assert support is not None
-    if plan.forgetting is None:
-        return plan.confidence
-    now = partial(chosen_set, policy, support, policy.n_arms, share=share_of_delta(memory))
-    return sets_at(plan.confidence, plan.forgetting, now)
-
-
-def plan_now(policy: Policy, memory: Memory) -> Plan:
-    """The policy's plan with the confidence sets for what this memory keeps."""
-    if policy._plan.forgetting is None:
-        return policy._plan
-    return replace(policy._plan, setup=replace(policy._plan.setup, confidence=sets_now(policy, memory)))
+    By default it is the current mixture. Arms that wait for their first reward are in that memory like all others: as
+    long as nothing is known of them, little is certain. Arms that do not play are not: nobody can play them now.
+    """
+    twin = policy._twin() if weights is not None else policy._updated()  # rewards are put in order once, for both
+    given = lineup.spread(twin, twin._memory.mix.copy()) if weights is None else _check.weights(weights, twin.n_arms)
+    twin = lineup.everybody(twin)
+    seated = list(twin._seated)
+    idle = [name for i, name in enumerate(twin.names) if given[i] > 0.0 and i not in seated]
+    if idle:
+        raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
+    return twin, with_radii(twin._memory, plan_now(twin, twin._memory)), given[seated]
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:

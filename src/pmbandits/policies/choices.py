@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import comb
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,17 @@ from pmbandits.policies.options import one_of
 from pmbandits.schedules import epsilon_etc, epsilon_ucb
 from pmbandits.supports import Binary, Finite, Support
 
+if TYPE_CHECKING:
+    from pmbandits.policies.policy import Policy
+
 LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without a grid
+
+
+def explores(policy: Policy) -> bool:
+    """Whether some arm has fewer pulls (or rewards) than the policy explores each one at first."""
+    policy._must_be_bound()
+    memory = policy._memory
+    return int(np.maximum(memory.pulls, memory.told).min()) < int(memory.explore)
 
 
 def schedule_epsilon(
@@ -142,3 +152,11 @@ def search_numbers(continuous: bool, floor: float, ties: str = "best") -> dict[s
 
 
 known_ties = one_of("best", "random")
+
+
+def even(name: str, value: Any) -> int:
+    """An even whole number of at least 4."""
+    branching = _check.whole(name, value, 4)
+    if branching % 2:
+        raise ValueError(f"{name} must be even, so that a kept mixture lies on the next grid; got {branching}.")
+    return branching

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits import _check
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
 from pmbandits.confidence._ends import BELT, tailed
 from pmbandits.confidence._kernels import CONVEX
@@ -30,8 +29,8 @@ from pmbandits.mixtures._lazy import (
 )
 from pmbandits.mixtures._sampling import explore_or_track, pull
 from pmbandits.mixtures._within import narrow_box
-from pmbandits.policies.build import Setup, chosen_set
-from pmbandits.policies.choices import continuous_search, search_numbers, searched_within
+from pmbandits.policies.build import Setup
+from pmbandits.policies.choices import continuous_search, even, search_numbers, searched_within
 from pmbandits.policies.options import (
     above,
     known_estimates,
@@ -43,6 +42,7 @@ from pmbandits.policies.options import (
     within,
 )
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import chosen_set
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import MOST
@@ -367,14 +367,6 @@ def lay_grid(memory: int) -> None:
     phase_grid(unpack(memory))
 
 
-def even(name: str, value: Any) -> int:
-    """An even whole number of at least 4."""
-    branching = _check.whole(name, value, 4)
-    if branching % 2:
-        raise ValueError(f"{name} must be even, so that a kept mixture lies on the next grid; got {branching}.")
-    return branching
-
-
 class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     """CIRT (Algorithm 4): zoom in on the best mixture phase by phase, then keep its proportions. Anytime.
 
@@ -495,6 +487,5 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     @property
     def phase_ends(self) -> tuple[int, ...]:
-        """After how many rounds each phase so far ended."""
-        ends = self._look().ends
-        return tuple(int(t) for t in ends[ends > 0])
+        """After how many rounds each phase so far ended; phases begin anew when the arms that play change."""
+        return tuple(self._began + int(t) for t in self._look().ends if t > 0)

@@ -12,12 +12,13 @@ from pmbandits.mixtures import etc_grid
 from pmbandits.mixtures._continuous import best_mixture
 from pmbandits.mixtures._grid import empirical_mixture
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._sampling import fewest, most_behind, pull
-from pmbandits.policies.build import Setup, tail_numbers
-from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
+from pmbandits.mixtures._sampling import evidence, fewest, least_known, most_behind, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.choices import explores, known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.limited import grid_within
 from pmbandits.policies.options import above, known_estimates, known_search, option, share, whole
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import tail_numbers
 from pmbandits.schedules import exploration
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.compile import kernel
@@ -44,8 +45,9 @@ def commit(s: Any) -> None:
 def choose(memory: int) -> int:
     """Algorithm 1 (``algorithm:PM-ETC-M-Alg``)."""
     s = unpack(memory)
-    if s.asked < s.n_arms * s.explore:  # line 2: sample each arm ⌈N(ε)/K⌉ times
-        return pull(s, fewest(s))
+    arm = least_known(s)
+    if evidence(s, arm) < s.explore:  # line 2: sample each arm ⌈N(ε)/K⌉ times
+        return pull(s, arm)
     if s.committed == 0 and not ready(s):  # rewards are late: nothing to commit to yet
         return pull(s, fewest(s))
     if s.committed == 0:  # eq:ETC_alpha, once
@@ -155,7 +157,11 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         return Setup(
             grid=grid,
             epsilon=epsilon,
-            numbers={"horizon": horizon, "explore": each, **search_numbers(continuous, 0.0, o["ties"])},
+            numbers={
+                "horizon": max(horizon - self._began, 0),
+                "explore": each,
+                **search_numbers(continuous, 0.0, o["ties"]),
+            },
         )
 
     def holds_together(self, memory: Memory) -> bool:
@@ -164,4 +170,4 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     @property
     def phase(self) -> str:
         """``"explore"`` or ``"commit"``."""
-        return "explore" if self.t < self.explore_rounds else "commit"
+        return "explore" if explores(self) else "commit"

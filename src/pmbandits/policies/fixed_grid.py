@@ -10,7 +10,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size, ucb_grid
 from pmbandits.mixtures._index import due
 from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.build import Setup
 from pmbandits.policies.choices import continuous_search, search_numbers
 from pmbandits.policies.limited import floor_within, grid_within
 from pmbandits.policies.options import (
@@ -24,6 +24,7 @@ from pmbandits.policies.options import (
     whole,
 )
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import chosen_set
 from pmbandits.policies.ucb import look, update
 from pmbandits.state.compile import kernel
 from pmbandits.state.views import unpack

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pmbandits import _check
-from pmbandits.estimates import _kernels as sketching
-from pmbandits.estimates._rewards import SAMPLES, STALE
 from pmbandits.policies.build import forget_after_merge, recall, roomier, with_room
 from pmbandits.policies.forgetting import side_by_side
 from pmbandits.policies.holding import Holding
+from pmbandits.policies.lineup import welcome
 from pmbandits.policies.options import how_kept
+from pmbandits.policies.records import absorb, start_clock, stop_clock
+from pmbandits.policies.tickets import Tickets
 from pmbandits.state.layout import FIELDS
-from pmbandits.state.memory import Memory
 
 if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
@@ -30,7 +31,8 @@ def merge(policy: Policy, other: Policy) -> None:
     Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
     merge on. Of windows the last rewards of both side by side are kept, and their sets hold from the merge on, too. A
     policy that watches its arms goes on to watch those rewards that it is told itself. Metric, support, names of arms
-    and ``estimates`` must be the same; the kind of policy need not be.
+    and ``estimates`` must be the same; the kind of policy need not be. Where arms came and went, they are taken to be
+    the same by their names, and this policy must have all of the other's; which of them play stays as it is here.
 
     >>> import pmbandits as pmb
     >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
@@ -40,40 +42,54 @@ def merge(policy: Policy, other: Policy) -> None:
     [3, 1]
     """
     must_match(policy, other)
-    theirs = other._twin()._memory
+    theirs = other._twin()
     policy._alone(lambda: take_in(policy, theirs))
 
 
-def take_in(policy: Policy, theirs: Memory) -> None:
-    forgetting = policy._plan.forgetting
-    if forgetting is not None and forgetting.kind:
-        ours = with_room(policy._memory.copy(), policy._plan, theirs.rewards)
-    else:
-        ours = roomier(policy._memory.copy(), policy._plan, theirs.rewards)
-    before, after = ours.rewards, ours.rewards + theirs.rewards
-    if ours.sketch_size > 0:
-        for arm in range(policy.n_arms):
-            mine, his = ((m.sketch_book[arm], m.sketch_items[arm], m.sketch_marks[arm]) for m in (ours, theirs))
-            sketching.join(*mine, ours.sketch_size, ours.seed, arm, *his)
-        ours.ordered = STALE
-    elif ours.mode == SAMPLES:
-        ours.x[before:after] = theirs.x[: theirs.rewards]
-        ours.owner[before:after] = theirs.owner[: theirs.rewards]
-    if ours.n_recent > 0:
-        side_by_side(ours, theirs)
+def take_in(policy: Policy, theirs: Policy) -> None:
+    """Add what another policy did and saw, on copies that then take their place; for whoever is alone with the policy.
+
+    Pulls of arms that play in both count for the shares; those of other arms, and of before their clock, do not.
+    """
+    _, _, memory, bench = policy._now
+    _, _, other, others = theirs._now
+    ours, forgetting = memory.copy(), policy._plan.forgetting
+    beside = None if bench is None else bench.shelf.copy()
+    for source, arms in [(other, theirs._seated)] + ([] if others is None else [(others.shelf, others.benched)]):
+        where = [policy.names.index(theirs.names[arm]) for arm in arms]
+        places = where if bench is None else [bench.place[arm] for arm in where]
+        if source is not other:  # nobody plays those arms there now
+            start_clock(source)
+        if source.n_past > 0 and ours.n_past == 0:  # here all pulls count
+            stop_clock(source)
+        windowed = forgetting is not None and forgetting.kind
+        ours = (with_room if windowed else roomier)(ours, policy._plan, source.rewards)
+        before = ours.rewards
+        absorb(ours, source, [(a, b) for a, b in enumerate(places) if b >= 0])
+        if ours.n_recent > 0:
+            ours.rewards = before
+            side_by_side(ours, source)
+            ours.rewards = before + source.rewards
+        if beside is not None:
+            beside = roomier(beside, policy._plan, source.rewards)
+            absorb(beside, source, [(a, -1 - b) for a, b in enumerate(places) if b < 0])
+            stop_clock(beside)
+            recall(beside)
     for field in FIELDS:
-        if "added" in field.becomes:
-            part, more = ours.field(field.name), theirs.field(field.name)
-            if more.shape == part.shape:  # else only one of the two has it
-                part += more
-        elif "cleared" in field.becomes:  # the laws may have moved by any amount
+        if "cleared" in field.becomes:  # the laws may have moved by any amount
             ours.field(field.name)[...] = 0
     recall(ours)
     if forgetting is not None:
-        ours = forget_after_merge(ours, theirs, policy._plan)
+        ours = forget_after_merge(ours, other, policy._plan)
     ours.dirty = 1
-    ours.busy = policy._memory.busy  # it is still at work
-    policy._memory = ours
+    ours.busy = memory.busy  # it is still at work
+    if theirs._tickets is not None:
+        tickets = Tickets() if policy._tickets is None else policy._tickets.copy()
+        tickets.prefix = None if policy._tickets is None else policy._tickets.prefix
+        tickets.join(theirs._tickets, [policy.names.index(name) for name in theirs.names])
+        policy._tickets = tickets
+    policy._now = policy._moment(ours, None if bench is None or beside is None else replace(bench, shelf=beside))
+    welcome(policy)
 
 
 def must_match(policy: Policy, other: Policy) -> None:
@@ -86,11 +102,18 @@ def must_match(policy: Policy, other: Policy) -> None:
     for what, mine, theirs in (
         ("metric", policy.metric, other.metric),
         ("support", policy.support, other.support),
-        ("names of arms", policy.names, other.names),
         ("estimates", *(how_kept(p.options.get("estimates", "exact")) for p in (policy, other))),
     ):
         if not _same(mine, theirs):
             raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
+    strange = [name for name in other.names if name not in policy.names]
+    apart = (policy._bench is None and other._bench is None) and policy.names != other.names
+    if strange or apart:
+        hint = f"; add_arm({strange[0]!r}) first" if strange and not apart else ""
+        raise ValueError(
+            f"policies must have the same names of arms to be merged, but have {policy.names!r} and "
+            f"{other.names!r}{hint}."
+        )
 
 
 def _same(mine: Any, theirs: Any) -> bool:

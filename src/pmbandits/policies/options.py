@@ -14,6 +14,7 @@ from typing import Any, ClassVar, dataclass_transform
 from pmbandits import _check
 from pmbandits.confidence.sets import NAMES
 
+MOST_ARMS = 1_000_000
 Check = Callable[[str, Any], Any]  # given the name and the value, returns the value to keep or raises
 _REQUIRED: Any = inspect.Parameter.empty
 

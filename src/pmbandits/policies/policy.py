@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,14 @@ from pmbandits.estimates import Change, Estimates
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies import certainty as sureness
-from pmbandits.policies import limited, merging, shown, stopping, watching
+from pmbandits.policies import limited, lineup, merging, sets, shown, stopping, ticketing, watching
 from pmbandits.policies.asking import Asking
 from pmbandits.policies.build import Setup, build, with_radii
-from pmbandits.policies.forgetting import all_pulls
-from pmbandits.policies.options import Declared, known_watch, option, whole
+from pmbandits.policies.options import MOST_ARMS, Declared, known_watch, option, whole
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 REGISTRY: dict[str, type[Policy]] = {}
-MOST_ARMS = 1_000_000
 
 
 class Policy(Asking, Declared):
@@ -43,6 +41,8 @@ class Policy(Asking, Declared):
         of an arm are independent and have the same distribution.
     names : names of the arms, to tell by name.
     seed : of the policy's own random choices, if it makes any.
+    most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`): the confidence sets share
+        their ``delta`` between so many. By default as many as there are; more can come all the same, at a price.
     shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
         on what a round costs on average. They are kept at all times; the page "Limits on shares" says how closely.
 
@@ -94,6 +94,7 @@ class Policy(Asking, Declared):
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
     _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
+    _most_arms: int | None = option(default=None, alias="most_arms", check=whole(1, MOST_ARMS))
     _given_shares: Any = option(default=None, alias="shares", check=limited.known_shares)
     _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=limited.known_cost)
     _given_budget: float | None = option(default=None, alias="budget", check=limited.known_budget)
@@ -127,7 +128,7 @@ class Policy(Asking, Declared):
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
-        for name, usual in (("estimates", "exact"), ("detect", None)):
+        for name, usual in (("estimates", "exact"), ("detect", None), ("most_arms", None)):
             if options.get(name, "") == usual:
                 del options[name]
         self.options = options
@@ -141,10 +142,17 @@ class Policy(Asking, Declared):
             n_arms = len(names)
         self._own_names = names is not None
         self.names = arm_names(names, n_arms) if n_arms is not None else ()
-        self.limits = limited.read_limits(options, self.names)
+        self._all_limits = limited.read_limits(options, self.names)
+        self.limits = self._all_limits  # those on the arms that play
+        if self._all_limits is not None and self._bench is not None:
+            self.limits = self._all_limits.among([self.names[arm] for arm in self._seated])
         self._lock, self._owner = threading.Lock(), 0  # and the thread that has it
+        if n_arms is not None and options.get("most_arms", n_arms) < n_arms:
+            raise ValueError(
+                f"most_arms is {options['most_arms']}, but there are {n_arms} arms; give at least as many."
+            )
         if self.metric is not None and n_arms is not None and support is not None:
-            memory, self._plan = build(self, self.metric, n_arms, support)
+            memory, self._plan = build(self, self.metric, len(self._seated), support)
             self._memory = memory
             self.epsilon = self._plan.setup.epsilon
 
@@ -199,16 +207,33 @@ class Policy(Asking, Declared):
 
     merge = merging.merge
 
+    # ---- tickets ---------------------------------------------------------------------------------------
+    ask_ticket = ticketing.ask_ticket
+    retell = ticketing.retell
+    expire = ticketing.expire
+    log = ticketing.log
+
+    # ---- arms that come and go -------------------------------------------------------------------------
+    add_arm = lineup.add_arm
+    pause = lineup.pause
+    resume = lineup.resume
+    retire = lineup.retire
+
     # ---- reading ---------------------------------------------------------------------------------------
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """How many arms there are, with those that are paused or retired."""
         return len(self.names)
+
+    @property
+    def playing(self) -> tuple[str, ...]:
+        """The names of the arms that play now: all that are neither paused nor retired."""
+        return lineup.playing(self)
 
     @property
     def confidence(self) -> ConfidenceSet | None:
         """The confidence set of each arm, if it keeps any; where rewards are forgotten, that of this moment."""
-        return sureness.sets_now(self, self._memory) if "_now" in self.__dict__ else None
+        return sets.sets_now(self, self._memory) if "_now" in self.__dict__ else None
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -218,9 +243,9 @@ class Policy(Asking, Declared):
         >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
         >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
         >>> print(policy.changes[0])
-        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 24.
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 16.
         >>> [arm.n for arm in policy.estimates]
-        [16, 0]
+        [24, 0]
         """
         self._must_be_bound()
         return watching.changes(self)
@@ -229,20 +254,20 @@ class Policy(Asking, Declared):
     def t(self) -> int:
         """How many pulls were asked for."""
         self._must_be_bound()
-        return self._memory.asked + int(self._memory.earlier.sum())
+        return lineup.rounds(self)
 
     @property
     def explore_rounds(self) -> int:
         """For how many rounds the policy only explores at first; 0 if it has no such phase."""
         self._must_be_bound()
         explore: int = self._memory.explore if "explore" in self._own else 0
-        return explore * self.n_arms
+        return explore * self._memory.n_arms
 
     @property
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
         self._must_be_bound()
-        return self._alone(lambda: all_pulls(self._memory))
+        return self._copy_of("pulls")
 
     @property
     def pending(self) -> NDArray[np.int64]:
@@ -251,23 +276,27 @@ class Policy(Asking, Declared):
 
     def _copy_of(self, name: str) -> NDArray[Any]:
         self._must_be_bound()
-        return self._alone(lambda: self._memory.field(name).copy())
+        return self._alone(lambda: lineup.of_each_arm(self, name).copy())
 
     @property
     def mixture(self) -> FloatArray:
-        """The current estimate of the best mixing weights, with all rewards told so far."""
-        return self._look().mix.copy()
+        """The current estimate of the best mixing weights, with all rewards so far; 0 for arms that do not play."""
+        twin = self._updated()
+        return lineup.spread(twin, twin._memory.mix.copy())
 
     def _look(self) -> Memory:
         """The state after an update with the newest rewards, on a copy: reading changes nothing."""
+        return self._updated()._memory
+
+    def _updated(self) -> Self:
         twin = self._twin()
         twin._update(twin._memory.address)
-        return twin._memory
+        return twin
 
     def _with_sets(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""
         twin = self._twin()
-        return with_radii(twin._memory, sureness.plan_now(twin, twin._memory))
+        return with_radii(twin._memory, sets.plan_now(twin, twin._memory))
 
     @property
     def estimates(self) -> Estimates:

@@ -11,7 +11,7 @@ from pmbandits import _check
 from pmbandits.arms import arm_index
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import fewest, play_alone, pull
+from pmbandits.mixtures._sampling import fewest, play_alone, pull, time_so_far
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import option
 from pmbandits.policies.policy import Policy
@@ -83,7 +83,7 @@ def begin_one(memory: int) -> None:
 def choose_ucb1(memory: int) -> int:
     """The arm with the largest upper bound of its mean."""
     s = unpack_scale(memory)
-    k, t = s.n_arms, s.asked
+    k, t = s.n_arms, time_so_far(s)
     if t < k:
         return pull(s, fewest(s))
     arm, best = 0, -np.inf
@@ -157,7 +157,10 @@ class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, u
         return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        place = arm_index(self.options["arm"], self.names)
+        arm = arm_index(self.options["arm"], self.names)
+        if arm not in self._seated:
+            raise ValueError(f"SolitaryArm plays {self.names[arm]} alone, so that arm must play.")
+        place = self._seated.index(arm)
         return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=begin_one)
 
 

@@ -12,10 +12,11 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import holder_change
 from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup, chosen_set
+from pmbandits.policies.build import Setup
 from pmbandits.policies.options import known_set, one_of, option, probability, whole
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._laws import banded, empirical_utilities, update_utility
+from pmbandits.policies.sets import chosen_set
 from pmbandits.state.compile import kernel
 from pmbandits.state.views import state
 from pmbandits.supports import Support

@@ -27,6 +27,16 @@ _SUMS = 1e-6  # by which a sum of rewards may miss what the rewards say, as a sh
 
 def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
     """Why the memory cannot be one of this policy's, as the middle of a sentence; ``None`` if it can."""
+    said = wrong_records(memory) or _mixture(memory) or _forgetting(policy, memory)
+    if said is not None:
+        return said
+    if not policy.holds_together(memory):
+        return f"its numbers do not go together in a {type(policy).__name__}"
+    return None
+
+
+def wrong_records(memory: Memory) -> str | None:
+    """Why what was asked and told cannot be so, in the memory of a policy or on its shelf; ``None`` if it can."""
     name = memory.outside()
     if name is not None:
         return f"its part {name!r} holds a number that cannot be"
@@ -34,18 +44,12 @@ def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
         return "its pulls do not add up to the number of rounds"
     if not _adds_up(memory.told, memory.rewards):
         return "the rewards of its arms do not add up to the number of rewards"
-    if (memory.pending < memory.pulls - memory.told).any():
+    pulls = memory.pulls + memory.earlier if memory.n_past else memory.pulls
+    if (memory.pending > pulls).any():
+        return "its part 'pending' holds a number that cannot be"
+    if (memory.pending < pulls - memory.told).any():
         return "it waits for fewer rewards than are missing"
-    for check in (_rewards, _mixture):
-        said = check(memory)
-        if said is not None:
-            return said
-    said = _forgetting(policy, memory)
-    if said is not None:
-        return said
-    if not policy.holds_together(memory):
-        return f"its numbers do not go together in a {type(policy).__name__}"
-    return None
+    return _rewards(memory)
 
 
 def _adds_up(parts: Any, total: Any, axis: int | None = None) -> bool:

@@ -13,8 +13,9 @@ from pmbandits._check import FloatArray
 from pmbandits.confidence._bounds import bounds
 from pmbandits.mixtures._certifying import gains_now
 from pmbandits.mixtures._continuous import best_now
-from pmbandits.policies.certainty import Certainty, certainty, moment, plan_now, sets_of, what_is_sure
+from pmbandits.policies.certainty import Certainty, certainty, moment, sets_of, what_is_sure
 from pmbandits.policies.condensed import laws_of, play_out, small
+from pmbandits.policies.sets import failure, plan_now
 from pmbandits.state.memory import Memory
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def excess(goal: Goal, regret: float, lower: float, rival: float) -> float:
 def must_promise(policy: Policy) -> None:
     """An error in one sentence where nobody says with which probability the policy's sets hold."""
     chosen = sets_of(policy)
-    if not policy.n_arms * chosen.failure < 1.0:
+    if not failure(policy) < 1.0:
         why = "nobody says with which probability they hold" if math.isnan(chosen.failure) else "they may fail for sure"
         raise ValueError(
             f"the sets of {type(policy).__name__} (confidence {chosen.name!r}) are no reason to stop, because {why}; "
@@ -120,8 +121,7 @@ class Forecast(NamedTuple):
 
     Attributes
     ----------
-    rounds : about so many more; 0 if it is certain already, inf if it never will be; nan while an arm has no
-        reward, and for heavy tails, where no forecast is made.
+    rounds : about so many more; 0 if it is certain already, inf if it never will be; nan while an arm has no reward.
     low, high : in simulated runs the true number lay between these about four times out of five.
     goal : what is to be certain, in words.
     """
@@ -136,10 +136,7 @@ class Forecast(NamedTuple):
         if self.rounds == 0:
             return f"It is certain now that the mixture has {what}."
         if math.isnan(self.rounds):
-            return (
-                f"There is no forecast of when {what} will be certain: some arm has not paid a reward yet, or rewards "
-                "have heavy tails."
-            )
+            return f"There is no forecast of when {what} will be certain: some arm has not paid a reward yet."
         if not math.isfinite(self.rounds):
             return f"As things look now, {what} will never be certain with these confidence sets."
         high = f"{_people(self.high)}" if math.isfinite(self.high) else "any number"
@@ -184,8 +181,8 @@ def forecast(policy: Policy, regret: float | str) -> Forecast:
         return Forecast(np.inf, np.inf, np.inf, str(goal))
     if met(goal, certainty(policy, None)):
         return Forecast(0, 0, 0, str(goal))
-    memory, _ = moment(policy, None)
-    if memory.told.min() == 0 or memory.tail_order > 0.0:
+    policy, memory, _ = moment(policy, None)
+    if memory.told.min() == 0:
         return Forecast(np.nan, np.nan, np.nan, str(goal))
     bounds(memory, memory.mix.copy())  # this puts the pool in order
     ahead = Ahead(policy, memory, goal)

@@ -24,18 +24,20 @@ from pmbandits.policies.archive import Archive, Damaged
 from pmbandits.policies.build import TooLarge, limit_rewards, recall, room_for
 from pmbandits.policies.old_files import read_old
 from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.policies.shelving import SHELF, described, fits_in, read_bench, read_shelf, shelved
 from pmbandits.policies.soundness import what_is_wrong
+from pmbandits.policies.ticket_files import described_tickets, kept_names, kept_tickets, read_tickets
 from pmbandits.state.layout import FIELDS, MOST, POOLS
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Support
 
 FORMAT = "pmbandits-policy"
-VERSION = 5  # 1 to 3: see old_files.py; 4 had other sets for Real rewards
+VERSION = 5  # 1 to 3: see old_files.py; 4 had other sets for Real rewards, and no arms that come and go
 _MEMORY = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
 _UNPACKED = 100
 _KEYS = frozenset(
     ("format", "version", "library", "policy", "metric", "support", "names", "n_arms", "seed", "options", "numbers")
-)  # and "parts" and "sha256"
+)  # and "parts", "bench", "tickets" and "sha256"
 
 _GRID = {"used", "grid", "steps", "kept", "ends"}
 
@@ -45,9 +47,10 @@ Numbers = dict[str, Any]
 
 def save(policy: Policy, path: Path) -> None:
     """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
-    twin = policy._twin()
+    policy = twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
     arrays, numbers = _content(policy, twin._memory)
+    arrays |= shelved(twin) | kept_tickets(twin._tickets)
     try:
         metric: Any = policy.metric.to_dict()
     except ValueError:
@@ -68,6 +71,8 @@ def save(policy: Policy, path: Path) -> None:
         "seed": policy.seed,
         "options": options,
         "numbers": numbers,
+        "bench": described(policy._bench),
+        "tickets": described_tickets(policy._tickets),
         "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
     }
     description["sha256"] = digest(description)
@@ -158,7 +163,14 @@ def load(
         with Archive(file) as archive:
             description = _description(archive, file.name)
             policy = _made(description, file.name, metric, confidence, limit)
-            memory = _memory(archive, description, policy)
+            policy._memory = _memory(archive, description, policy)
+            if not fits_in(policy):
+                raise Damaged("an arm came after the last round")
+            policy._tickets = read_tickets(
+                policy,
+                description.get("tickets"),
+                lambda name, shape, kind: _part(archive, description, name, shape, kind),
+            )
     except Damaged as error:
         raise ValueError(f"{file.name} is not a policy file, or it is damaged ({error}); nothing was loaded.") from None
     except TooLarge as error:
@@ -166,7 +178,6 @@ def load(
             f"{file.name} is a policy that takes {error} bytes of memory, more than the {limit:,} that a file of its "
             "size may take; if you trust it, give load(path, max_memory=...)."
         ) from None
-    policy._memory = memory
     del policy._most_bytes
     return policy
 
@@ -181,7 +192,8 @@ def _description(archive: Archive, label: str) -> dict[str, Any]:
             f"{label} was written by a newer pmbandits ({_check.readable(str(found.get('library')))[:40]}, format "
             f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
         )
-    needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"} | ({"parts"} if version > 3 else set())
+    needed = _KEYS - (set() if version > 2 else {"numbers"}) | {"sha256"}
+    needed |= ({"parts"} if version > 3 else set()) | ({"bench", "tickets"} if version > 4 else set())
     if set(found) != needed:
         raise Damaged("its description is not complete")
     try:
@@ -241,6 +253,9 @@ def _made(description: dict[str, Any], label: str, metric: Any, confidence: Any,
         raise Damaged("an option is no number and no word")
     policy: Policy = object.__new__(cls)
     policy._most_bytes = limit
+    bench = read_bench(description.get("bench"), description["n_arms"])
+    if bench is not None:  # the memory is made for those that play
+        policy._now = 0, 0, bench.shelf, bench
     try:
         policy.__init__(  # type: ignore[misc]
             Distortion.from_dict(description["metric"]) if metric is None else metric,
@@ -279,7 +294,7 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
             raise Damaged(f"its number {name!r} cannot be")
     if old and "told" not in arrays:
         raise Damaged("it has not the parts of such a policy")
-    told = arrays["told"] if old else _part(archive, description, "told", (policy.n_arms,), np.int64)
+    told = arrays["told"] if old else _part(archive, description, "told", memory.told.shape, np.int64)
     if told.dtype != np.int64:
         raise Damaged("its counts of rewards cannot be")
     most = int(told.max(initial=0))
@@ -289,7 +304,9 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
     for name, number in numbers.items():
         setattr(memory, name, number)
     wanted = _content(policy, memory)[0]
-    if set(arrays if old else archive.arrays) != set(wanted) or (not old and archive.others != {"policy.json"}):
+    beside = read_shelf(policy, memory, lambda name, shape, kind: _part(archive, description, name, shape, kind))
+    parts = set(wanted) | {f"{SHELF}{name}" for name in beside} | kept_names(description.get("tickets"))
+    if set(arrays if old else archive.arrays) != parts or (not old and archive.others != {"policy.json"}):
         raise Damaged("it has not the parts of such a policy")
     for name, into in wanted.items():
         array = arrays[name] if old else _part(archive, description, name, into.shape, into.dtype)

@@ -11,9 +11,10 @@ from pmbandits.mixtures._certifying import to_certify
 from pmbandits.mixtures._continuous import best_mixture
 from pmbandits.mixtures._index import due, ready
 from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.policies.build import Setup, certifying_share, reading_set
+from pmbandits.policies.build import Setup
 from pmbandits.policies.options import above, known_estimates, known_set, option, part, probability, share
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import certifying_share, reading_set
 from pmbandits.state.compile import kernel
 from pmbandits.state.views import unpack
 from pmbandits.supports import Support

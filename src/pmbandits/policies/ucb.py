@@ -12,9 +12,9 @@ from pmbandits.mixtures import ucb_grid
 from pmbandits.mixtures._continuous import continuous_mixture
 from pmbandits.mixtures._grid import optimistic_mixture
 from pmbandits.mixtures._index import due
-from pmbandits.mixtures._sampling import fewest, most_behind, pull
-from pmbandits.policies.build import Setup, chosen_set
-from pmbandits.policies.choices import known_beta, known_ties, schedule_epsilon, search_numbers
+from pmbandits.mixtures._sampling import evidence, least_known, most_behind, pull
+from pmbandits.policies.build import Setup
+from pmbandits.policies.choices import explores, known_beta, known_ties, schedule_epsilon, search_numbers
 from pmbandits.policies.limited import floor_within, grid_within
 from pmbandits.policies.options import (
     above,
@@ -27,6 +27,7 @@ from pmbandits.policies.options import (
     whole,
 )
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import chosen_set
 from pmbandits.state.compile import kernel
 from pmbandits.state.shared import step
 from pmbandits.state.views import state
@@ -49,8 +50,9 @@ def look(s: Any) -> None:
 def choose(memory: int) -> int:
     """Algorithm 2 (``algorithm:B-UCB-M``)."""
     s = unpack(memory)
-    if s.asked < s.n_arms * s.explore:  # line 2: sample each arm N(ρ, ε) times
-        return pull(s, fewest(s))
+    arm = least_known(s)
+    if evidence(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
+        return pull(s, arm)
     if due(s):  # lines 6–8: estimates, sets, optimistic mixture
         look(s)
     return pull(s, most_behind(s))  # line 5, eq:UCB_sampling_rule
@@ -139,4 +141,4 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     @property
     def phase(self) -> str:
         """``"explore"`` or ``"track"``."""
-        return "explore" if self.t < self.explore_rounds else "track"
+        return "explore" if explores(self) else "track"

@@ -12,9 +12,10 @@ from pmbandits.mixtures._certifying import to_certify
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._sampling import fewest, pull
 from pmbandits.mixtures._vetting import look, most_wanted, news, to_be_tried, unpack
-from pmbandits.policies.build import Setup, certifying_share, reading_set
+from pmbandits.policies.build import Setup
 from pmbandits.policies.options import known_estimates, known_set, option, part, probability, share
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.sets import certifying_share, reading_set
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Support
@@ -152,14 +153,16 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
                 f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
             )
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
-        text = f"It is {behind:.1f} pulls behind the share that it should have by round {memory.window_end:,}."
+        end = self._began + memory.window_end
+        text = f"It is {behind:.1f} pulls behind the share that it should have by round {end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
         n = np.maximum(memory.pulls, memory.told)[left]
         least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
         first = int(np.argmin(least))
+        name = self.names[self._seated[left[first]]]
         return (
-            f"{text} Of the arms that are left out, {self.names[left[first]]} will be tried next: its index is "
+            f"{text} Of the arms that are left out, {name} will be tried next: its index is "
             f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and that happens when the "
             f"threshold, which is {threshold:.3g} now, rises above it."
         )

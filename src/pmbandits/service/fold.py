@@ -103,7 +103,7 @@ class Fold:
 
     def retell(self, arm: int, before: float, after: float) -> None:
         """Another reward in place of one that was told."""
-        self.policy.retell(arm, before, after)  # type: ignore[attr-defined]
+        self.policy.retell(arm, before, after)
 
     def control(self, kind: int, data: str) -> None:
         """Arms that come and go, and limits; ``data`` is JSON."""

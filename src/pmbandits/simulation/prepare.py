@@ -108,7 +108,7 @@ def prepare(
     kept = limits(shares, bandit.names, cost=cost, budget=budget)
     moments = course.moments(max(horizons))
     bests = best_of_each(metric, moments, kept)  # also says so if a utility is infinite
-    wanted = _Checkpoints(checkpoints, horizons, [] if course.still else [moment.end for moment in moments])
+    wanted = Checkpoints(checkpoints, horizons, [] if course.still else [moment.end for moment in moments])
     needed = sorted({METHODS[event.verb] for event in course.schedule})
     entries, described = [], []
     for label, recipe in known.items():
@@ -222,7 +222,7 @@ def _listed(given: Any) -> list[Any]:
     return [t.item() if isinstance(t, np.generic) else t for t in given]
 
 
-class _Checkpoints:
+class Checkpoints:
     def __init__(self, given: Any, horizons: list[int], turns: list[int]) -> None:
         self.horizons, self.turns = horizons, turns  # and when moments end, if there are several
         self.times: list[int] | None = None

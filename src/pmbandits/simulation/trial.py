@@ -70,7 +70,7 @@ class Player:
     def _take_seats(self) -> None:
         """Note which arm of the bandit each arm in the policy's memory is, and the other way round."""
         known, policy = self.course.bandit.names, self.policy
-        chosen = policy.names if not self.course.schedule else [policy.names[i] for i in policy._seated]  # type: ignore[attr-defined]
+        chosen = policy.names if not self.course.schedule else [policy.names[i] for i in policy._seated]
         self.seats = np.array([known.index(name) for name in chosen], dtype=np.int64)
         self.places = np.full(len(known), -1, dtype=np.int64)
         self.places[self.seats] = np.arange(self.seats.size)

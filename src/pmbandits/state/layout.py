@@ -100,6 +100,7 @@ FIELDS: tuple[Field, ...] = (
     _field(
         "gate", int, "", "fixed"
     ),  # what every pull goes through: 0, or some of BOXES, ROWS, SOME (mixtures/_gate.py)
+    _field("mix_kept", int, "", "fixed"),  # 1 if ``mix`` is sure to keep the limits; a user's kernel may not see to it
     _field("waiting", int, "", "fixed"),  # 1 while a thread waits for it that must come before single asks and tells
     # What was asked and told.
     _field("asked", int, "", "saved added"),  # pulls so far
@@ -165,7 +166,7 @@ FIELDS: tuple[Field, ...] = (
     _field("leader_floor", float, "", "cleared"),
     # Arrays: pulls and rewards.
     _field("pulls", int, "n_arms", "saved added", "0 … asked"),
-    _field("pending", int, "n_arms", "saved added", "0 … pulls"),  # pulls whose reward has not come
+    _field("pending", int, "n_arms", "saved added"),  # pulls whose reward has not come, earlier ones included
     _field("told", int, "n_arms", "saved added", "0 … rewards"),  # rewards of each arm
     # Pulls of each arm that the clock no longer counts: forgotten, or of a time before the clock began anew. Pulls so
     # far in all are ``pulls + earlier``, and ``asked`` and the sum of ``earlier``.
@@ -203,7 +204,12 @@ FIELDS: tuple[Field, ...] = (
     _field("most", float, "n_limited", "fixed"),
     _field("limit_rows", float, "n_rows, n_limited", "fixed"),
     _field("limit_bounds", float, "n_rows", "fixed"),
+    _field("over", float, "n_rows", "scratch"),
     _field("corners", float, "n_corners, n_limited", "fixed"),
+    _field(
+        "lag_bounds", float, "n_limited", "fixed"
+    ),  # what the 1, 2, … arms that are furthest behind may lack together
+    _field("desk", float, "4, n_limited", "scratch"),
     _field("towards", int, "n_limited", "fixed"),  # for each arm the corner with its largest share; 0 without corners
     _field("corner_shares", float, "n_corners", "saved", "0 … 1"),  # ``mix`` as an average of corners
     _field("owed", float, "n_limited", "saved cleared"),  # by how much an arm is behind what the limits are kept by

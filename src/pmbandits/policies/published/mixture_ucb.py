@@ -10,7 +10,7 @@ import numpy as np
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._climb import maximise
 from pmbandits.mixtures._index import POOLED, ready
-from pmbandits.mixtures._sampling import fewest, largest, pull, shares_played
+from pmbandits.mixtures._sampling import fewest, largest, pull, shares_played, time_so_far
 from pmbandits.mixtures._within import furthest
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import above, known_estimates, one_of, option, within
@@ -30,7 +30,7 @@ unpack = state(wait=float, solves=int, beta=float, sensitivity=float, diagonal=f
 def bonus(s: Any, i: int) -> float:
     """Δ_L·√(β·ln t/(2n)) + Δ_κ/n."""
     n = s.told[i]
-    chance: float = s.sensitivity * math.sqrt(0.5 * s.beta * math.log(s.asked + 1.0) / n)
+    chance: float = s.sensitivity * math.sqrt(0.5 * s.beta * math.log(time_so_far(s) + 1.0) / n)
     return chance + s.diagonal / n
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.mixtures._sampling import largest, pull, time_so_far
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import above, option
 from pmbandits.policies.policy import Policy
@@ -25,7 +25,7 @@ def choose(memory: int) -> int:
     """The arm with the largest utility plus what its stability allows."""
     s = unpack(memory)
     empirical_utilities(s, s.index)
-    depth = 0.5 * s.growth * math.log(s.asked + 1.0)
+    depth = 0.5 * s.growth * math.log(time_so_far(s) + 1.0)
     for i in range(s.n_arms):
         if s.told[i] > 0:
             y = depth / s.told[i]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._sampling import fewest, largest, pull
+from pmbandits.mixtures._sampling import fewest, largest, pull, time_so_far
 from pmbandits.mixtures._within import furthest
 from pmbandits.policies.build import Setup
 from pmbandits.policies.options import known_estimates, one_of, option, within
@@ -29,7 +29,7 @@ def choose(memory: int) -> int:
         return pull(s, fewest(s))
     if time_to_look(s):
         s.reach = look_at_slopes(s, s.wait)
-    depth = math.log(s.asked + 1.0)
+    depth = math.log(time_so_far(s) + 1.0)
     for i in range(s.n_arms):
         n = s.told[i]
         if s.by_variance == 1:

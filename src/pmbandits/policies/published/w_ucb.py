@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
+from pmbandits.mixtures._sampling import largest, pull, time_so_far
 from pmbandits.policies.build import Setup
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.published._checks import bounded
@@ -22,7 +22,7 @@ def choose(memory: int) -> int:
     """The arm with the largest utility plus a Hölder bonus."""
     s = unpack_scale(memory)
     empirical_utilities(s, s.index)
-    depth = 1.5 * math.log(s.asked + 1.0)
+    depth = 1.5 * math.log(time_so_far(s) + 1.0)
     for i in range(s.n_arms):
         if s.told[i] > 0:
             s.index[i] += s.scale * (depth / s.told[i]) ** (0.5 * s.holder_q)
