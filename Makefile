@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all browser lint bench paper family docs fuzz audit wheels numba lock clean
+.PHONY: demo test test-all browser lint bench paper family docs fuzz faults audit wheels numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -55,6 +55,11 @@ fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz
 	$(INSTALL) --require-hashes -r requirements-fuzz.txt || echo "There is no atheris for this Python; random edits must do."
 	$(BIN)/python -m tests.fuzz.guided $(FUZZ_SECONDS)
+
+# Faults on purpose: 1,000 kills of server processes under load on SQLite and PostgreSQL, connections cut, PostgreSQL killed,
+# full disks. After every round the log is played again and compared. Stopped, it goes on where it was (an hour or so).
+faults: $(READY)
+	$(BIN)/python -m tests.faults
 
 # Known vulnerabilities of what is pinned (needs the network, or DATABASE=all.zip), the bill of materials, and licences.
 audit: $(READY)

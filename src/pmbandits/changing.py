@@ -18,6 +18,11 @@ from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
 PIECES = 100  # in which a drift, or a season, is cut by default
 _LATEST = 2**53
+_NUMBERS = {
+    "steps": ("starts", "repeat"),
+    "drift": ("start", "end", "every", "by"),
+    "season": ("period", "every", "by"),
+}  # that a description has
 
 
 class Piece(NamedTuple):
@@ -222,8 +227,8 @@ class Changing:
         """The arms of the round that is played after ``t`` rounds: ``world.at(policy.t)`` before an ask."""
         return self._piece(_check.whole("t", t, 0, _LATEST)).bandit
 
-    def pieces(self, horizon: int) -> list[Piece]:
-        """The pieces of the first ``horizon`` rounds, in their order.
+    def pieces(self, horizon: int, *, most: int | None = None) -> list[Piece]:
+        """The pieces of the first ``horizon`` rounds, in their order; an error if there are more than ``most``.
 
         >>> import pmbandits as pmb
         >>> a, b = pmb.Bandit.bernoulli([0.2]), pmb.Bandit.bernoulli([0.8])
@@ -232,6 +237,8 @@ class Changing:
         """
         horizon, found = _check.whole("horizon", horizon, 1, _LATEST), list[Piece]()
         while not found or found[-1].end < horizon:
+            if most is not None and len(found) >= most:
+                raise ValueError(f"{self!r} has more than {most:,} pieces in {horizon:,} rounds; take longer pieces.")
             found.append(self._piece(found[-1].end if found else 0))
         return [*found[:-1], found[-1]._replace(end=horizon)]
 
@@ -289,8 +296,19 @@ class Changing:
         kind = _check.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
         if kind == "function":
             raise ValueError("the arms came from a function of yours; code is never stored: make them again.")
-        support = None if data.get("support") is None else Support.from_dict(data["support"])
-        return cls._again(kind, [Bandit.from_dict(bandit) for bandit in data["bandits"]], data, support)
+        declared = data.get("support")
+        if declared is not None and not isinstance(declared, Mapping):
+            raise ValueError(
+                f"support is described by a table such as {{'kind': 'binary'}}, got {_check.short(declared)}."
+            )
+        support = None if declared is None else Support.from_dict(declared)
+        for name in ("bandits", *_NUMBERS[kind]):
+            if name not in data:
+                raise ValueError(f"the description of a world by {kind} has no {name!r}; it cannot be made again.")
+        bandits = data["bandits"]
+        if not _check.is_list(bandits) or not all(isinstance(b, Mapping) and "arms" in b for b in bandits):
+            raise ValueError(f"bandits must be a list of descriptions of arms, got {_check.short(bandits)}.")
+        return cls._again(kind, [Bandit.from_dict(bandit) for bandit in bandits], data, support)
 
     @classmethod
     def _again(

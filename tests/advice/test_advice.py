@@ -381,7 +381,7 @@ def test_more_data_names_every_arm_and_settles_the_question() -> None:
     later = [pmb.advise(draw(150 + needed), "gini", splits=8, seed=s).verdict for s in range(5)]
     assert later.count("real") >= 3
     same = pmb.advise({"a": [0, 1] * 50, "b": [0, 1] * 50}, "mean")
-    assert same.more == {} and "No sensible number" in same.outlook
+    assert same.more == {} and "no reasonable number" in same.outlook
 
 
 def test_units_widen_errors_and_shared_ones_narrow_them() -> None:

@@ -30,10 +30,19 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
+FIRST, LATER = pmb.Bandit.bernoulli([0.4, 0.9]), pmb.Bandit.bernoulli([0.9, 0.1])
+WORLDS = (
+    FIRST,
+    pmb.Changing.steps([(0, FIRST), (30, LATER)], repeat=70),
+    pmb.Changing.drift(FIRST, LATER, 20, 90, every=20),
+    pmb.Changing.season(FIRST, LATER, 60, every=25),
+)
+
+
 @cache
-def played() -> pmb.Run:
-    """A short run."""
-    return pmb.simulate(**ARGUMENTS, n_jobs=1)
+def played(world: int) -> pmb.Run:
+    """A short run, in a world that stands still or in one that changes."""
+    return pmb.simulate(**{**ARGUMENTS, "bandit": WORLDS[world]}, n_jobs=1)
 
 
 def attack(rng: np.random.Generator, folder: Path) -> str:
@@ -44,7 +53,7 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
 # ---- runs ------------------------------------------------------------------------------------------------
 def attack_run(rng: np.random.Generator, folder: Path) -> str:
     """A Parquet file whose columns, types or description were edited, with a digest that fits if there can be one."""
-    run, path = played(), folder / "run.parquet"
+    run, path = played(int(rng.integers(len(WORLDS)))), folder / "run.parquet"
     provenance, columns = copy.deepcopy(run.provenance), run._table.to_pydict()
     schema = {field.name: field.type for field in run._table.schema}
     for _ in range(int(rng.integers(1, 4))):
@@ -84,7 +93,7 @@ def edit_cell(rng: np.random.Generator, columns: dict[str, Any], provenance: dic
         column[at] = list(column[at])
         column[at][int(rng.integers(len(column[at])))] = pick(rng, COUNTS if name != "mixture" else OTHERS)
     else:
-        kinds = {"policy": ("x", "", "CIRT", None), "regret": OTHERS, "utility": OTHERS}
+        kinds = {"policy": ("x", "", "CIRT", None), "regret": OTHERS, "utility": OTHERS, "declared": OTHERS}
         column[at] = pick(rng, kinds.get(name, COUNTS))
 
 
@@ -125,6 +134,10 @@ def use(run: pmb.Run) -> None:
                 raise Failed("impossible pulls")
             run.phase_ends(label, run.trials[0], horizon)
             run.regret(label, horizon)
+            if not run.still:
+                run.column("declared", label, horizon)
+    if list(run.changes) != sorted(set(run.changes)):
+        raise Failed("changes out of order")
     run.to_arrow()
     for what in ("bandit", "metric"):
         try:

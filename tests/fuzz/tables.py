@@ -199,6 +199,9 @@ VALUES = (
     "1e999",
     "2024-01-01",
     "[[1]]",
+    '[[5, "pause", "arm 0"]]',
+    "{bernoulli = [0.9, 0.1]}",
+    '"poisson(3)"',
     '["a", 1]',
     "9" * 4400,
     "9" * 30,
@@ -212,11 +215,20 @@ VALUES = (
 )
 
 
-KEYS = ("x", "support", "names", "epsilon", '""', '"1"', "a.b", "label")
+KEYS = (
+    "x", "support", "names", "epsilon", '""', '"1"', "a.b", "label", "delay", "batch", "schedule", "world.steps",
+    "world.period", "world.every", "world.season", "world.drift",
+)  # fmt: skip
+WORLD = """
+[world]
+period = 100
+every = 10
+season = {bernoulli = [0.9, 0.1]}
+"""
 
 
 def toml_file(rng: np.random.Generator, folder: Path) -> str:
-    path, lines = folder / "spec.toml", EXAMPLE.splitlines()
+    path, lines = folder / "spec.toml", (EXAMPLE + (WORLD if rng.random() < 0.5 else "")).splitlines()
     for _ in range(int(rng.integers(1, 4))):
         at, kind = int(rng.integers(len(lines))), int(rng.integers(6))
         if kind == 0:

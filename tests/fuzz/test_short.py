@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pmbandits as pmb
 from tests.fuzz import policy_files, values
 
-FEW = ("cirt-binary", "pmucb-finite", "track-sketch", "vet-interval")
+FEW = ("cirt-binary", "pmucb-finite", "track-sketch", "vet-interval", "vet-window-interval", "track-discount-binary")
 SEEDS = st.integers(0, 2**32 - 1)
 usual = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -448,8 +448,7 @@ def test_explain_reports_bounds_and_what_is_awaited() -> None:
     policy.ask(3)
     text = policy.explain()
     low, middle, high = policy.utility_bounds()
-    assert f"{middle:.4g}, between {low:.4g} and {high:.4g}" in text
-    assert "kl" in text
+    assert f"is estimated at {middle:.4g}, and it lies between {low:.4g} and {high:.4g}" in text
     assert "3 rewards have not been told yet" in text
     policy.tell(policy.ask(), 1.0)
     assert "3 rewards" in policy.explain()

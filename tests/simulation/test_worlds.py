@@ -325,6 +325,20 @@ def test_worlds_are_made_again_from_their_description_and_travel(name: str) -> N
         assert again.support == world.support
 
 
+@pytest.mark.parametrize("name", WORLDS)
+def test_an_edited_description_is_refused_with_a_sentence(name: str) -> None:
+    data = WORLDS[name].to_dict()
+    for key in data:
+        for value in (None, "x", -1, 1.5, [], {}, [1, 2], [{}], "gone"):
+            edited = {**data, key: value}
+            if value == "gone":
+                del edited[key]
+            try:
+                pmb.Changing.from_dict(edited)
+            except (ValueError, TypeError) as error:
+                assert str(error).endswith(".") and len(str(error)) > 12
+
+
 def test_a_run_file_whose_moments_cannot_be_is_refused(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -375,6 +389,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: pmb.Changing.function(3, 10), r"needs a function of the round"),
     (lambda: pmb.Changing.function(lambda t: None, 10), r"must return a Bandit, but returned None for 4"),
     (lambda: STEP.at(-1), r"t must be"),
+    (lambda: play(bandit=pmb.Changing.season(A, B, 9, every=1), horizon=200_000), r"more than 100,000 pieces"),
     (lambda: play(delay=-1), r"delay must be"),
     (lambda: play(delay="soon"), r"delay must be a number of rounds such as 50"),
     (lambda: play(delay={"c": 3}), r"there is no arm 'c'|unknown|c"),

@@ -43,10 +43,10 @@ def arms(support):
     return pmb.Bandit(SUPPORTS[support])
 
 played = refused = 0
-def play(bandit, metric, recipe, rounds):
+def play(bandit, metric, recipe, rounds, **more):
     global played, refused
     try:
-        run = pmb.simulate(bandit, metric, recipe, rounds, 1, progress=False, n_jobs=1)
+        run = pmb.simulate(bandit, metric, recipe, rounds, 1, progress=False, n_jobs=1, **more)
     except ValueError as error:  # the policy does not take this metric or support, and says so
         refused += 1
         return
@@ -67,6 +67,10 @@ for support in SUPPORTS:
             for estimates in ("sketch:8", "binned:16"):
                 for metric in (GINI, CAUTIOUS):
                     play(bandit, metric, make(estimates=estimates), T)
+    elif which == "late":  # more rewards are on their way than there is room for at first
+        world = pmb.Changing.steps([(0, bandit), (40, bandit), (90, bandit)], repeat=130)
+        for delay in (5, laws.poisson(150), {bandit.names[1]: laws.geom(0.01)}):
+            play(world, GINI, pmb.Uniform(), 700, delay=delay, batch=7)
     else:
         for recipe in ALONE:
             play(bandit, GINI, recipe, 400)
@@ -77,7 +81,7 @@ print(played, refused)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("which", "least"), [("mixing", 80), ("estimates", 30), ("alone", 30)])
+@pytest.mark.parametrize(("which", "least"), [("mixing", 80), ("estimates", 30), ("late", 12), ("alone", 30)])
 def test_no_kernel_reads_or_writes_beyond_its_arrays(tmp_path: Path, which: str, least: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

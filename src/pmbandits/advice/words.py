@@ -42,7 +42,7 @@ def reason(advice: Advice) -> str:
     if advice.tails:
         return (
             f"Whether that is better than {_the_rest(advice)} cannot be said: a few rewards are so large that they "
-            "decide the outcome, and the next one could turn it."
+            "decide the result, and the next one of this size could change it."
         )
     if advice.limits is not None:
         return _reason_within_limits(advice, wrong)
@@ -95,7 +95,7 @@ def _why_not_surely(advice: Advice) -> str:
         return f"It is not sure, because the rewards speak against the declared {advice.support!r}."
     return (
         "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen "
-        "could turn it. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
+        "could change the result. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
     )
 
 
@@ -120,7 +120,7 @@ def outlook(advice: Advice) -> str:
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
-        return "No sensible number of rewards would settle it: the difference is too small beside what chance can do."
+        return "The difference is so small that no reasonable number of further rewards would settle it."
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
@@ -148,17 +148,15 @@ def warnings(advice: Advice) -> Iterator[str]:
         )
     elif (advice.support_assumed or isinstance(advice.support, (Real, Heavy))) and vertical(advice.metric):
         yield (
-            f"{advice.metric!r} counts a reward the more the rarer it is, so it depends on rewards that nobody has "
-            f"seen yet: "
-            "without knowing where rewards can lie its value is a guess, likely too low, and has no interval."
+            f"By {advice.metric!r} the rarest rewards count most, so its value depends on rewards that nobody has seen "
+            "yet. Without knowing where rewards can lie, the value is a guess that is likely too low, and there is no "
+            "interval for it."
         )
     for change in advice.drift[:3]:
         yield (
             f"The rewards of {advice.names[change.arm]} changed over time: on average {change.early:.4g} in the "
-            f"first third, "
-            f"{change.late:.4g} in the last. The advice is about the whole time, which is not what you will meet; "
-            f"advice "
-            "on recent rows alone would tell more."
+            f"first third, {change.late:.4g} in the last. The advice is about the whole time, and that may not be what "
+            "you will meet next; advice on recent rows alone would tell more."
         )
     if len(advice.drift) > 3:
         yield f"{len(advice.drift) - 3} more arms changed over time."
@@ -189,29 +187,30 @@ def notes(advice: Advice, problem: Problem) -> Iterator[str]:
     if few and not metric.jumps:
         yield (
             f"{_listed(few)} {'have' if len(few) > 1 else 'has'} fewer than {FEWEST} "
-            f"{'units' if problem.clusters is not None else 'rewards'}: too few for standard errors, so what was "
-            f"compared "
-            "with them is what so few rewards allow at all. The other arms were compared as usual."
+            f"{'units' if problem.clusters is not None else 'rewards'}. That is too few for standard errors, so they "
+            "were compared by bounds that always hold. The other arms were compared as usual."
         )
     if all(map(isfinite, advice.bounds)):
         low, high = (number(end, advice) for end in advice.bounds)
         yield (
-            f"Whatever the arms' distributions are inside the declared range, the recommendation is worth between "
-            f"{low} and {high} "
-            f"(at {100 * advice.level:g} %)."
+            f"With probability {100 * advice.level:g} % the recommendation is truly worth between {low} and {high}, "
+            "whatever the distributions of the arms are inside the declared range."
         )
     if advice.evidence.divisions:
         yield (
-            f"Worth and gain are cross-fitted: measured on rewards that did not choose, {advice.evidence.divisions} "
-            f"times. On the rewards "
-            f"that chose it, the recommendation looks worth {number(advice.apparent, advice)}."
+            "Worth and gain were measured fairly (cross-fitted): one part of the rewards chose the mixture and another "
+            f"part measured it, {advice.evidence.divisions} times. On the same rewards that chose it, it looks worth "
+            f"{number(advice.apparent, advice)}."
         )
     else:
-        yield "There are too few rewards to measure the worth on others than those that chose: it is likely too high."
+        yield (
+            "There are too few rewards to choose with one part of them and to measure with another, so the worth that "
+            "is given is likely too high."
+        )
     if len(advice.mixture) > 1:
         yield (
-            "A mixture means: in each round one arm, drawn with these shares. It does not mean to split an amount of "
-            "money between the arms within one round, which has another distribution of rewards."
+            "A mixture means that one arm is played in each round, and that in the long run each arm gets its share. "
+            "It does not mean to split an amount of money between the arms within one round."
         )
 
 
@@ -288,8 +287,17 @@ def shares(mixture: dict[str, float]) -> str:
     if len(mixture) == 1:
         return next(iter(mixture))
     ordered = sorted(mixture.items(), key=lambda pair: -pair[1])
-    text = " + ".join(f"{percent(share)} {name}" for name, share in ordered[:SHOWN])
+    text = " + ".join(f"{percent(share)} {named(name)}" for name, share in ordered[:SHOWN])
     return text + (f" + {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else "")
+
+
+def named(name: str) -> str:
+    """A name beside a number: one that begins with a digit is put in quotation marks.
+
+    >>> named("A"), named("20 % coin")
+    ('A', '“20 % coin”')
+    """
+    return f"“{name}”" if name[:1].isdigit() else name
 
 
 def percent(share: float) -> str:

@@ -52,7 +52,16 @@ def advise(
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """What to play, by rewards you have logged: the best mixture, and whether its gain is real or noise."""
+    """Find the arm or mixture that is best by rewards that you have logged, and say whether that could be chance.
+
+    The file has one row for each reward: CSV, Parquet, JSON lines or Excel.
+
+    Examples:
+
+        pmbandits advise log.csv --metric gini
+
+        pmbandits advise log.csv --metric 'mean+0.5*gini' --arm supplier --reward score --support 0,10 --out report.html
+    """
     import matplotlib as mpl
 
     from pmbandits.advice import advise as work_out

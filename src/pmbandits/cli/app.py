@@ -16,7 +16,7 @@ from rich.table import Table
 from pmbandits import __version__
 from pmbandits._check import readable
 from pmbandits.cli.advise import advise
-from pmbandits.cli.pages import studio
+from pmbandits.cli.pages import board, studio
 from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.serve import app as key_app
 from pmbandits.cli.serve import serve
@@ -30,7 +30,7 @@ from pmbandits.text import HELP, describe_parameters, parse_arms
 app = typer.Typer(
     help="Preference-centric bandits: the mixture of arms that is best for what you value.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 app.add_typer(theory_app, name="theory")
@@ -39,6 +39,7 @@ app.command()(reproduce)
 app.command()(advise)
 app.command()(warm)
 app.command()(studio)
+app.command()(board)
 app.command()(serve)
 app.command()(visit)
 out = Console()
@@ -89,7 +90,14 @@ def metrics(
         bool, typer.Option("--by-wish", help="Start from plain statements of what you value instead.")
     ] = False,
 ) -> None:
-    """List the preference metrics with their shape and meaning."""
+    """List all preferences, with their shape and their meaning.
+
+    Examples:
+
+        pmbandits metrics
+
+        pmbandits metrics --by-wish
+    """
     from pmbandits.metrics.registry import ALIASES, FAMILIES
 
     if by_wish:
@@ -158,7 +166,16 @@ def oracle(
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also save a picture of the utility of mixtures.")] = None,
 ) -> None:
-    """The best mixture of known arms, and what it gains over the best single arm."""
+    """Find the best mixture of known arms, and what it gains over the best single arm.
+
+    Examples:
+
+        pmbandits oracle --metric gini --arms bernoulli:0.4,0.9
+
+        pmbandits oracle --metric '0.7*mean+0.3*cvar(0.9)' --arms 'norm(1,1);beta(2,2)' --json
+
+        pmbandits oracle --metric gini --arms samples:log.csv --shares 'A >= 10%'
+    """
     import numpy as np
 
     from pmbandits.best import oracle as solve
@@ -171,7 +188,7 @@ def oracle(
     singles = utilities(preference, bandit, np.eye(bandit.n_arms))
     if plot is not None:
         plot = plot if plot.suffix else plot.with_suffix(".png")
-        _save_mixture(preference, bandit, plot)
+        _save_mixture(preference, bandit, shares, plot)
     if json_output:
         answer = {
             "metric": preference.to_dict(),
@@ -229,7 +246,7 @@ def demo(
     path: Annotated[Path, typer.Option("--out", help="Where the picture goes.")] = Path("pmbandits-demo.png"),
     rounds: Annotated[int, typer.Option(help="Rewards drawn to check each line of the table.", min=100)] = 200_000,
 ) -> None:
-    """See a mixture of arms beat every single arm, in a table and a picture."""
+    """Show in a table and a picture where a mixture of arms beats every single arm."""
     from pmbandits.cli.demo import show
 
     show(out, path, rounds)
@@ -247,7 +264,18 @@ def run(
     example: Annotated[bool, typer.Option("--example", help="Write an example to the file instead, and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Play what a file describes; run, picture and summary go into a folder. Stopped, it goes on when called again."""
+    """Play a simulation that is described in a file.
+
+    The run, a picture and a summary go into a folder. If you stop it, the same command goes on where it was.
+
+    Examples:
+
+        pmbandits run --example study.toml
+
+        pmbandits run study.toml --dry-run
+
+        pmbandits run study.toml --out study
+    """
     from pmbandits.cli.run import estimate_spec, run_spec, write_example
 
     if example:
@@ -258,12 +286,12 @@ def run(
         run_spec(out, spec, folder, jobs, backend, quiet)
 
 
-def _save_mixture(preference: object, bandit: object, path: Path) -> None:
+def _save_mixture(preference: object, bandit: object, shares: str | None, path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     from pmbandits.plots import plot_mixture
 
-    axes = plot_mixture(preference, bandit)  # type: ignore[arg-type]
+    axes = plot_mixture(preference, bandit, shares=shares)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)
     axes.get_figure(root=True).savefig(path)  # type: ignore[union-attr]

@@ -28,3 +28,17 @@ def studio(
     from pmbandits.pages.studio.app import run
 
     run(data, port=port, show=lambda address: _say("The studio", address), browse=browse)
+
+
+def board(
+    folder: Annotated[Path, typer.Argument(help="The folder of a simulation, running or finished.")],
+    port: Annotated[int, typer.Option(help="The port; default any that is free.", min=0, max=65535)] = 0,
+    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+) -> None:
+    """Watch a simulation in a browser, while it is played or afterwards. Only this machine can reach it."""
+    from pmbandits.pages.web import check_installed
+
+    check_installed("pmbandits board")
+    from pmbandits.pages.board.folder import run
+
+    run(folder, port=port, show=lambda address: _say("The board", address), browse=browse)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from pmbandits import _check
 from pmbandits.paper.afterwards import SEED
 
 out = Console()
@@ -26,27 +27,60 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = SEED,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Workers; default all cores.", min=1)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    arms: Annotated[
+        str | None, typer.Option(help="Of fig3: pairs of chances of your own, such as '0.2,0.7; 0.3,0.8'.")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="Of fig3: how many trials of each pair.", min=2)] = None,
 ) -> None:
-    """Redo the paper's figures and tables, with claims and a page to read. Stopped, it goes on when called again."""
+    """Repeat the paper's figures and tables: what each claims, what was measured, and whether it holds.
+
+    Everything goes into a folder, with a page to read. If you stop it, the same command goes on where it was.
+
+    Examples:
+
+        pmbandits reproduce all --quick
+
+        pmbandits reproduce fig3 table2 --out FOLDER
+
+        pmbandits reproduce fig3 --arms "0.2,0.7; 0.3,0.8" --trials 50
+    """
     from pmbandits.paper.page import put_page
     from pmbandits.paper.produce import Order, produce_all
     from pmbandits.paper.registry import chosen
     from pmbandits.paper.store import open_folder, put_time
 
     wanted = chosen(names)
+    own = arms is not None or trials is not None
+    if own and [entry.name for entry in wanted] != ["fig3"]:
+        raise ValueError("--arms and --trials are for fig3 alone: pmbandits reproduce fig3 --arms '0.2,0.7'.")
+    pairs = () if arms is None else _pairs(arms)
     if folder is None:
-        folder = Path("reproduction-quick" if quick else "reproduction")
+        folder = Path(f"reproduction{'-own' if own else ''}{'-quick' if quick else ''}")
     open_folder(folder, seed=seed, quick=quick)
     path = folder / "index.html"
     weights = {entry.name: entry.quick_seconds if quick else entry.seconds for entry in wanted}
     with _Bar(weights, shown=not quiet and sys.stderr.isatty()) as bar:
-        for done in produce_all(wanted, Order(folder, quick, seed, jobs), bar.tick):
+        for done in produce_all(wanted, Order(folder, quick, seed, jobs, pairs, trials), bar.tick):
             put_time(folder, done.name, done.seconds, done.table)
             path = put_page(folder, seed=seed, quick=quick)
             counts = ", ".join(f"{done.verdicts.count(v)} {v}" for v in dict.fromkeys(done.verdicts)) or "no claims"
             bar.tick(done.name, 1.0)
             bar.say(f"{done.name:<9} {done.seconds:7.1f} s   {counts}")
     out.print(f"Page: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _pairs(text: str) -> tuple[tuple[float, float], ...]:
+    """Pairs of chances, written as ``0.2,0.7; 0.3,0.8``."""
+    pairs = []
+    for piece in text.split(";"):
+        try:
+            first, second = (_check.within("a chance", float(part), 0.0, 1.0) for part in piece.split(","))
+        except ValueError:
+            raise ValueError(
+                f"--arms needs pairs of chances between 0 and 1, such as '0.2,0.7; 0.3,0.8', got {text!r}."
+            ) from None
+        pairs.append((first, second))
+    return tuple(pairs)
 
 
 class _Bar:

@@ -21,7 +21,14 @@ def table(
     number: Annotated[int, typer.Argument(help="1: rates, 2: rates for Bernoulli arms, 3: β and β̄, 4: Hölder pairs.")],
     form: Annotated[str, typer.Option("--format", "-f", help="text, markdown or latex.")] = "text",
 ) -> None:
-    """Print one of the paper's tables, computed."""
+    """Print one of the paper's tables, worked out anew.
+
+    Examples:
+
+        pmbandits theory table 2
+
+        pmbandits theory table 1 --format latex
+    """
     from pmbandits.theory.tables import table as compute
 
     print(compute(number).render(form))
@@ -74,7 +81,7 @@ def plan(
     trials: Annotated[int, typer.Option(help="Runs simulated at each horizon.", min=2)] = 20,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """How long to run for a target regret: by the bound, by the bound with a tight set, and by simulation."""
+    """Say how long to run until the regret is small enough: by two bounds, and by simulation."""
     from pmbandits.metrics import metric as read
     from pmbandits.theory.planning import plan as make
 

@@ -205,7 +205,7 @@ def _dkw(
     support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if not isfinite(support.width):
-        raise ValueError("confidence 'dkw' needs a bounded support, because beyond a band lies no bound on values; "
+        raise ValueError("confidence 'dkw' needs a bounded support, because it does not limit how large rewards are; "
                          "take 'wasserstein' or declare Interval(lo, hi).")  # fmt: skip
     rule, source = _band_rule(horizon, each, depth)
     return ConfidenceSet("dkw", "band", meaning, rule, source=source)

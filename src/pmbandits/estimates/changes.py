@@ -125,9 +125,9 @@ class ChangeDetector:
     >>> detector.extend(rng.normal(0.0, 1.0, 5000))
     []
     >>> detector.extend(rng.normal(0.0, 2.0, 5000))
-    [119]
+    [47]
     >>> print(detector.changes[0])
-    Rewards outside of -1.257 to 1.197 were 20.7 % of 4,936 rewards, and are 54.2 % of the last 120.
+    Rewards outside of -2.711 to 2.118 were 2.18 % of 4,944 rewards, and are 35 % of the last 40.
     >>> detector.update(0.3)
     False
     """

@@ -56,19 +56,28 @@ def arm_utilities(s, out):
 @shared("state -> none")
 def move_mean_within(s):
     """The same within limits: towards the mixture with the least or the largest mean that keeps them."""
-    k, a, mean = s.n_arms, s.mix, 0.0
-    p, minus, low, high = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    k, a, mean, low, high = s.n_arms, s.mix, 0.0, 1.0, 0.0
+    p, minus, end = s.desk[0], s.desk[1], s.desk[2]
     for i in range(k):
         p[i] = share_of_ones(s, i)
         minus[i] = -p[i]
         mean += a[i] * p[i]
-    furthest(s, minus, low)
-    furthest(s, p, high)
-    goal = nearest_best_mean(s.h, dot(low, p), dot(high, p), mean)
+        low, high = min(low, p[i]), max(high, p[i])
+    goal = nearest_best_mean(s.h, low, high, mean)
     if goal == mean:
         return
-    end = high if goal > mean else low
-    part = min(max((goal - mean) / (dot(end, p) - mean), 0.0), 1.0)
+    furthest(s, p if goal > mean else minus, end)
+    far = dot(end, p)
+    if abs(far - mean) < abs(goal - mean):  # the best mean of all cannot be reached
+        furthest(s, minus, end)
+        low = dot(end, p)
+        furthest(s, p, end)
+        goal = nearest_best_mean(s.h, low, dot(end, p), mean)
+        if goal == mean:
+            return
+        furthest(s, p if goal > mean else minus, end)
+        far = dot(end, p)
+    part = min(max((goal - mean) / (far - mean), 0.0), 1.0)
     for i in range(k):
         a[i] += part * (end[i] - a[i])
 

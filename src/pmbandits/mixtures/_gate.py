@@ -39,7 +39,7 @@ import math
 
 import numpy as np
 
-from pmbandits.state.arrays import copy_into, fill_with, next_largest
+from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.shared import shared, step
 
 BOXES, ROWS, SOME = 1, 2, 4  # limits on single arms; on several; only some arms are available in this call
@@ -142,37 +142,49 @@ def most_over(s, a, times):
     return worst
 
 
-@shared("floats -> bool")
-def few_are_far_behind(lags):
+@step("floats, int -> int")
+def next_below(x, last):
+    """The place of the largest number that comes after that at ``last`` (−1: of the largest), equals in their order."""
+    best = -1
+    for i in range(x.size):
+        if (last < 0 or x[i] < x[last] or (x[i] == x[last] and i > last)) and (best < 0 or x[i] > x[best]):
+            best = i
+    return best
+
+
+@step("state, floats -> bool")
+def few_are_far_behind(s, lags):
     """Whether for every j the j largest lags add up to no more than they may."""
-    k = lags.size
-    taken, total, harmonic = np.zeros(k), 0.0, 0.0
-    for j in range(k):
-        harmonic += 1.0 / (j + 1.0)
-    spare, part = max(2.0 - harmonic, 0.0), 0.0
-    for j in range(1, k):
-        part += 1.0 / j
-        total += lags[next_largest(lags, taken)]
-        if total <= 0.0:
+    total, last = 0.0, -1
+    for j in range(lags.size - 1):
+        last = next_below(lags, last)
+        total += lags[last]
+        if lags[last] <= 0.0 and j > 0:  # no more can come
             return True
-        if total > j * (harmonic - part) + spare + 1e-9:
+        if total > s.lag_bounds[j]:
             return False
     return True
 
 
-@shared("state, int, floats, floats -> bool")
-def may_pass(s, i, over, lags):
-    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
+@step("state, int -> float")
+def most_after(s, i):
+    """By how many pulls a limit is exceeded, where that is most, after a pull of arm i; ``over`` is before it."""
     worst = -np.inf
     for r in range(s.n_rows):
-        worst = max(worst, over[r] + s.limit_rows[r, i])
-    near = rounding(s.asked)
+        worst = max(worst, s.over[r] + s.limit_rows[r, i])
+    return worst
+
+
+@step("state, int, int, floats -> bool")
+def may_pass(s, i, t, lags):
+    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
+    worst, near = most_after(s, i), rounding(t)
     if worst <= near:  # no limit is exceeded at all
         return True
     if worst > 1.0 + near or lags[i] < -near:
         return False
     lags[i] -= 1.0
-    small = few_are_far_behind(lags)
+    small = few_are_far_behind(s, lags)
     lags[i] += 1.0
     return small
 
@@ -180,35 +192,34 @@ def may_pass(s, i, over, lags):
 @shared("state, int -> int")
 def within_rows(s, arm):
     """The arm to pull, by the lags behind a point that keeps all limits."""
-    k, t = s.n_arms, s.asked + 1
-    lags, over = s.owed.copy(), np.empty(s.n_rows)
-    own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and most_over(s, s.mix, 1.0) <= 1e-9
-    for i in range(k):
-        lags[i] += s.mix[i] if own else s.corners[s.towards[arm], i]
+    k, t, over, owed, lags = s.n_arms, s.asked + 1, s.over, s.owed, s.desk[0]
     for r in range(s.n_rows):
-        over[r] = -t * s.limit_bounds[r]
+        total = -t * s.limit_bounds[r]
         for i in range(k):
-            over[r] += s.limit_rows[r, i] * s.pulls[i]
+            total += s.limit_rows[r, i] * s.pulls[i]
+        over[r] = total
+    if most_after(s, arm) <= rounding(t) and is_open(s, arm, t):
+        fill_with(owed, 0.0)
+        return arm
+    own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and (s.mix_kept == 1 or most_over(s, s.mix, 1.0) <= 1e-9)
+    for i in range(k):
+        lags[i] = owed[i] + (s.mix[i] if own else s.corners[s.towards[arm], i])
     chosen = arm
-    if not is_open(s, arm, t) or not may_pass(s, arm, over, lags):
-        chosen, fallback = -1, -1
-        taken = np.zeros(k)
+    if not is_open(s, arm, t) or not may_pass(s, arm, t, lags):
+        chosen, fallback, last = -1, -1, -1
         for _ in range(k):
-            i = next_largest(lags, taken)
-            if is_open(s, i, t):
-                fallback = i if fallback < 0 else fallback
-                if may_pass(s, i, over, lags):
-                    chosen = i
+            last = next_below(lags, last)
+            if is_open(s, last, t):
+                fallback = last if fallback < 0 else fallback
+                if may_pass(s, last, t, lags):
+                    chosen = last
                     break
         chosen = chosen if chosen >= 0 else fallback
-    inside = True
-    for r in range(s.n_rows):
-        inside &= over[r] + s.limit_rows[r, chosen] <= rounding(t)
-    if inside:
-        fill_with(s.owed, 0.0)
+    if most_after(s, chosen) <= rounding(t):
+        fill_with(owed, 0.0)
     else:
-        copy_into(s.owed, lags)
-        s.owed[chosen] -= 1.0
+        copy_into(owed, lags)
+        owed[chosen] -= 1.0
     return chosen
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from pmbandits.confidence._kernels import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, pool_size, stands_for, tidy
 from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value, is_one_family, one_family_slope
-from pmbandits.state.arrays import copy_into
+from pmbandits.mixtures._index import dot
+from pmbandits.mixtures._within import average, best_corner_for, furthest, in_box, middle_of_box, shares_of_corners
+from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.shared import shared, step
 
 NOTHING = 1e-14  # a share of rewards below this is rounding
@@ -371,16 +373,84 @@ def climb_table(s, n_knots, a, low, e, goal, most):
     return gap
 
 
+@shared("state, int, floats, float, float, int -> float")
+def climb_table_within(s, n_knots, a, e, goal, most):
+    """The same within limits: weight moves from arm to arm between floors and caps, or from corner to corner."""
+    k, cells, corners = s.n_arms, n_knots - 1, s.n_rows > 0
+    above, direction, steep = np.empty(cells), np.empty(cells), np.empty(cells)
+    rise, spare, gap = np.empty(cells), np.empty(cells), np.inf
+    slope, move, best = np.empty(k), np.empty(k), np.empty(k)
+    shares = shares_of_corners(s, a) if corners else s.corner_shares
+    if not corners and not in_box(a, s.least, s.most):
+        middle_of_box(s.least, s.most, a)
+    mix_rows(s, a, n_knots, above)
+    slopes_of_h(s, n_knots, above, e, rise)
+    for _ in range(most):
+        weigh_cells(s, n_knots, rise, steep)
+        for i in range(k):
+            slope[i] = slope_of(s, n_knots, steep, i)
+        furthest(s, slope, best)
+        gap = max(dot(slope, best) - dot(slope, a), 0.0)
+        if gap <= goal:
+            break
+        to, away, least = -1, -1, np.inf
+        fill_with(move, 0.0)
+        if corners:
+            to = best_corner_for(s, slope)
+            for c in range(s.n_corners):
+                value = dot(s.corners[c], slope)
+                if shares[c] > 0.0 and value < least:
+                    away, least = c, value
+            if to == away:
+                break
+            for i in range(k):
+                move[i] = s.corners[to, i] - s.corners[away, i]
+            room = shares[away]
+        else:
+            for i in range(k):
+                if a[i] < s.most[i] and (to < 0 or slope[i] > slope[to]):
+                    to = i
+                if a[i] > s.least[i] and slope[i] < least:
+                    away, least = i, slope[i]
+            if to < 0 or away < 0 or not slope[to] > slope[away]:
+                break
+            move[to], move[away] = 1.0, -1.0
+            room = min(a[away] - s.least[away], s.most[to] - a[to])
+        mix_rows(s, move, n_knots, direction)
+        far = top_along(s, n_knots, above, direction, room, e, rise, spare)
+        if far <= 0.0:
+            break
+        if corners:
+            shares[to] += far
+            shares[away] = 0.0 if far >= shares[away] else shares[away] - far
+            average(s, shares, a)
+        else:
+            a[to], a[away] = min(a[to] + far, s.most[to]), max(a[away] - far, s.least[away])
+        for c in range(cells):
+            above[c] += far * direction[c]
+    if corners:
+        copy_into(s.corner_shares, shares)
+    return gap
+
+
+@step("state, int, floats, floats, float, float, int -> float")
+def climb_on_table(s, n_knots, a, low, e, goal, most):
+    """Climb within the limits, if there are any, else within a ≥ low."""
+    if s.n_limited > 0:
+        return climb_table_within(s, n_knots, a, e, goal, 5 * most)
+    return climb_table(s, n_knots, a, low, e, goal, most)
+
+
 @shared("state, int, floats, floats, float, float, int -> float")
 def maximise_table(s, n_knots, a, low, e, goal, most):
     """The same. Where corners of h hold the climb up, first with h well rounded, then as it is."""
-    gap = climb_table(s, n_knots, a, low, e, goal, most)
+    gap = climb_on_table(s, n_knots, a, low, e, goal, most)
     if gap > goal:
         b = a.copy()
         for smooth in (0.1, 0.01, 0.001):
             if smooth > e:
-                climb_table(s, n_knots, b, low, smooth, goal, most)
-        other = climb_table(s, n_knots, b, low, e, goal, most)
+                climb_on_table(s, n_knots, b, low, smooth, goal, most)
+        other = climb_on_table(s, n_knots, b, low, e, goal, most)
         above = np.empty(n_knots)
         mix_rows(s, a, n_knots, above)
         before = utility_of(s.h, s.knots, above, n_knots)

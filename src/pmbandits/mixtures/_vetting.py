@@ -13,7 +13,7 @@ from pmbandits.confidence._bounds import share_of_ones
 from pmbandits.confidence._kernels import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.packed import h_slope
-from pmbandits.mixtures._continuous import best_arm, best_concave, best_of_many, move_mean
+from pmbandits.mixtures._continuous import best_arm, best_of_many, move_mean
 from pmbandits.mixtures._divergence import (
     FAR,
     at_multiplier,
@@ -85,8 +85,6 @@ def best_shares(s, n_knots, e, goal):
     k = s.n_arms
     if s.mode == BINARY:
         move_mean(s)
-    elif s.metric_shape == CONCAVE and s.n_limited > 0:
-        best_concave(s)
     elif s.metric_shape == CONCAVE:
         maximise_table(s, n_knots, s.mix, np.zeros(k), e, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.mixtures._gate import ROWS, most_over
+from pmbandits.mixtures._gate import ROWS, most_over, next_below
 from pmbandits.mixtures._index import dot
-from pmbandits.state.arrays import copy_into, fill_with, next_largest
+from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.shared import shared, step
 
 
@@ -29,17 +29,16 @@ def middle_of_box(low, high, out):
 @step("floats, floats, floats, floats -> none")
 def fill_up(g, low, high, out):
     """The mixture b of a box with the largest ⟨g, b⟩: the best arms are filled up first."""
-    rest = 1.0
+    rest, last = 1.0, -1
     for i in range(out.size):
         out[i] = low[i]
         rest -= low[i]
-    taken = np.zeros(out.size)
     for _ in range(out.size):
         if rest <= 0.0:
             break
-        i = next_largest(g, taken)
-        more = min(high[i] - low[i], rest)
-        out[i] += more
+        last = next_below(g, last)
+        more = min(high[last] - low[last], rest)
+        out[last] += more
         rest -= more
 
 

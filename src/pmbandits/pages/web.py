@@ -203,6 +203,11 @@ def serve(make: Callable[[], Any], *, port: int, show: Callable[[str], None], br
 
         webbrowser.open(address)
     config = uvicorn.Config(
-        Watchman(make(), word, port), log_level="warning", access_log=False, server_header=False, lifespan="off"
+        Watchman(make(), word, port),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     uvicorn.Server(config).run(sockets=[listening])

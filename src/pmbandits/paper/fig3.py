@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from pmbandits._check import FloatArray
 from pmbandits.confidence import confidence_set
 from pmbandits.metrics import GiniDeviation, WangRightTail
 from pmbandits.paper import draw
-from pmbandits.paper.instances import GINI_PAIRS, REGRET_HORIZONS_WHY, WANG_PAIRS
+from pmbandits.paper.instances import GINI_PAIRS, REGRET_HORIZONS_WHY, WANG_PAIRS, Family
 from pmbandits.paper.measure import Mean, every, flat, mean, play, positive
 from pmbandits.paper.outcome import Claim, Context, Outcome, Shown
 from pmbandits.policies.etc import PMETC
@@ -42,12 +43,14 @@ def run(context: Context) -> Outcome:
     """Play all pairs of arms; pairs are the independent units of every standard error here."""
     import pyarrow as pa
 
-    horizons, trials = HORIZONS[context.quick], TRIALS[context.quick]
+    horizons, trials = HORIZONS[context.quick], context.trials or TRIALS[context.quick]
+    own = Family(context.arms, "The arms that were given.") if context.arms else None
     tables: list[Any] = []
     claims: list[Claim] = []
     lines = []
     with draw.canvas(2, 2, width=4.2, height=2.9) as (figure, axes):
-        for row, (key, (name, metric, family)) in enumerate(CASES.items()):
+        for row, (key, (name, metric, papers)) in enumerate(CASES.items()):
+            family = own or papers
             found: dict[tuple[str, int], list[FloatArray]] = {(p, t): [] for p in POLICIES for t in horizons}
             for k, bandit in enumerate(family.bandits):
                 played = play(
@@ -60,7 +63,8 @@ def run(context: Context) -> Outcome:
                 context.done((row * len(family.pairs) + k + 1) / (2 * len(family.pairs)))
             regrets: Regret = {at: np.stack(per_pair) for at, per_pair in found.items()}
             _draw(axes[2 * row : 2 * row + 2], name, regrets, horizons, last=row == 1)
-            claims += _claims(key, name, regrets, horizons, PAPER_RANGE[context.quick])
+            found_out = _claims(key, name, regrets, horizons, PAPER_RANGE[context.quick])
+            claims += [replace(claim, source="") for claim in found_out] if own else found_out  # not about the paper's
             for t in horizons:
                 spread = [f"{regrets[p, t].std(axis=1, ddof=1).mean():.1e}" for p in (ETC, UCB)]
                 lines.append([name, f"{t:,}", *(str(mean(regrets[p, t].mean(axis=1))) for p in POLICIES), *spread])
@@ -71,7 +75,7 @@ def run(context: Context) -> Outcome:
     return Outcome(
         "fig3",
         TITLE,
-        _text(trials, horizons),
+        _text(trials, horizons, own),
         claims,
         {"fig3": figure},
         {"fig3": pa.concat_tables(tables)},
@@ -153,11 +157,17 @@ def _numbers(found: dict[str, Mean]) -> dict[str, float]:
     return {k: v for name, m in found.items() for k, v in ((name, m.value), (f"{name}_error", m.error))}
 
 
-def _text(trials: int, horizons: tuple[int, ...]) -> list[str]:
+def _text(trials: int, horizons: tuple[int, ...], own: Family | None) -> list[str]:
+    about = (
+        f"{trials} trials for each of {len(GINI_PAIRS.pairs)} pairs of arms. {REGRET_HORIZONS_WHY} Gini: "
+        f"{GINI_PAIRS.why} Right-tail: {WANG_PAIRS.why}"
+    )
+    if own:
+        given = "; ".join(f"({a:g}, {b:g})" for a, b in own.pairs)
+        about = f"{trials} trials for each pair of arms that was given: {given}. These are not the arms of the paper."
     radius = float(confidence_set("paper", Binary(), 2, horizon=horizons[-1]).radius(horizons[-1]))
     return [
-        f"{trials} trials for each of {len(GINI_PAIRS.pairs)} pairs of arms. {REGRET_HORIZONS_WHY} Gini: "
-        f"{GINI_PAIRS.why} Right-tail: {WANG_PAIRS.why}",
+        about,
         "ε and the exploration follow the paper: its schedules (with the library's constant .2), and ½KεT rounds of "
         "exploration for PM-ETC-M because N(ε) exceeds T/2. On the left the paper's own comparison; on the right, on "
         "a log axis, with uniform sampling and with PM-UCB-M under the paper's constants.",

@@ -29,6 +29,7 @@ class Context:
     jobs : workers; ``None`` for all cores.
     progress : show bars; ``None`` on a terminal only.
     tick : told, now and then, which share of the experiment is done.
+    arms, trials : of your own, in place of those of the experiment (figure 3 only).
     """
 
     folder: Path
@@ -37,6 +38,8 @@ class Context:
     jobs: int | None = None
     progress: bool | None = None
     tick: Callable[[float], None] | None = None
+    arms: tuple[tuple[float, float], ...] = ()
+    trials: int | None = None
 
     def done(self, share: float) -> None:
         """Say that this share of the experiment is done."""

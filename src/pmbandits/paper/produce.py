@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import queue
@@ -26,6 +27,8 @@ class Order(NamedTuple):
     quick: bool
     seed: int
     jobs: int | None
+    arms: tuple[tuple[float, float], ...] = ()
+    trials: int | None = None
 
 
 class Done(NamedTuple):
@@ -43,10 +46,12 @@ Tick = Callable[[str, float], None]
 def produce(entry: Entry, order: Order, tick: Tick) -> Done:
     """Run one experiment here, and write what it leaves."""
     begin = time.perf_counter()
-    work = order.folder / "work" / entry.name
+    own = "-".join(f"{a:g},{b:g}" for a, b in order.arms) + (f"x{order.trials}" if order.trials else "")
+    work = order.folder / "work" / (entry.name + (f"-{hashlib.sha256(own.encode()).hexdigest()[:12]}" if own else ""))
     context = Context(
-        work, order.quick, order.seed, order.jobs, progress=False, tick=lambda share: tick(entry.name, share)
-    )
+        work, order.quick, order.seed, order.jobs, progress=False, tick=lambda share: tick(entry.name, share),
+        arms=order.arms, trials=order.trials,
+    )  # fmt: skip
     outcome = entry.load()(context)
     put(order.folder, outcome)
     verdicts = [str(claim.verdict) for claim in outcome.claims]

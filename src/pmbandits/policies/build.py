@@ -188,6 +188,7 @@ def build(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> 
         "fineness": 0.01,
         "exploration": 1.0,
         "gate": 0 if gate is None else gate.kind,
+        "mix_kept": int(type(policy).__module__.startswith("pmbandits.")),
         **setup.numbers,
     }
     for name, number in numbers.items():
@@ -243,7 +244,7 @@ def fill(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
         part = memory.field(name)
-        if part.size:  # a shelf has no limits
+        if part.size:  # a shelf of arms that do not play has no limits to keep
             part[:] = content
     limit_rewards(memory, plan)
     memory.most_told = _NO_LIMIT

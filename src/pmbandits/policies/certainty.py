@@ -70,6 +70,8 @@ class Certainty(NamedTuple):
     meaning: str
 
     def __str__(self) -> str:
+        if not np.isfinite(self.regret):
+            return "Nothing is certain yet about how far this mixture is from the best one."
         known = self.probability > 0.0
         when = f"With probability {100 * self.probability:.6g} %" if known else "If the confidence sets hold"
         return f"{when}, this mixture falls short of the best mixture by at most {self.regret:.2g}."

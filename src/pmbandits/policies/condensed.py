@@ -1,7 +1,8 @@
 """A policy's memory with the arms' laws on few points: small and quick, for guesses that are checked or called guesses.
 
-Of many rewards the pool is cut into cells of equally many, and each cell becomes one point, its mean. What is found
-with such a memory is not exact. So it serves as a start for a search that is exact in the end, and for forecasts.
+Of many rewards the pool is cut into cells of equally many (on the line of fewer, far out), and each cell becomes one
+point, its mean. What is found with such a memory is not exact. So it serves as a start for a search that is exact in
+the end, and for forecasts.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def laws_of(memory: Memory, cells: int = CELLS) -> Laws:
         return Laws(np.where(mass[1] > 0, mass[0] / np.maximum(mass[1], 1.0), x[starts]), counts)
     size = memory.pooled if memory.sketch_size > 0 else memory.rewards
     x, owner = memory.x[:size], memory.owner[:size]
-    edges = np.linspace(0, size, min(cells, size) + 1).astype(np.int64)
+    share = np.linspace(0.0, 1.0, min(cells, size) + 1)
+    if memory.bounded == 0:  # on the line single rewards far out count
+        share = np.sin(0.5 * np.pi * share) ** 2
+    edges = np.unique(np.append(0, np.rint(share * size))).astype(np.int64)
     widths = np.diff(edges)
     weights = memory.mass[:size] if memory.sketch_size > 0 else None
     where = owner * widths.size + np.repeat(np.arange(widths.size), widths)

@@ -129,6 +129,7 @@ def gate(found: Limits) -> Gate:
         "limit_bounds": bounds,
         "corners": corners,
         "towards": corners.argmax(axis=0),
+        "lag_bounds": np.append(_together(count), 0.0) + 1e-9,
     }
     even = np.full((1, count), 1.0 / count)
     return Gate(sizes, arrays, ROWS, grid_within(found, even)[0])
@@ -180,15 +181,18 @@ def beyond(found: Limits) -> FloatArray:
     """
     if boxes(found) is not None:
         return np.ones(len(found))
-    count = len(found.names)
-    harmonic = np.cumsum(1.0 / np.arange(1, count + 1))
-    together = np.arange(1, count) * (harmonic[-1] - harmonic[:-1]) + max(2.0 - harmonic[-1], 0.0)
-    steps = np.append(np.diff(together, prepend=0.0), 0.0)
+    steps = np.append(np.diff(_together(len(found.names)), prepend=0.0), 0.0)
     out = []
     for row, equal in zip(found.polytope.matrix, found.equal, strict=True):
         sides = (row, -row) if equal else (row,)
         out.append(max(_worst(side, steps) for side in sides))
     return np.array(out)
+
+
+def _together(count: int) -> FloatArray:
+    """By how much the 1, 2, … K − 1 arms that are furthest behind may be behind together (``mixtures/_gate.py``)."""
+    harmonic = np.cumsum(1.0 / np.arange(1, count + 1))
+    return np.asarray(np.arange(1, count) * (harmonic[-1] - harmonic[:-1]) + max(2.0 - harmonic[-1], 0.0))
 
 
 def _worst(row: FloatArray, steps: FloatArray) -> float:

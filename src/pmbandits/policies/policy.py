@@ -243,9 +243,9 @@ class Policy(Asking, Declared):
         >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
         >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
         >>> print(policy.changes[0])
-        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 24.
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 16.
         >>> [arm.n for arm in policy.estimates]
-        [16, 0]
+        [24, 0]
         """
         self._must_be_bound()
         return watching.changes(self)

@@ -114,6 +114,8 @@ def chosen_set(
 def reading_set(policy: Policy, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
     """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
     if how_kept(policy.options.get("estimates", "exact"))[0] == "discount":
+        if not isinstance(policy.options["confidence"], str):
+            raise ValueError("with estimates='discount:...' there are no confidence sets; leave confidence out.")
         return None  # no set is known that holds for rewards that are drawn again and again
     chosen = chosen_set(policy, support, n_arms)
     if np.isfinite(support.width):

@@ -74,7 +74,7 @@ def explain(policy: Policy, regret: float | str | None = None) -> str:
     place = twin._seated.index(arm) if arm in twin._seated else -1
     shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
                        for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
-    text = f"In round {t + 1:,} the next arm is {policy.names[arm]}. Shares played so far (and wanted): {shares}."
+    text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played so far (and wanted): {shares}."
     behind = since * wanted - counted  # since the clock began: after a change of the arms that play it begins anew
     lag = float(behind[place]) if place >= 0 else 0.0
     own = twin._reason(place) if place >= 0 else ""

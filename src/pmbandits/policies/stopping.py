@@ -121,8 +121,7 @@ class Forecast(NamedTuple):
 
     Attributes
     ----------
-    rounds : about so many more; 0 if it is certain already, inf if it never will be; nan while an arm has no
-        reward, and for heavy tails, where no forecast is made.
+    rounds : about so many more; 0 if it is certain already, inf if it never will be; nan while an arm has no reward.
     low, high : in simulated runs the true number lay between these about four times out of five.
     goal : what is to be certain, in words.
     """
@@ -137,10 +136,7 @@ class Forecast(NamedTuple):
         if self.rounds == 0:
             return f"It is certain now that the mixture has {what}."
         if math.isnan(self.rounds):
-            return (
-                f"There is no forecast of when {what} will be certain: some arm has not paid a reward yet, or rewards "
-                "have heavy tails."
-            )
+            return f"There is no forecast of when {what} will be certain: some arm has not paid a reward yet."
         if not math.isfinite(self.rounds):
             return f"As things look now, {what} will never be certain with these confidence sets."
         high = f"{_people(self.high)}" if math.isfinite(self.high) else "any number"
@@ -186,7 +182,7 @@ def forecast(policy: Policy, regret: float | str) -> Forecast:
     if met(goal, certainty(policy, None)):
         return Forecast(0, 0, 0, str(goal))
     policy, memory, _ = moment(policy, None)
-    if memory.told.min() == 0 or memory.tail_order > 0.0:
+    if memory.told.min() == 0:
         return Forecast(np.nan, np.nan, np.nan, str(goal))
     bounds(memory, memory.mix.copy())  # this puts the pool in order
     ahead = Ahead(policy, memory, goal)

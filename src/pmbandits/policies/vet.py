@@ -153,15 +153,16 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
                 f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
             )
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
-        then = self._began + memory.window_end
-        text = f"It is {behind:.1f} pulls behind the share that it should have by round {then:,}."
+        end = self._began + memory.window_end
+        text = f"It is {behind:.1f} pulls behind the share that it should have by round {end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
         n = np.maximum(memory.pulls, memory.told)[left]
         least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
         first = int(np.argmin(least))
+        name = self.names[self._seated[left[first]]]
         return (
-            f"{text} Of the arms that are left out, {self.names[self._seated[left[first]]]} will be tried next: its "
-            f"index is {'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and that happens "
-            f"when the threshold, which is {threshold:.3g} now, rises above it."
+            f"{text} Of the arms that are left out, {name} will be tried next: its index is "
+            f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and that happens when the "
+            f"threshold, which is {threshold:.3g} now, rises above it."
         )

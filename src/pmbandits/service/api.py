@@ -12,9 +12,10 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
 
 from pmbandits import __version__, _check
-from pmbandits.service import fold, history, keys, reading, warmth
+from pmbandits.service import board, fold, history, keys, manual, reading, warmth
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
@@ -92,6 +93,7 @@ def make(settings: Settings) -> App:
     _experiments(app, service)
     _changes(app, service)
     _reads(app, service)
+    board.pages(app, service, needs)
     app.openapi = lambda: described(app)  # type: ignore[method-assign]
     return Front(service, app)
 
@@ -164,6 +166,12 @@ def _health(app: FastAPI, service: Service) -> None:
     async def openapi(request: Request) -> Any:
         """This description, in the format OpenAPI."""
         return app.openapi()
+
+    @app.get("/docs", tags=["health"], response_class=HTMLResponse)
+    async def docs() -> Any:
+        """This description, as a page."""
+        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        return HTMLResponse(manual.page(app.openapi()), headers={"content-security-policy": policy})
 
 
 def _experiments(app: FastAPI, service: Service) -> None:

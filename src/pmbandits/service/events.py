@@ -21,7 +21,7 @@ MOST_BEHIND = 20_000  # events that are read while others wait; who is further b
 
 @dataclass(slots=True)
 class Want:
-    """What a turn needs to know of one experiment: events after ``seen``, and what its requests name."""
+    """What a turn needs to know of one experiment: the event ``seen`` and all after it, and what its requests name."""
 
     exp: int
     seen: int
@@ -66,6 +66,14 @@ class Batch:
     def __bool__(self) -> bool:
         return bool(self.events or self.audit)
 
+    def add(self, other: Batch) -> None:
+        """Write what another one writes, too."""
+        self.events += other.events
+        self.requests += other.requests
+        self.units += other.units
+        self.statuses += other.statuses
+        self.audit += other.audit
+
 
 class Lane(Protocol):
     """The way of one process into the store: one turn at a time, in one thread, with the bare driver."""
@@ -103,4 +111,5 @@ INSERT = {
     "audit": "INSERT INTO audit (at, who, act, experiment, detail) VALUES (?, ?, ?, ?, ?)",
 }
 RANGE = "SELECT arm, value FROM events WHERE exp = ? AND seq >= ? AND seq < ? ORDER BY seq"
+FROM = "SELECT seq, kind, ticket, arm, value, data FROM events WHERE exp = ? AND seq >= ? ORDER BY seq LIMIT ?"
 TAIL = "SELECT seq, kind, ticket, arm, value, data FROM events WHERE exp = ? AND seq > ? ORDER BY seq LIMIT ?"

@@ -105,6 +105,7 @@ class Keyring:
     def __init__(self, store: Store, rate: float) -> None:
         self._store, self._rate = store, rate
         self._keys: dict[str, Key] = {}
+        self._checked: dict[bytes, Key] = {}  # headers that were found good since keys were read, by their SHA-256
         self._used: dict[str, int] = {}
         self._buckets: dict[str, tuple[float, float]] = {}  # of each key: what is left, and when that was
         self._looked, self._one = 0.0, asyncio.Lock()
@@ -148,6 +149,7 @@ class Keyring:
     def _read(self) -> None:
         began = time.monotonic()
         self._keys = {key.id: key for key in listed(self._store)}
+        self._checked = {}
         self._looked = began
 
     def _write_uses(self) -> None:
@@ -163,6 +165,19 @@ class Keyring:
 
     async def find(self, authorization: bytes | None, *, browser: bool = False) -> Key | None:
         """The key in a header, or None. ``browser``: also as the password that a browser asks its user for."""
+        if authorization is None:
+            return None
+        digest = hashlib.sha256(authorization).digest()  # nobody can choose it, so looking it up tells nothing
+        known = self._checked.get(digest)
+        if known is not None and (browser or authorization[:6].lower() == b"bearer"):
+            self._used[known.id] = now()
+            return known
+        key = await self._find(authorization, browser)
+        if key is not None:
+            self._checked[digest] = key
+        return key
+
+    async def _find(self, authorization: bytes, browser: bool) -> Key | None:
         token = _token(authorization, browser)
         if token is None:
             return None
@@ -189,9 +204,7 @@ class Keyring:
         return True
 
 
-def _token(authorization: bytes | None, browser: bool) -> tuple[str, str] | None:
-    if authorization is None:
-        return None
+def _token(authorization: bytes, browser: bool) -> tuple[str, str] | None:
     text = authorization.decode("latin-1")
     kind, _, rest = text.partition(" ")
     if kind.lower() == "bearer":

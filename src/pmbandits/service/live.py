@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any
 
 from pmbandits import _check
 from pmbandits.service.events import (
@@ -24,13 +25,11 @@ from pmbandits.service.events import (
     Old,
     Want,
 )
-from pmbandits.service.fold import Fold
+from pmbandits.service.fold import Fold, Gap
 from pmbandits.service.store import Record, now
 from pmbandits.service.wire import Ask, Asked, AskedMany, Tell, Told
 
 REMEMBERED = 1 << 16  # tickets, keys and units of which the store need not be asked
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 
 class Refused(Exception):
@@ -41,17 +40,11 @@ class Refused(Exception):
         self.status, self.sentence = status, sentence
 
 
-def _remember(book: dict[Key, Value], key: Key, value: Value) -> None:
-    book[key] = value
-    if len(book) > REMEMBERED:
-        del book[next(iter(book))]  # the oldest
-
-
 class Live:
     """One experiment: decides requests in the order in which they come, inside a turn.
 
     ``open`` has the arms of tickets that wait for a reward, ``told`` arm and reward of those that have one. What is in
-    neither may still be in the store.
+    neither may still be in the store. Within a turn nothing is forgotten; ``units`` are of this turn only.
     """
 
     def __init__(self, record: Record, fold: Fold) -> None:
@@ -76,7 +69,7 @@ class Live:
         if request.key is not None and request.key not in self.keys:
             want.keys.add(request.key)
         if isinstance(request, Ask):
-            if request.unit is not None and request.unit not in self.units:
+            if request.unit is not None:
                 want.units.add(request.unit)
         else:
             want.tickets.update(
@@ -85,32 +78,44 @@ class Live:
 
     def learn(self, found: Found) -> None:
         """Take in what others wrote, and what was looked up."""
-        self.catch_up(found.tail)
+        tail, seen = found.tail, self.fold.seen
+        if seen > 0:  # the last event that is known here must be there, else something here never came to the disk
+            if not tail or tail[0][0] != seen:
+                raise Gap(f"event {seen} is not in the store")
+            tail = tail[1:]
+        self.catch_up(tail)
         for ticket, arm in found.tickets.items():
             if ticket in found.told:
-                _remember(self.told, ticket, (arm, found.told[ticket]))
+                self.told[ticket] = (arm, found.told[ticket])
             else:
-                _remember(self.open, ticket, arm)
+                self.open[ticket] = arm
         for key, done in found.keys.items():
-            _remember(self.keys, key, done)
+            self.keys[key] = done
         for unit, place in found.units.items():
-            _remember(self.units, unit, place)
+            self.units[unit] = place
+
+    def forget(self) -> None:
+        """After a turn: what is old can be looked up, and units others may change."""
+        self.units.clear()
+        books: tuple[dict[Any, Any], ...] = (self.open, self.told, self.keys)
+        for book in books:
+            for old in list(islice(book, max(0, len(book) - REMEMBERED))):
+                del book[old]
 
     def catch_up(self, tail: list[Old]) -> None:
         """Take in what others wrote."""
         if not tail:
             return
         self.others += self.fold.apply(tail)
-        self.units.clear()  # somebody else may have given them another arm
         for seq, kind, ticket, arm, value, data in tail:
             if kind in (ASK, ASKED):
                 assert arm is not None
-                _remember(self.open, seq, arm)
+                self.open[seq] = arm
             elif kind in (TELL, RETELL) and ticket is not None:
                 self.open.pop(ticket, None)
                 assert arm is not None and value is not None
                 self.told.pop(ticket, None)
-                _remember(self.told, ticket, (arm, value))
+                self.told[ticket] = (arm, value)
             elif kind == STATUS and data is not None:
                 self.status = json.loads(data)
 
@@ -123,7 +128,7 @@ class Live:
             before = self.keys.get(request.key)
             if before is not None:
                 self._same(request.key, before, what)
-                return self._answer(request, before.seq, [arm for arm, _ in before.events if arm is not None])
+                return self._answer(request, before.seq, before.events)
         self._must_run()
         fold, first = self.fold, self.fold.seen + 1
         among = None if request.among is None else sorted({self.place(name) for name in request.among})
@@ -135,27 +140,29 @@ class Live:
             arms, kind = fold.ask(n, among), ASK
         at, exp, data = now(), self.record.id, None if among is None else json.dumps(among)
         events = batch.events
-        for seq, arm in enumerate(arms, first):
-            events.append((exp, seq, kind, None, arm, None, at, data))
-            _remember(self.open, seq, arm)
+        shares = {arm: fold.share(arm) for arm in set(arms)}
+        done = [(arm, shares[arm]) for arm in arms]
+        for seq, (arm, share) in enumerate(done, first):
+            events.append((exp, seq, kind, None, arm, share, at, data))
+            self.open[seq] = arm
         fold.seen += n
         if request.unit is not None and kind == ASK:
             batch.units.append((exp, request.unit, arms[0], first))
-            _remember(self.units, request.unit, arms[0])
+            self.units[request.unit] = arms[0]
         if request.key is not None:
             batch.requests.append((exp, request.key, first, n, what))
-            _remember(self.keys, request.key, Done(first, what, [(arm, None) for arm in arms]))
-        return self._answer(request, first, arms)
+            self.keys[request.key] = Done(first, what, done)
+        return self._answer(request, first, done)
 
-    def _answer(self, request: Ask, first: int, arms: Sequence[int]) -> Asked | AskedMany:
+    def _answer(self, request: Ask, first: int, done: Sequence[tuple[int | None, float | None]]) -> Asked | AskedMany:
         names = self.fold.policy.names
+        arms, shares = [names[arm] for arm, _ in done if arm is not None], [share for _, share in done]
         if request.n is None:
-            return Asked(first, names[arms[0]])
-        return AskedMany(list(range(first, first + len(arms))), [names[arm] for arm in arms])
+            return Asked(first, arms[0], shares[0])
+        return AskedMany(list(range(first, first + len(arms))), arms, shares)
 
     def _plays(self, arm: int) -> bool:
-        playing = getattr(self.fold.policy, "playing", None)
-        return playing is None or self.fold.policy.names[arm] in playing
+        return self.fold.policy.names[arm] in self.fold.policy.playing
 
     def tell(self, request: Tell, batch: Batch) -> Told:
         """Take rewards in, all of a request or none."""
@@ -202,7 +209,7 @@ class Live:
         self._take_in(batch, [(None, self.place(arm), reward) for arm, reward in zip(arms, rewards, strict=True)])
         if request.key is not None:
             batch.requests.append((self.record.id, request.key, first, len(rewards), what))
-            _remember(self.keys, request.key, Done(first, what, ()))
+            self.keys[request.key] = Done(first, what, ())
         return Told(len(rewards), 0, 0)
 
     def _take_in(self, batch: Batch, tells: Sequence[tuple[int | None, int, float]]) -> None:
@@ -213,7 +220,7 @@ class Live:
             batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, None))
             if ticket is not None:
                 self.open.pop(ticket, None)
-                _remember(self.told, ticket, (arm, reward))
+                self.told[ticket] = (arm, reward)
 
     def _correct(self, batch: Batch, again: Sequence[tuple[int, int, float, float]]) -> None:
         fold, exp, at = self.fold, self.record.id, now()

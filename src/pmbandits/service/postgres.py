@@ -13,6 +13,7 @@ from pmbandits.service.events import INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Be
 LOCK = 0x706D62  # "pmb": the first half of our advisory locks; the second is the number of the experiment
 SETTINGS = (
     "SET synchronous_commit = on",
+    "SET default_transaction_isolation = 'read committed'",  # each statement sees what was committed before it
     "SET lock_timeout = '15s'",
     "SET statement_timeout = '30s'",
     # A process that was stopped, or whose machine is gone, must not keep the others waiting.
@@ -44,13 +45,19 @@ class PostgresLane:
         return connection
 
     def begin(self, wants: list[Want]) -> list[Found]:
-        if self._turn is None or self._turn.closed:
+        fresh = self._turn is None or self._turn.closed
+        if self._turn is None or fresh:
             self._turn = self._connect()
         try:
             return self._look(self._turn, wants)
+        except psycopg.OperationalError:
+            self.abandon()
+            if fresh or not self._turn.closed:
+                raise
         except BaseException:
             self.abandon()
             raise
+        return self.begin(wants)  # the connection broke while nobody needed it: nothing was decided yet
 
     def _look(self, connection: psycopg.Connection[Any], wants: list[Want]) -> list[Found]:
         # Everything of numbers goes in one message. Each statement sees what was committed when it began: so those
@@ -60,7 +67,7 @@ class PostgresLane:
         for want in wants:
             words.append(
                 "SELECT seq, kind, ticket, arm, value, data FROM events "
-                f"WHERE exp = {int(want.exp)} AND seq > {int(want.seen)} ORDER BY seq LIMIT {MOST_BEHIND}"
+                f"WHERE exp = {int(want.exp)} AND seq >= {int(want.seen)} ORDER BY seq LIMIT {MOST_BEHIND}"
             )
             if want.tickets:
                 named = ",".join(str(int(ticket)) for ticket in want.tickets)

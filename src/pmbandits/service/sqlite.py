@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import IO
 
-from pmbandits.service.events import INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Behind, Done, Found, Old, Want
+from pmbandits.service.events import FROM, INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Behind, Done, Found, Old, Want
 
 try:
     import fcntl
@@ -70,7 +70,7 @@ class SqliteLane:
 
     def _look(self, want: Want) -> Found:
         ask, exp, found = self._connection.execute, want.exp, Found()
-        found.tail = ask(TAIL, (exp, want.seen, MOST_BEHIND)).fetchall()
+        found.tail = ask(FROM, (exp, want.seen, MOST_BEHIND)).fetchall()
         if len(found.tail) == MOST_BEHIND:
             raise Behind(exp)
         for ticket in want.tickets:

@@ -11,14 +11,15 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from pmbandits import _check
 from pmbandits.service.book import Book
-from pmbandits.service.events import Batch, Behind, Lane, Want
+from pmbandits.service.events import Batch, Behind, Found, Lane, Want
+from pmbandits.service.fold import Gap
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.wire import Ask, Tell
 
@@ -36,6 +37,7 @@ class Unavailable(Refused):
 
 
 BUSY = "the service is busy; try again in a moment."
+AGAIN = "this experiment is read anew; try again in a moment."
 DOWN = "the store cannot be written now, so nothing was counted; try again in a moment."
 
 
@@ -105,18 +107,20 @@ class Turns:
 
     # ---- the loop -----------------------------------------------------------------------------------------
     async def _run(self) -> None:
-        while self._open or self.waiting:
-            if not self.waiting:
-                if self._due():
-                    await self._probe()
-                self._wake.clear()
+        while True:
+            self._wake.clear()  # before looking: who comes after this look sets it again
+            if self.waiting:
+                jobs = self._take()
+                if jobs:
+                    self._now = jobs
+                    await self._turn(jobs)
+                    self._now = ()
+            elif not self._open:
+                return
+            elif self._due():
+                await self._probe()
+            else:
                 await self._wake.wait()
-                continue
-            jobs = [job for job in self._take() if not job.answer.done()]
-            if jobs:
-                self._now = jobs
-                await self._turn(jobs)
-                self._now = ()
 
     def _due(self) -> bool:
         return self.failures > 0 and time.monotonic() > self.not_before
@@ -143,40 +147,38 @@ class Turns:
                     _give(job, Unavailable(DOWN))
 
     def _take(self) -> list[Job]:
-        jobs = list(self.waiting)
-        self.waiting.clear()
+        """All who wait. An experiment that was dropped meanwhile may remember what never came to the disk."""
+        jobs: list[Job] = []
+        gone: list[Job] = []
+        while self.waiting:
+            job = self.waiting.popleft()
+            if not job.answer.done():
+                (jobs if self.book.lives.get(job.live.record.name) is job.live else gone).append(job)
+        _give_all(gone, Unavailable(AGAIN))
         return jobs
 
     async def _turn(self, jobs: list[Job]) -> None:
         """One turn. Whatever happens, every job has an answer afterwards."""
-        work, lane = asyncio.get_running_loop().run_in_executor, self.lane
         if all(job.request is None and job.act is None for job in jobs):
-            for live in {job.live for job in jobs}:
-                await self._catch_up(live, [])
-            for job in jobs:
-                _give(job, None)
+            await self._read(jobs)
             return
+        work, lane = asyncio.get_running_loop().run_in_executor, self.lane
         wants = _wants(jobs)
         lives = {job.live.record.id: job.live for job in jobs}
         began = False
         try:
             found = await work(self._thread, lane.begin, list(wants.values()))
             began = True
-            broken = self._learn(lives, wants, found)
+            drafts = {exp: self._learnt(lives[exp], news) for exp, news in zip(wants, found, strict=True)}
             jobs += self._late(lives)
-            batch, answers = Batch(), []
-            for job in jobs:
-                if job.live.record.id in broken:
-                    answers.append(broken[job.live.record.id])
-                else:
-                    answers.append(self._decided(job, batch))
-            if batch:
-                await work(self._thread, lane.commit, batch)
-            else:
-                await work(self._thread, lane.abandon)
-            began = False
+            answers = [self._decided(job, drafts) for job in jobs]
+            batch = _together(drafts.values())
+            await work(self._thread, *((lane.commit, batch) if batch else (lane.abandon,)))
         except Behind as far:
-            await self._catch_up(lives[far.exp], jobs)
+            if await self._catch_up(lives[far.exp]):
+                self.waiting.extendleft(reversed(jobs))  # who waited goes on waiting
+            else:
+                _give_all(jobs, Unavailable(DOWN))
             return
         except Exception as error:
             if began:
@@ -187,20 +189,20 @@ class Turns:
         self.counts["turns"] += 1
         self.counts["events"] += len(batch.events)
         for job, answer in zip(jobs, answers, strict=True):
-            _give(job, answer)
-        for live in lives.values():
-            self.book.moved(live)
+            _give(job, answer if drafts[job.live.record.id] is not None else Unavailable(AGAIN))
+        for exp, live in lives.items():
+            live.forget()
+            if drafts[exp] is not None:
+                self.book.moved(live)
 
-    def _learn(self, lives: dict[int, Live], wants: dict[int, Want], found: list[Any]) -> dict[int, Refused]:
-        """Take in what others did. An experiment whose events make no sense hinders no other one."""
-        broken: dict[int, Refused] = {}
-        for exp, news in zip(wants, found, strict=True):
-            try:
-                lives[exp].learn(news)
-            except Exception as error:
-                self.book.drop(lives[exp], error)
-                broken[exp] = Unavailable("this experiment must be read anew; try again in a moment.")
-        return broken
+    def _learnt(self, live: Live, news: Found) -> Batch | None:
+        """Take in what others did; an empty draft. An experiment whose events make no sense hinders no other one."""
+        try:
+            live.learn(news)
+        except Exception as error:
+            self.book.drop(live, error)
+            return None
+        return Batch()
 
     def _late(self, lives: dict[int, Live]) -> list[Job]:
         """Requests that came while the lock was waited for, and need nothing from the store."""
@@ -214,33 +216,48 @@ class Turns:
                 self.waiting.append(job)
         return late
 
-    def _decided(self, job: Job, batch: Batch) -> Any:
-        """The answer to a job, or why there is none. What raises here has changed nothing."""
+    def _decided(self, job: Job, drafts: dict[int, Batch | None]) -> Any:
+        """The answer to a job, or why there is none. A refusal has changed nothing."""
+        exp = job.live.record.id
+        draft = drafts[exp]
+        if draft is None:
+            return None
         try:
             if type(job.request) is Ask:
-                return job.live.ask(job.request, batch)
+                return job.live.ask(job.request, draft)
             if type(job.request) is Tell:
-                return job.live.tell(job.request, batch)
-            return None if job.act is None else job.act(batch)
+                return job.live.tell(job.request, draft)
+            return None if job.act is None else job.act(draft)
         except Refused as error:
             return error
         except (ValueError, TypeError, IndexError) as error:
             return Refused(422, _check.readable(str(error)))
+        except Exception as error:  # nobody knows what it changed: this experiment is read anew, others go on
+            log.exception("a request failed")
+            self.book.drop(job.live, error)
+            drafts[exp] = None
+            return None
 
-    async def _catch_up(self, live: Live, jobs: list[Job]) -> None:
-        """Read many events, without the lock; who waited goes on waiting."""
+    async def _read(self, jobs: list[Job]) -> None:
+        """Bring experiments up to date for who only reads; if the store is away, what is in memory must do."""
+        for live in {job.live for job in jobs}:
+            await self._catch_up(live)
+        _give_all(jobs, None)
+
+    async def _catch_up(self, live: Live) -> bool:
+        """Take in what others did, without the lock; whether that worked."""
+        work = asyncio.get_running_loop().run_in_executor
         try:
-            while True:
-                work = asyncio.get_running_loop().run_in_executor
-                tail = await work(self._thread, self.lane.tail, live.record.id, live.fold.seen, 10_000)
-                if not tail:
-                    break
+            while tail := await work(self._thread, self.lane.tail, live.record.id, live.fold.seen, 10_000):
                 live.catch_up(tail)
-        except Exception as error:
+        except (Gap, ValueError, TypeError, IndexError) as error:
             self.book.drop(live, error)
-            self._failed(error, jobs)
-        else:
-            self.waiting.extendleft(reversed(jobs))
+            return False
+        except Exception as error:
+            self._failed(error, [])
+            return False
+        live.forget()
+        return True
 
     def _failed(self, error: Exception, jobs: list[Job]) -> None:
         """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""
@@ -250,8 +267,7 @@ class Turns:
         log.warning("a turn failed: %s: %s", type(error).__name__, _check.readable(str(error))[:300])
         for live in {job.live for job in jobs}:
             self.book.drop(live)
-        for job in jobs:
-            _give(job, Unavailable(DOWN))
+        _give_all(jobs, Unavailable(DOWN))
 
 
 def _wants(jobs: list[Job]) -> dict[int, Want]:
@@ -264,6 +280,22 @@ def _wants(jobs: list[Job]) -> dict[int, Want]:
         if job.request is not None:
             job.live.look_up(job.request, want)
     return wants
+
+
+def _together(drafts: Iterable[Batch | None]) -> Batch:
+    """What all experiments write, without those that failed."""
+    good = [draft for draft in drafts if draft is not None]
+    if len(good) == 1:
+        return good[0]
+    batch = Batch()
+    for draft in good:
+        batch.add(draft)
+    return batch
+
+
+def _give_all(jobs: Iterable[Job], answer: Any) -> None:
+    for job in jobs:
+        _give(job, answer)
 
 
 def _give(job: Job, answer: Any) -> None:

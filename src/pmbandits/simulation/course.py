@@ -16,6 +16,9 @@ from pmbandits.simulation.delays import Delay, Delays
 METHODS = {"add": "add_arm", "pause": "pause", "resume": "resume", "retire": "retire"}  # of a policy, for each verb
 
 
+MOST_PIECES = 100_000
+
+
 class Event(NamedTuple):
     """An arm comes or goes, after so many rounds."""
 
@@ -105,7 +108,7 @@ class Course:
     def moments(self, horizon: int) -> list[Moment]:
         """The moments of the first ``horizon`` rounds, in their order."""
         changing = isinstance(self.bandit, Changing)
-        pieces = self.bandit.pieces(horizon) if isinstance(self.bandit, Changing) else []
+        pieces = self.bandit.pieces(horizon, most=MOST_PIECES) if isinstance(self.bandit, Changing) else []
         starts = {piece.start for piece in pieces} | {0, *(e.after for e in self.schedule if e.after < horizon)}
         times, found, piece = [*sorted(starts), horizon], [], 0
         playing = list(self.first)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 from pmbandits._files import sync_folder
 
-_MAGIC = b"pmbandits journal 1\n"
-_HEAD = struct.Struct("<Q32s")
+MAGIC = b"pmbandits journal 1\n"
+HEAD = struct.Struct("<Q32s")
 
 
 class JournalWarning(UserWarning):
@@ -33,7 +33,7 @@ class Journal:
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.path = folder / "journal.bin"
-        self._first = _MAGIC + identity.encode() + b"\n"
+        self._first = MAGIC + identity.encode() + b"\n"
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         try:
@@ -67,11 +67,11 @@ class Journal:
         at = self._start
         while at < size:
             self._file.seek(at)
-            head = self._file.read(_HEAD.size)
+            head = self._file.read(HEAD.size)
             payload, digest = None, b""
-            if len(head) == _HEAD.size:
-                length, digest = _HEAD.unpack(head)
-                if length <= size - at - _HEAD.size:
+            if len(head) == HEAD.size:
+                length, digest = HEAD.unpack(head)
+                if length <= size - at - HEAD.size:
                     payload = self._file.read(length)
             if payload is None or hashlib.sha256(payload).digest() != digest:
                 self._file.truncate(at)
@@ -84,13 +84,13 @@ class Journal:
                 )
                 break
             yield payload
-            at += _HEAD.size + len(payload)
+            at += HEAD.size + len(payload)
         self._file.seek(0, os.SEEK_END)
 
     def append(self, payload: bytes) -> None:
         """Add a record; it is on the disk when this returns."""
         self._file.seek(0, os.SEEK_END)
-        self._file.write(_HEAD.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
+        self._file.write(HEAD.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
         self._flush()
 
     def _flush(self) -> None:

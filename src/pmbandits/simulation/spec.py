@@ -26,6 +26,7 @@ metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(
 horizon = [5_000, 20_000]       # one number of rounds, or several
 trials = 100
 seed = 0
+# delay = 50                    # rewards come so many rounds late; or "poisson(50)". batch = 100 asks for 100 at once
 # shares = "arm 0 >= 10%"       # limits on the shares, which all policies keep; also cost = {...} and budget = ...
 
 [bandit]

@@ -47,7 +47,7 @@ N_OWN = 16  # single numbers that a policy may have of its own
 MOST = 2**53  # no count is larger
 PHASE_ENDS = 64  # phases whose ends are remembered
 BELT_EDGE = 64  # ends of belts that are worked out exactly, on each side
-BELT_ROW = 2 * BELT_EDGE + 11  # numbers that are kept of a belt (confidence/_belts.py)
+BELT_ROW = 2 * BELT_EDGE + 12  # numbers that are kept of a belt (confidence/_belts.py)
 SKETCH_BOOK, SKETCH_MARKS = 61, 5  # whole numbers and other numbers of a sketch (estimates/_kernels.py)
 WATCH_BOOK, WATCH_VALUES, WATCH_ROWS = 8, 64, 4352  # numbers that are kept to watch an arm (estimates/_changes.py)
 POOLS = ("x", "owner", "recent", "recent_arm")  # arrays of which only so many numbers count as there are rewards
@@ -100,6 +100,7 @@ FIELDS: tuple[Field, ...] = (
     _field(
         "gate", int, "", "fixed"
     ),  # what every pull goes through: 0, or some of BOXES, ROWS, SOME (mixtures/_gate.py)
+    _field("mix_kept", int, "", "fixed"),  # 1 if ``mix`` is sure to keep the limits; a user's kernel may not see to it
     _field("waiting", int, "", "fixed"),  # 1 while a thread waits for it that must come before single asks and tells
     # What was asked and told.
     _field("asked", int, "", "saved added"),  # pulls so far
@@ -203,7 +204,12 @@ FIELDS: tuple[Field, ...] = (
     _field("most", float, "n_limited", "fixed"),
     _field("limit_rows", float, "n_rows, n_limited", "fixed"),
     _field("limit_bounds", float, "n_rows", "fixed"),
+    _field("over", float, "n_rows", "scratch"),
     _field("corners", float, "n_corners, n_limited", "fixed"),
+    _field(
+        "lag_bounds", float, "n_limited", "fixed"
+    ),  # what the 1, 2, … arms that are furthest behind may lack together
+    _field("desk", float, "4, n_limited", "scratch"),
     _field("towards", int, "n_limited", "fixed"),  # for each arm the corner with its largest share; 0 without corners
     _field("corner_shares", float, "n_corners", "saved", "0 … 1"),  # ``mix`` as an average of corners
     _field("owed", float, "n_limited", "saved cleared"),  # by how much an arm is behind what the limits are kept by

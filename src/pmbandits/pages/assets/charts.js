@@ -52,12 +52,13 @@ const Charts = (() => {
 
     // series: [{label, colour, place, width, dash, fill, band}], data: [x, y, y, …]
     set(series, data, summary, more = {}) {
-      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) &&
+      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) && this.upright === Boolean(more.upright) &&
         series.every((s, k) => s.label === this.series[k].label && s.colour === this.series[k].colour);
       this.series = series;
       this.data = data;
       this.events = more.events || [];
       this.bend = more.bend || 0;
+      this.upright = Boolean(more.upright); // a logarithmic scale also upwards
       if (summary) this.plot.setAttribute("aria-label", `${this.options.title}. ${summary} Arrow keys read the values.`);
       if (same) this.chart.setData(data);
       else this.build();
@@ -78,8 +79,8 @@ const Charts = (() => {
         ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(v))) });
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
-        scales: { x, y: options.range ? { range: options.range } : {} },
-        axes: [{ ...axis(options.x, 34), space: 60 }, { ...axis(options.y, 46) }],
+        scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
+        axes: [{ ...axis(options.x, 34), space: 60 }, { ...axis(options.y, 54) }],
         legend: { live: true },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
@@ -147,5 +148,7 @@ const Charts = (() => {
   }
 
   document.addEventListener("themechange", () => { for (const chart of every) chart.build(); });
-  return { Chart, element, number, dash, style };
+  // An address below that of the page, without a key that may stand in it.
+  const here = (path) => new URL(path, location.origin + location.pathname).href;
+  return { Chart, element, number, dash, style, here };
 })();

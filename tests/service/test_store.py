@@ -1,0 +1,230 @@
+"""Tables, turns that fail, and stores that cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pmbandits.service import live as lives
+from pmbandits.service import schema
+from pmbandits.service.events import Batch
+from pmbandits.service.live import Live, Refused
+from pmbandits.service.sqlite import SqliteLane
+from pmbandits.service.store import Store
+from pmbandits.service.wire import Ask
+from tests.service.replaying import replayed, rows_of, same
+from tests.service.serving import SHOP, serving
+from tests.service.test_processes import play, policy_of
+
+
+def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    with store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+        assert schema.is_current(connection)
+    from alembic.script import ScriptDirectory
+
+    files = ScriptDirectory(str(Path(schema.__file__).parent / "migrations"))
+    assert files.get_current_head() == schema.HEAD
+
+
+def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    Store(url).close()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(ValueError, match="newer pmbandits"):
+        Store(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://x/y", "hello", ""])
+def test_stores_that_cannot_be(url: str) -> None:
+    with pytest.raises(ValueError, match="store"):
+        Store(url)
+
+
+def test_passwords_are_not_shown() -> None:
+    from pmbandits.service.store import _read
+
+    assert "secret" not in _read("postgresql://me:secret@host/db").render_as_string(hide_password=True)
+
+
+def test_the_file_is_kept_safe(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    lane: Any = store.lane()
+    assert lane._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert lane._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    lane.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """``after``: the commit is on disk, but nobody knows, as when a connection breaks at the wrong moment."""
+    store = tmp_path / "store.db"
+    commit = SqliteLane.commit
+
+    def fails(self: SqliteLane, batch: Batch) -> None:
+        if when == "after":
+            commit(self, batch)
+        self.abandon()
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with serving(store) as served:
+        served.post("", SHOP)
+        play([served], "shop", 40, seed=3)
+        before = len(rows_of(f"sqlite:///{store}", "shop")[1])
+        with monkeypatch.context() as broken:
+            broken.setattr(SqliteLane, "commit", fails)
+            asked = served.send("POST", "/v1/experiments/shop/ask", json={"key": "again"})
+            assert asked.status_code == 503
+            assert asked.headers["retry-after"] == "1"
+        served.service.turns.not_before = 0.0
+        again = served.post("/shop/ask", {"key": "again"})
+        assert again == served.post("/shop/ask", {"key": "again"})
+        rows = rows_of(f"sqlite:///{store}", "shop")[1]
+        assert len(rows) == before + 1, "it was counted once"
+        play([served], "shop", 40, seed=4)
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        turns = served.service.turns
+        turns.failures, turns.not_before = 1, float("inf")
+        assert served.send("GET", "/ready").status_code == 503
+        turns.not_before = 0.0  # from now on it looks again, though nobody asks
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        lane: Any = served.service.turns.lane
+        pages = lane._connection.execute("PRAGMA page_count").fetchone()[0]
+        lane._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        taken = 0
+        for _ in range(30):
+            found = served.send("POST", "/v1/experiments/shop/ask", json={"n": 100})
+            if found.status_code == 503:
+                break
+            taken += 100
+        assert found.status_code == 503
+        lane._connection.execute("PRAGMA max_page_count = 100000")
+        served.service.turns.not_before = 0.0
+        assert served.post("/shop/ask")["ticket"] == taken + 1
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_a_saved_policy_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        play([served], "shop", 40, seed=5)
+        live = served.service.book.lives["shop"]
+        served.service.store.keep(live.record.id, live.fold.seen, b"damaged")
+    with serving(store) as served:
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store.db"
+    there, going, commit = threading.Event(), threading.Event(), SqliteLane.commit
+
+    def slow(self: SqliteLane, batch: Batch) -> None:
+        monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
+        there.set()
+        going.wait(30)
+        self.abandon()
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with serving(store) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask", {"n": 5})
+        monkeypatch.setattr(SqliteLane, "commit", slow)
+        answers: list[int] = []
+
+        def ask() -> None:
+            answers.append(served.send("POST", "/v1/experiments/shop/ask", json={"n": 3}).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        threads[0].start()
+        assert there.wait(30)  # it is on its way to the disk, and the others wait
+        for thread in threads[1:]:
+            thread.start()
+        while len(served.service.turns.waiting) < 3:
+            time.sleep(0.01)
+        going.set()
+        for thread in threads:
+            thread.join()
+        assert answers == [503] * 4
+        served.service.turns.not_before = 0.0
+        assert served.post("/shop/ask")["ticket"] == 6
+        replayed(*rows_of(f"sqlite:///{store}", "shop"))
+
+
+def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        for name in ("bad", "good"):
+            served.post("", {**SHOP, "name": name})
+        ask = Live.ask
+
+        def fails(self: Live, request: Ask, batch: Batch) -> Any:
+            found = ask(self, request, batch)
+            if self.record.name == "bad":
+                raise RuntimeError("a mistake of ours")
+            return found
+
+        monkeypatch.setattr(Live, "ask", fails)
+        turns, find = served.service.turns, served.service.live
+
+        async def both() -> list[Any]:
+            lives = [await find(name) for name in ("bad", "good")]
+            return await asyncio.gather(*(turns.decide(live, Ask()) for live in lives), return_exceptions=True)
+
+        bad, good = served.wait(both())
+        assert isinstance(bad, Refused) and bad.status == 503
+        assert good.ticket == 1
+        monkeypatch.setattr(Live, "ask", ask)
+        assert served.post("/bad/ask")["ticket"] == 1
+        assert served.post("/good/ask")["ticket"] == 2
+
+
+def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lives, "REMEMBERED", 4)
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"n": 50, "key": "first"})
+        arm = served.post("/shop/ask", {"unit": "me"})["arm"]
+        for k in range(10):
+            served.post("/shop/ask", {"key": str(k)})
+        live = served.service.book.lives["shop"]
+        assert len(live.open) == len(live.keys) == 4
+        told = {"tickets": asked["tickets"], "rewards": [1] * 50}
+        assert served.post("/shop/tell", told)["taken"] == 50
+        assert served.post("/shop/tell", told)["repeated"] == 50
+        assert served.post("/shop/ask", {"n": 50, "key": "first"}) == asked
+        assert served.post("/shop/ask", {"unit": "me"})["arm"] == arm
+        assert served.refused("/shop/tell", {"ticket": 1, "reward": 0})[0] == 409
+        play([served], "shop", 60, seed=6)
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
