@@ -254,6 +254,26 @@ def test_simulate_restarts_an_arm_as_asking_by_hand_does() -> None:
     assert policy.changes and policy.changes[0].arm == policy.names[0]
 
 
+@pytest.mark.parametrize("kind", ["binary", "finite", "interval"])
+@pytest.mark.parametrize("estimates", ["window:60", "discount:0.98"])
+def test_a_reward_that_is_kept_can_be_corrected(kind: str, estimates: str) -> None:
+    support, rng = SUPPORTS[kind], np.random.default_rng(4)
+    policy = pmb.Vet(GINI, n_arms=2, support=support, estimates=estimates)
+    for _ in range(100):
+        ticket = policy.ask_ticket()
+        told = reward(support, rng, 1)
+        policy.tell(ticket=ticket.id, reward=told)
+    before = policy.estimates[ticket.arm]
+    other = 1.0 - told if kind != "finite" else (0.3 if told != 0.3 else 1.0)
+    policy.retell(ticket=ticket.id, reward=other)
+    after = policy.estimates[ticket.arm]
+    assert after.mean * after.n == pytest.approx(before.mean * before.n + other - told)
+    assert what_is_wrong(policy, policy._memory) is None
+    for _ in range(100):
+        policy.tell(policy.ask(), reward(support, rng, 0))
+    assert what_is_wrong(policy, policy._memory) is None
+
+
 # ---- merging -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["binary", "interval"])
 @pytest.mark.parametrize("estimates", ["window:100", "discount:0.99"])
