@@ -383,6 +383,38 @@ def test_the_sets_of_a_window_say_what_they_hold_for_and_widen_as_windows_go_by(
     assert 0.0 < sure.regret < 1.0 and isinstance(policy.done(0.5), bool)
 
 
+def share_of_delta_of(policy: pmb.Policy) -> float:
+    """The share of δ by which the sets of a policy are made, from their radius: for 0/1 rewards ln(2√n·K/δ)/n."""
+    assert policy.confidence is not None
+    return 2.0 * math.sqrt(100) * policy.n_arms / (0.05 * math.exp(100 * policy.confidence.radius(100)))
+
+
+def test_a_window_with_restarts_and_merged_windows_share_delta_by_rewards() -> None:
+    both = pmb.Track(GINI, n_arms=2, support=pmb.Binary(), estimates="window:100", detect="restart")
+    assert share_of_delta_of(both) == pytest.approx(1 / 2)
+    both.tell([0, 1] * 300, [0, 1, 1, 0] * 150)  # 600 rewards, of which the first were forgotten
+    assert share_of_delta_of(both) == pytest.approx(1 / (601 * 602))
+    here, there = (pmb.Track(GINI, n_arms=2, support=pmb.Binary(), estimates="window:100") for _ in range(2))
+    here.tell([0, 1] * 80, [0, 1] * 80)
+    there.tell([0, 1] * 60, [0, 1] * 60)
+    assert share_of_delta_of(here) == pytest.approx(1 / (6 * 7))  # 160 rewards: five times ten were forgotten
+    here.merge(there)
+    kept = [5 * 10 + 220, 1 * 10 + 110]  # rewards so far, no fewer than there were: here those of both are in
+    least = 1.0 / math.prod((n + 1) * (n + 2) for n in kept)
+    assert share_of_delta_of(here) <= least
+    assert here.certainty().probability == 0.95
+
+
+def test_policies_that_restart_are_merged_with_their_like_only() -> None:
+    restart, warn, plain = (
+        pmb.Track(GINI, n_arms=2, support=pmb.Binary(), detect=d) for d in ("restart", "warn", None)
+    )
+    warn.merge(plain)
+    with pytest.raises(ValueError, match="detect") as caught:
+        plain.merge(restart)
+    one_sentence(caught.value)
+
+
 def test_a_discount_has_no_sets_and_says_so() -> None:
     policy = pmb.Vet(GINI, n_arms=2, support=pmb.Binary(), estimates="discount:0.99")
     policy.tell([0, 1] * 10, [0, 1] * 10)
