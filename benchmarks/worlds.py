@@ -91,8 +91,8 @@ def newcomer_table(n_jobs: int = 1) -> Table:
         shares = [(pulls[:, c, 3] / (marks[c] - ADD_AT)).mean() for c in (1, 2, 3)]
         table.add_row(
             label,
-            f"{after.mean():.5f} ± {after.std(ddof=1) / np.sqrt(TRIALS):.5f}",
-            f"{early.regret(label)[1][:, -1].mean():.5f}",
+            f"{after.mean():.1e} ± {after.std(ddof=1) / np.sqrt(TRIALS):.0e}",
+            f"{early.regret(label)[1][:, -1].mean():.1e}",
             *(f"{share:.1%}" for share in shares),
         )
     return table
