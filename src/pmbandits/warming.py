@@ -118,6 +118,7 @@ def _entries() -> Iterator[Item]:
             )
             yield entry(philox, "word, word, word, word, word, word")
             yield entry(steps.choose_many, "int, memory, ints")
+            yield entry(steps.choose_among, "int, memory, ints, ints")
             yield entry(steps.tell_many, "memory, ints, floats")
             yield entry(steps.follow, "int, memory, ints, floats, bool, ints")
             yield entry(steps.tell_both, "memory, memory, ints, floats")
