@@ -139,7 +139,7 @@ def expire(policy: Policy, *, older_than: int | timedelta, reward: float) -> tup
 
     Parameters
     ----------
-    older_than : a number of rounds since the ask, or a :class:`datetime.timedelta`.
+    older_than : a number of rounds since the ask, or a ``datetime.timedelta``.
     reward : what their reward is taken to be, such as 0.0 for customers who never came back. If the true one comes
         later, it is refused like any second reward; ``retell`` corrects it.
 
