@@ -1,7 +1,7 @@
 """Forgetting in three worlds that change, new best arms, and what late rewards and pieces cost a round.
 
 ``python -m benchmarks worlds``. Arms, policies, horizons, trials and seeds were written down, and committed, before
-anything was run. ``python -m benchmarks.worlds`` draws ``docs/worlds.png`` again.
+anything was run. ``python -m benchmarks.worlds`` draws ``docs/_static/worlds.png`` again.
 """
 
 from __future__ import annotations
@@ -150,4 +150,4 @@ def tables() -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    draw(forgetting(), Path("docs/worlds.png"))
+    draw(forgetting(), Path("docs/_static/worlds.png"))

@@ -279,13 +279,23 @@ class PolicyContract(ABC):
         needs(policy, "add_arm", "pause", "resume", "retire", "pulls", "estimates", "save")
         if self.n_arms(policy) < 2:
             raise SkipTest("there is one arm only, which cannot be paused.")
-        self.play(policy, self.rounds, rng)
+        first = policy.n_arms
+
+        def play(rounds: int) -> list[int]:
+            """A new arm pays like an old one."""
+            arms = []
+            for _ in range(rounds):
+                arms.append(int(policy.ask()))
+                policy.tell(arms[-1], self.reward(arms[-1] % first, rng))
+            return arms
+
+        play(self.rounds)
         pulls, known, gone = policy.pulls, [arm.n for arm in policy.estimates], policy.n_arms - 1
         try:
             policy.pause(gone)
         except ValueError as error:
             raise SkipTest(f"this policy cannot do without an arm: {error}") from None
-        arms = self.play(policy, 50, rng)
+        arms = play(50)
         assert gone not in arms
         assert policy.mixture[gone] == 0.0
         policy.tell(gone, self.reward(gone, rng))  # late
@@ -293,10 +303,10 @@ class PolicyContract(ABC):
         assert policy.estimates[gone].n == known[gone] + 1
         policy.resume(gone)
         new = policy.add_arm("a new arm")
-        arms += self.play(policy, 50, rng)
+        arms += play(50)
         assert new in arms
         policy.retire("a new arm")
-        arms += self.play(policy, 20, rng)
+        arms += play(20)
         assert policy.pulls.tolist() == (np.append(pulls, 0) + np.bincount(arms, minlength=new + 1)).tolist()
         assert sum(arm.n for arm in policy.estimates) == sum(known) + 1 + len(arms)
         with tempfile.TemporaryDirectory() as folder:

@@ -353,7 +353,7 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
     forgetting = plan.forgetting
     assert forgetting is not None
     if forgetting.drops:
-        joined(memory, other)
+        joined(memory, other, forgetting)
         forgetting.after(memory)
     if forgetting.kind and memory.rewards > forgetting.keep:
         forget(memory, forgetting)

@@ -70,8 +70,10 @@ class Player:
     def _take_seats(self) -> None:
         """Note which arm of the bandit each arm in the policy's memory is, and the other way round."""
         known, policy = self.course.bandit.names, self.policy
-        chosen = [policy.names[i] for i in policy._seated]
-        self.seats = np.array([known.index(name) for name in chosen], dtype=np.int64)
+        seats = policy._seated
+        if self.course.schedule:
+            seats = tuple(known.index(policy.names[i]) for i in seats)
+        self.seats = np.array(seats, dtype=np.int64)
         self.places = np.full(len(known), -1, dtype=np.int64)
         self.places[self.seats] = np.arange(self.seats.size)
 
