@@ -76,7 +76,7 @@ def plot_mixture(
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6))
+            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
         best = oracle(metric, bandit, shares=shares)
         draw = {2: _line, 3: _triangle}.get(bandit.n_arms, _bars)
         draw(metric, bandit, best, ax)
@@ -109,7 +109,7 @@ def plot_distortion(
     metrics = tuple(as_metric(metric) for metric in metrics)
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6))
+            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
         looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(metrics, looks, strict=False):
             u, h = distortion_line(metric)
@@ -167,7 +167,7 @@ def plot_arms(
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6))
+            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
         banded = False
         if isinstance(arms, Bandit):
             x = _places(arms)
@@ -268,7 +268,7 @@ def plot_life(
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8))
+            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
         for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
@@ -315,7 +315,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8))
+            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
         looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         lowest = np.inf
         for label, (colour, dash, mark) in zip(run.policies, looks, strict=False):
@@ -378,7 +378,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8))
+            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
         mean, low, high = _band(parts.regret)
         chosen = mean - parts.estimation
         ax.plot(parts.t, _positive(mean), color=COLOURS[0], lw=1.8, label="regret")
@@ -483,7 +483,7 @@ def _bars(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     shown = np.argsort(-singles, kind="stable")[:12]
     names = [*(bandit.names[i] for i in shown), "best mixture" if best.limits is None else "best within limits"]
     colours = [COLOURS[0]] * shown.size + [COLOURS[2]]
-    ax.bar(names, [*singles[shown], best.value], color=colours)
-    ax.axhline(best.value, color=COLOURS[2], lw=1.0, ls="--")
-    ax.tick_params(axis="x", rotation=60)
-    ax.set_ylabel("utility")
+    ax.barh(np.arange(len(names)), [*singles[shown], best.value], color=colours, tick_label=names)
+    ax.axvline(best.value, color=COLOURS[2], lw=1.0, ls="--")
+    ax.invert_yaxis()
+    ax.set_xlabel("utility")

@@ -59,10 +59,16 @@ def served(*words: str) -> Iterator[str]:
 class Watched:
     """A page of which every complaint is kept."""
 
-    def __init__(self, opened: Any, address: str, *, size: Any = None, dark: bool = False) -> None:
+    def __init__(
+        self, opened: Any, address: str, *, size: Any = None, dark: bool = False, key: str | None = None
+    ) -> None:
         size = size or DESKTOP
         self.context = opened.new_context(
-            viewport=size, color_scheme="dark" if dark else "light", accept_downloads=True, reduced_motion="reduce"
+            viewport=size,
+            color_scheme="dark" if dark else "light",
+            accept_downloads=True,
+            reduced_motion="reduce",
+            http_credentials=None if key is None else {"username": "me", "password": key},
         )
         self.page = self.context.new_page()
         self.complaints: list[str] = []

@@ -1,7 +1,7 @@
 // The board: draws what the server sees, again whenever something moves. What people typed is only ever set as text.
 "use strict";
 (() => {
-  const { Chart, element, number } = Charts;
+  const { Chart, element, number, here } = Charts;
   const $ = (id) => document.getElementById(id);
   const kind = $("board").dataset.kind;
   const live = kind === "experiment";
@@ -41,7 +41,7 @@
 
   // ---- what the server says ---------------------------------------------------------------------------
   async function get(path) {
-    const answer = await fetch(path, { headers: { Accept: "application/json" } });
+    const answer = await fetch(here(path), { headers: { Accept: "application/json" } });
     const data = await answer.json();
     if (!answer.ok) throw new Error(data.error || "the server did not answer");
     return data;
@@ -72,7 +72,7 @@
   }
 
   function listen() {
-    const source = new EventSource("stream");
+    const source = new EventSource(here("stream"));
     source.addEventListener("moved", (event) => {
       const moved = JSON.parse(event.data);
       $("live").textContent = live ? `${Number(moved.events).toLocaleString("en")} events`
@@ -303,7 +303,7 @@
     if ($("board").dataset.keys === "yes") headers.Authorization = `Bearer ${$("admin-key").value.trim()}`;
     try {
       const name = location.pathname.split("/").filter(Boolean)[1];
-      const answer = await fetch(`/v1/experiments/${name}/${path}`, { method, headers, body: JSON.stringify(body), credentials: "omit" });
+      const answer = await fetch(`${location.origin}/v1/experiments/${name}/${path}`, { method, headers, body: JSON.stringify(body), credentials: "omit" });
       const data = await answer.json();
       if (!answer.ok) throw new Error(data.error);
       $("admin-key").value = "";

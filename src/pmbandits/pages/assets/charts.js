@@ -148,5 +148,7 @@ const Charts = (() => {
   }
 
   document.addEventListener("themechange", () => { for (const chart of every) chart.build(); });
-  return { Chart, element, number, dash, style };
+  // An address below that of the page, without a key that may stand in it.
+  const here = (path) => new URL(path, location.origin + location.pathname).href;
+  return { Chart, element, number, dash, style, here };
 })();

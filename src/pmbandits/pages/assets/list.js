@@ -1,7 +1,7 @@
 // All experiments at a glance, again whenever one of them moves.
 "use strict";
 (() => {
-  const { element } = Charts;
+  const { element, here } = Charts;
   const $ = (id) => document.getElementById(id);
   const STATUS = { running: "yes", paused: "open", archived: "wait" };
 
@@ -16,7 +16,7 @@
 
   async function refresh() {
     try {
-      const answer = await fetch("view");
+      const answer = await fetch(here("view"));
       const found = await answer.json();
       if (!answer.ok) throw new Error(found.error);
       $("none").hidden = found.experiments.length > 0;
@@ -33,7 +33,7 @@
       $("wrong").hidden = false;
     }
   }
-  const source = new EventSource("stream");
+  const source = new EventSource(here("stream"));
   source.addEventListener("moved", refresh);
   addEventListener("pagehide", () => source.close());
   refresh();

@@ -210,7 +210,7 @@
   // ---- asking -----------------------------------------------------------------------------------------
   let asking = false, again = false, idle = 0, since = 0;
 
-  const question = () => ({ table: state.table, metric: metric(), limits });
+  const question = () => ({ table: state.table, metric: metric(), limits, kept: state.kept });
 
   async function changed() {
     if (state.table === null || !state.arms.length || !(state.parts.length || state.average !== null)) return;
@@ -376,6 +376,7 @@
 
   async function compare() {
     $("keep-none").hidden = !state.kept.length;
+    changed(); // the command and the lines name all that are kept
     if (!state.kept.length) { $("compared").replaceChildren(); return; }
     try {
       const found = await post("compare", { table: state.table, metrics: state.kept, limits });

@@ -109,7 +109,7 @@ def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         "grid": table.grid,
         "above": np.vstack((table.above[drawn], mixed[None])),
         "bent": bent,
-        "again": again(table, [metric], limits, asked),
+        "again": again(table, _with_kept(metric, asked.get("kept")), limits, asked),
         "ms": 1e3 * (perf_counter() - start),
     }
 
@@ -185,6 +185,12 @@ def careful(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         "repeat": again(table, metrics, limits, asked)["python"],
         "source": table.name,
     }
+
+
+def _with_kept(metric: Distortion, kept: Any) -> list[Distortion]:
+    """The preferences that were kept, and the present one, each once."""
+    listed = [*(_metrics(kept) if kept else []), metric]
+    return list(dict.fromkeys(listed))[:_MOST_METRICS]
 
 
 def _level(asked: Mapping[str, Any]) -> float:
