@@ -21,6 +21,7 @@ from benchmarks import (
     regret,
     sets,
     simulation,
+    studio,
     vet,
     walls,
     worlds,
@@ -44,6 +45,7 @@ ROOMS = {
     "limits": limits.tables,
     "advice": advice.tables,
     "intervals": intervals.tables,
+    "studio": studio.tables,
 }
 
 
