@@ -100,7 +100,7 @@ numba:
 	rm -rf $(VENV)-numba
 	$(PYTHON) -m venv $(VENV)-numba
 	$(VENV)-numba/bin/python -m pip install --quiet --disable-pip-version-check \
-		"numba$(if $(NUMBA),==$(NUMBA))" pytest pytest-xdist hypothesis -e .
+		"numba$(if $(NUMBA),==$(NUMBA))" pytest pytest-xdist hypothesis -e ".[all]"
 	$(VENV)-numba/bin/python -m pytest tests/state
 	$(VENV)-numba/bin/pmbandits warm
 	@$(VENV)-numba/bin/python -m pip list --disable-pip-version-check | grep -iE '^(numba|llvmlite|numpy|scipy) '

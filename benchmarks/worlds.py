@@ -1,7 +1,7 @@
 """Forgetting in three worlds that change, new best arms, and what late rewards and pieces cost a round.
 
 ``python -m benchmarks worlds``. Arms, policies, horizons, trials and seeds were written down, and committed, before
-anything was run. ``python -m benchmarks.worlds`` draws ``docs/worlds.png`` again.
+anything was run. ``python -m benchmarks.worlds`` draws ``docs/_static/worlds.png`` again.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def newcomer_table(n_jobs: int = 1) -> Table:
         shares = [(pulls[:, c, 3] / (marks[c] - ADD_AT)).mean() for c in (1, 2, 3)]
         table.add_row(
             label,
-            f"{after.mean():.5f} ± {after.std(ddof=1) / np.sqrt(TRIALS):.5f}",
-            f"{early.regret(label)[1][:, -1].mean():.5f}",
+            f"{after.mean():.1e} ± {after.std(ddof=1) / np.sqrt(TRIALS):.0e}",
+            f"{early.regret(label)[1][:, -1].mean():.1e}",
             *(f"{share:.1%}" for share in shares),
         )
     return table
@@ -150,4 +150,4 @@ def tables() -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    draw(forgetting(), Path("docs/worlds.png"))
+    draw(forgetting(), Path("docs/_static/worlds.png"))

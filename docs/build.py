@@ -40,7 +40,12 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+ABOUT = (
+    "A Python library that finds and learns the mixture of arms which is best for a preference about the whole "
+    "distribution of rewards. Start with the quick start; every page is also there as HTML."
+)
 WIDTH = 92  # characters of a line of output
+WIDE = 640  # from this width on, a picture of several parts can be moved sideways on phones
 DOTS, SHOWN = 140, 88  # of an inch of a figure: in the file, and on the page
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 CHECK = re.compile(r"^# check: (.+)\n?", re.MULTILINE)
@@ -278,7 +283,8 @@ def assembled(path: Path, shown: list[dict[str, Any]], depth: int) -> str:
         if result["html"]:
             parts.append(f'```{{raw}} html\n<div class="output shown">{result["html"]}</div>\n```')
         for file, width in zip(result["figures"], result["widths"], strict=True):
-            parts.append(f"![what the code above draws]({up}_pictures/{file}){{width={width}px}}")
+            wide = ".wide " if width > WIDE else ""
+            parts.append(f"![what the code above draws]({up}_pictures/{file}){{{wide}width={width}px}}")
         return "\n\n".join(parts)
 
     return BLOCK.sub(add, markdown(path))
@@ -380,6 +386,11 @@ def main() -> None:
     sphinx = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(source / ".doctrees")]
     if subprocess.run([*sphinx, str(source), str(given.out)], check=False).returncode:
         sys.exit("the pages have warnings, which count as errors here.")
+    sys.path.insert(0, str(DOCS))
+    import plain
+
+    texts = {name_of(path): (source / path.relative_to(DOCS)).with_suffix(".md") for path in results}
+    plain.write({name: file.read_text(encoding="utf-8") for name, file in texts.items()}, given.out, ABOUT)
     broken = list(broken_links(given.out))
     if broken:
         sys.exit("broken links:\n" + "\n".join(broken))

@@ -34,7 +34,7 @@ def texts(ax: Axes) -> str:
     """All text of a picture."""
     parts = [ax.get_title(loc="left"), ax.get_title(), ax.get_xlabel(), ax.get_ylabel()]
     parts += [text.get_text() for text in ax.texts]
-    parts += [label.get_text() for label in ax.get_xticklabels()]
+    parts += [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())]
     legend = ax.get_legend()
     parts += [text.get_text() for text in legend.get_texts()] if legend is not None else []
     return " | ".join(parts)
@@ -63,7 +63,7 @@ def test_two_arms_are_a_labelled_line_whose_star_is_the_best_mixture() -> None:
     ax = pmb.plot_mixture(pmb.GiniDeviation(), BANDITS[2])
     assert "fast" in ax.get_xlabel()
     assert ax.get_ylabel() == "utility"
-    assert "80 % slow + 20 % fast" in texts(ax)
+    assert "slow 80 %, fast 20 %" in texts(ax)
     mixtures, singles, star = ax.lines
     assert star.get_xydata() == pytest.approx(np.array([[20.0, 0.25]]))
     assert singles.get_ydata() == pytest.approx([0.24, 0.09])
@@ -76,7 +76,7 @@ def test_two_arms_are_a_labelled_line_whose_star_is_the_best_mixture() -> None:
 def test_three_arms_are_a_triangle_with_a_name_at_each_corner_and_a_colour_bar() -> None:
     ax = pmb.plot_mixture(pmb.GiniDeviation(), BANDITS[3])
     assert [text.get_text() for text in ax.texts] == ["low", "mid", "high"]
-    assert "50 % low + 50 % high" in texts(ax)
+    assert "low 50 %, high 50 %" in texts(ax)
     bars = [other for other in ax.figure.axes if other is not ax]
     assert [bar.get_ylabel() for bar in bars] == ["utility"]
     star = ax.lines[-1].get_xydata()[0]
@@ -86,8 +86,8 @@ def test_three_arms_are_a_triangle_with_a_name_at_each_corner_and_a_colour_bar()
 def test_more_arms_are_bars_and_the_mixture_is_the_highest() -> None:
     bandit = BANDITS[5]
     ax = pmb.plot_mixture(pmb.GiniDeviation(), bandit)
-    heights = [bar.get_height() for bar in ax.patches]
-    labels = [label.get_text() for label in ax.get_xticklabels()]
+    heights = [bar.get_width() for bar in ax.patches]
+    labels = [label.get_text() for label in ax.get_yticklabels()]
     assert labels[-1] == "best mixture"
     assert sorted(labels[:-1]) == sorted(bandit.names)
     assert heights[-1] == pytest.approx(pmb.oracle(pmb.GiniDeviation(), bandit).value)
@@ -95,7 +95,7 @@ def test_more_arms_are_bars_and_the_mixture_is_the_highest() -> None:
     for name, height in zip(labels[:-1], heights[:-1], strict=True):
         alone = np.eye(5)[bandit.index(name)]
         assert height == pytest.approx(pmb.utility(pmb.GiniDeviation(), bandit, alone))
-    assert ax.get_ylabel() == "utility"
+    assert ax.get_xlabel() == "utility"
 
 
 @pytest.mark.parametrize("count", BANDITS)
@@ -200,3 +200,14 @@ def test_advice_is_drawn_with_what_the_metric_makes_of_the_arms(tmp_path: Path) 
     table = pmb.advise(data, ["gini", "mean"])
     bars = table.plot().patches
     assert sum(bar.get_width() for bar in bars) == pytest.approx(200.0)
+
+
+def test_nothing_is_cut_off_when_a_picture_is_saved_as_it_is() -> None:
+    names = [f"a rather long name of arm {k}" for k in range(14)]
+    ax = pmb.plot_mixture(pmb.GiniDeviation(), pmb.Bandit.bernoulli(np.linspace(0.1, 0.9, 14), names=names))
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.canvas.draw()
+    for label in (*ax.get_yticklabels(), ax.xaxis.label):
+        box = label.get_window_extent()
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.width and box.y1 <= figure.bbox.height

@@ -7,6 +7,9 @@ from typing import Any
 
 import pmbandits
 
+# Powers and indices that are written in one line, such as T^(1/2), T^γ, δ_13 or log_{A/2}, become small letters.
+_POWER = re.compile(r"(?<=[\w)\]}|])\^(?:\(([^()]*)\)|([−-]?\w+))")
+_INDEX = re.compile(r"(?<![\w`:.])(log|max|min|[^\W\d_])_(?:\{([^{}]*)\}|(\w{1,2})(?![\w(]))")
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)$")
 _ROLE = re.compile(r":(class|func|meth):`([A-Za-z_]\w*)(\.\w+)?`")
 
@@ -20,8 +23,14 @@ def _prose(line: str) -> str:
 
     if line.lstrip().startswith((">>>", "...")):
         return line
-    pieces = re.split(r"(``.*?``)", _ROLE.sub(full, line))
-    return "".join(piece if piece.startswith("``") else piece.replace("|", r"\|") for piece in pieces)
+    pieces = re.split(r"(``.*?``|:\w+:`.*?`)", _ROLE.sub(full, line))
+    return "".join(piece if piece.startswith(("``", ":")) else _typeset(piece) for piece in pieces)
+
+
+def _typeset(text: str) -> str:
+    raised = _POWER.sub(lambda found: rf"\ :sup:`{(found[1] or found[2]).strip()}`\ ", text)
+    lowered = _INDEX.sub(lambda found: rf"{found[1]}\ :sub:`{found[2] or found[3]}`\ ", raised)
+    return lowered.replace("|", r"\|")
 
 
 def _convert(lines: list[str]) -> list[str]:

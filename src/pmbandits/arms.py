@@ -23,7 +23,7 @@ Rng = int | np.random.Generator | None
 
 
 class Bandit:
-    """Arms with known distributions.
+    """Arms whose distributions are known, for simulations and for :func:`oracle`.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class Bandit:
 
 
 def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> float:
-    """V(weights, arms): U_h of the mixture of the arms (``eq:V``).
+    """What a mixture of known arms is worth: V(weights, arms), the utility U_h of the mixture (``eq:V``).
 
     >>> import pmbandits as pmb
     >>> round(pmb.utility("gini", pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)

@@ -18,6 +18,7 @@ from pmbandits._means import interval
 from pmbandits.arms import Bandit
 from pmbandits.best import Best, oracle, utilities
 from pmbandits.estimates import ArmEstimate
+from pmbandits.limits import Shares
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
 from pmbandits.metrics.laws import Atoms
@@ -51,6 +52,7 @@ def plot_mixture(
     bandit: Bandit,
     ax: Axes | None = None,
     *,
+    shares: Shares = None,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
@@ -60,6 +62,7 @@ def plot_mixture(
     ----------
     metric, bandit : what is valued and what can be played.
     ax : where to draw; default a new figure.
+    shares : limits on the shares, as in :func:`oracle`; mixtures that keep them are marked, and the best of them.
     title : default names the metric.
     path : a file to write the picture to.
 
@@ -73,8 +76,8 @@ def plot_mixture(
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6))
-        best = oracle(metric, bandit)
+            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
+        best = oracle(metric, bandit, shares=shares)
         draw = {2: _line, 3: _triangle}.get(bandit.n_arms, _bars)
         draw(metric, bandit, best, ax)
         ax.set_title(title if title is not None else f"{metric!r}", pad=16 if bandit.n_arms == 3 else 6)
@@ -106,7 +109,7 @@ def plot_distortion(
     metrics = tuple(as_metric(metric) for metric in metrics)
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6))
+            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
         looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(metrics, looks, strict=False):
             u, h = distortion_line(metric)
@@ -164,7 +167,7 @@ def plot_arms(
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6))
+            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
         banded = False
         if isinstance(arms, Bandit):
             x = _places(arms)
@@ -265,7 +268,7 @@ def plot_life(
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8))
+            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
         for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
@@ -312,7 +315,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8))
+            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
         looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         lowest = np.inf
         for label, (colour, dash, mark) in zip(run.policies, looks, strict=False):
@@ -375,7 +378,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     """
     with style() as plt:
         if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8))
+            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
         mean, low, high = _band(parts.regret)
         chosen = mean - parts.estimation
         ax.plot(parts.t, _positive(mean), color=COLOURS[0], lw=1.8, label="regret")
@@ -431,7 +434,11 @@ def _share(best: Best) -> str:
 def _line(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     share = np.linspace(0.0, 1.0, 401)
     values = utilities(metric, bandit, np.column_stack((1.0 - share, share)))
+    corners = _kept(best)
+    inside = [0.0, 1.0] if corners is None else [corners[:, 1].min(), corners[:, 1].max()]
     ax.plot(100 * share, values, color=COLOURS[0], lw=2.0, label="mixtures")
+    if corners is not None:
+        ax.axvspan(100 * inside[0], 100 * inside[1], color="0.88", zorder=0, label="within the limits")
     ax.plot([0, 100], values[[0, -1]], "s", color=COLOURS[1], ms=7, label="single arms", clip_on=False, zorder=3)
     label = f"best: {_share(best)}"
     ax.plot(100 * best.weights[1], best.value, "*", color=COLOURS[2], ms=15, label=label, clip_on=False, zorder=4)
@@ -449,6 +456,13 @@ def _triangle(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     ax.figure.colorbar(drawn, ax=ax, shrink=0.8, label="utility")
     ax.plot(*np.vstack((_CORNERS, _CORNERS[:1])).T, color="0.25", lw=1.0)
     ax.plot(_CORNERS[:, 0], _CORNERS[:, 1], "s", color=COLOURS[1], ms=7, clip_on=False, label="single arms")
+    corners = _kept(best)
+    if corners is not None:
+        around = corners @ _CORNERS
+        turn = np.arctan2(*(around - around.mean(axis=0)).T[::-1])
+        around = around[np.argsort(turn)]
+        ax.plot(*np.vstack((around, around[:1])).T, color="white", lw=4.0)
+        ax.plot(*np.vstack((around, around[:1])).T, color="black", lw=1.8, label="within the limits")
     star: FloatArray = best.weights @ _CORNERS
     label = f"best: {_share(best)}"
     ax.plot(*star, "*", color="white", mec="black", ms=16, clip_on=False, label=label)
@@ -459,12 +473,17 @@ def _triangle(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), fontsize=9, ncols=2)
 
 
+def _kept(best: Best) -> FloatArray | None:
+    """The corners of the mixtures that keep the limits, if there are limits."""
+    return None if best.limits is None else best.limits.polytope.corners(100)
+
+
 def _bars(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     singles = utilities(metric, bandit, np.eye(bandit.n_arms))
     shown = np.argsort(-singles, kind="stable")[:12]
-    names = [*(bandit.names[i] for i in shown), "best mixture"]
+    names = [*(bandit.names[i] for i in shown), "best mixture" if best.limits is None else "best within limits"]
     colours = [COLOURS[0]] * shown.size + [COLOURS[2]]
-    ax.bar(names, [*singles[shown], best.value], color=colours)
-    ax.axhline(best.value, color=COLOURS[2], lw=1.0, ls="--")
-    ax.tick_params(axis="x", rotation=60)
-    ax.set_ylabel("utility")
+    ax.barh(np.arange(len(names)), [*singles[shown], best.value], color=colours, tick_label=names)
+    ax.axvline(best.value, color=COLOURS[2], lw=1.0, ls="--")
+    ax.invert_yaxis()
+    ax.set_xlabel("utility")

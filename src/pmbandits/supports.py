@@ -191,7 +191,10 @@ class Interval(Support):
 
 @dataclass(frozen=True)
 class Real(Support):
-    """Rewards can be any number; each arm is σ-sub-Gaussian around its own mean.
+    """Rewards can be any number, but large ones are rare: each arm is σ-sub-Gaussian around its own mean.
+
+    That is, deviations from the mean are at most as likely as those of a normal distribution with standard deviation
+    ``sigma``. It is a promise, and what the library says about certainty is wrong if ``sigma`` is too small.
 
     >>> Real(sigma=2).width
     inf

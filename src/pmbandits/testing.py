@@ -261,6 +261,73 @@ class PolicyContract(ABC):
                 assert pulls[trial, c].tolist() == np.bincount(arms, minlength=bandit.n_arms).tolist()
                 assert mixtures[trial, c].tolist() == np.asarray(policy.mixture).tolist()
 
+    def test_pulls_that_somebody_else_chose_count_as_if_asked(self) -> None:
+        asked, told = self.make(), self.make()
+        needs(asked, "asked")
+        rng = np.random.default_rng(15)
+        for _ in range(60):
+            arm = asked.ask()
+            told.asked(arm)
+            reward = self.reward(arm, rng)
+            asked.tell(arm, reward)
+            told.tell(arm, reward)
+        assert self.look(asked) == self.look(told)
+        assert [asked.ask() for _ in range(20)] == [told.ask() for _ in range(20)]
+
+    def test_arms_come_and_go_and_nothing_is_lost(self) -> None:
+        policy, rng = self.make(), np.random.default_rng(16)
+        needs(policy, "add_arm", "pause", "resume", "retire", "pulls", "estimates", "save")
+        if self.n_arms(policy) < 2:
+            raise SkipTest("there is one arm only, which cannot be paused.")
+        first = policy.n_arms
+
+        def play(rounds: int) -> list[int]:
+            """A new arm pays like an old one."""
+            arms = []
+            for _ in range(rounds):
+                arms.append(int(policy.ask()))
+                policy.tell(arms[-1], self.reward(arms[-1] % first, rng))
+            return arms
+
+        play(self.rounds)
+        pulls, known, gone = policy.pulls, [arm.n for arm in policy.estimates], policy.n_arms - 1
+        try:
+            policy.pause(gone)
+        except ValueError as error:
+            raise SkipTest(f"this policy cannot do without an arm: {error}") from None
+        arms = play(50)
+        assert gone not in arms
+        assert policy.mixture[gone] == 0.0
+        policy.tell(gone, self.reward(gone, rng))  # late
+        assert policy.pulls[gone] == pulls[gone]
+        assert policy.estimates[gone].n == known[gone] + 1
+        policy.resume(gone)
+        new = policy.add_arm("a new arm")
+        arms += play(50)
+        assert new in arms
+        policy.retire("a new arm")
+        arms += play(20)
+        assert policy.pulls.tolist() == (np.append(pulls, 0) + np.bincount(arms, minlength=new + 1)).tolist()
+        assert sum(arm.n for arm in policy.estimates) == sum(known) + 1 + len(arms)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.pmb"
+            policy.save(path)
+            again = self.load(path)
+            assert self.look(again) == self.look(policy)
+            assert [again.ask() for _ in range(20)] == [policy.ask() for _ in range(20)]
+
+    def test_the_reward_of_a_ticket_counts_once(self) -> None:
+        policy, rng = self.make(), np.random.default_rng(17)
+        needs(policy, "ask_ticket", "estimates")
+        for k in range(20):
+            ticket = policy.ask_ticket()
+            assert 0.0 < ticket.share <= 1.0 + 1e-9
+            reward = self.reward(ticket.arm, rng)
+            for _ in range(1 + k % 2):
+                policy.tell(ticket=ticket.id, reward=reward)
+        assert sum(arm.n for arm in policy.estimates) == 20
+        assert np.sum(policy.pending) == 0
+
     def test_a_damaged_file_is_refused_or_harmless(self) -> None:
         """Cut off, empty or foreign: refused. A flipped byte: refused, or where nothing is stored without effect."""
         policy = self.make()

@@ -62,11 +62,11 @@ class Warmed(NamedTuple):
 
 
 def warm(n_jobs: int | None = None, *, progress: bool | None = None) -> Warmed:
-    """Compile all that is usual, so that later runs need not: every policy, every support, every metric.
+    """Compile everything now, so that nothing has to be compiled later: every policy, support and metric.
 
-    Without it, a kernel is compiled when it is first needed. Either way it is kept on the disk, and this is done once
-    for each version of the library on a machine. Stopped half-way, what is compiled is kept; the default policy comes
-    first, then the paper's, then all others.
+    Without this, each part (a *kernel*) is compiled when it is first needed. Either way it is kept on disk, so this is
+    done only once for each version of the library on a machine. If it is stopped, what is compiled is kept. The policy
+    that is recommended comes first, then those of the paper, then all others.
 
     Parameters
     ----------
@@ -118,6 +118,7 @@ def _entries() -> Iterator[Item]:
             )
             yield entry(philox, "word, word, word, word, word, word")
             yield entry(steps.choose_many, "int, memory, ints")
+            yield entry(steps.choose_among, "int, memory, ints, ints")
             yield entry(steps.tell_many, "memory, ints, floats")
             yield entry(steps.follow, "int, memory, ints, floats, bool, ints")
             yield entry(steps.tell_both, "memory, memory, ints, floats")

@@ -170,7 +170,7 @@ def ever_outside(name: str, runs: int, sigma_times: float = 1.0, seed: int = 0) 
         for n in LOOKS.tolist():
             policy.tell(0, x[done:n])
             done = n
-            memory, _ = moment(policy, np.ones(1))
+            _, memory, _ = moment(policy, np.ones(1))
             bounds(memory, np.ones(1))
             edges = memory.line_begin + np.concatenate(([0.0], np.cumsum(memory.line_width[: memory.line_used])))
             slack = 1e-9

@@ -240,9 +240,9 @@ def test_simulate_plays_what_asking_by_hand_plays(options: dict[str, str]) -> No
 
 
 def test_simulate_restarts_an_arm_as_asking_by_hand_does() -> None:
-    bandit, recipe = pmb.Bandit.bernoulli([0.5, 0.5]), pmb.Track(exploration=0.05, detect="restart:0.1")
-    policy = recipe.bind(GINI, 2, pmb.Binary(), seed=policy_seed(3, 0, 0))
-    policy.tell([0] * 200, [0.0] * 200)  # what was told before the run is another world
+    bandit, recipe = pmb.Bandit.bernoulli([0.2, 0.5]), pmb.Track(detect="restart:0.1")
+    policy = recipe.bind("mean", 2, pmb.Binary(), seed=policy_seed(3, 0, 0))
+    policy.tell([0] * 200, [1.0] * 200)  # what was told before the run is another world
     policy.seed = 0
     pulls = Player(policy, bandit, 3, np.array([150, 300])).play(0).pulls
     rewards = Rewards(bandit, seed=3, trial=0)
@@ -252,6 +252,26 @@ def test_simulate_restarts_an_arm_as_asking_by_hand_does() -> None:
         if t in (150, 300):
             assert policy.pulls.tolist() == pulls[[150, 300].index(t)].tolist()
     assert policy.changes and policy.changes[0].arm == policy.names[0]
+
+
+@pytest.mark.parametrize("kind", ["binary", "finite", "interval"])
+@pytest.mark.parametrize("estimates", ["window:60", "discount:0.98"])
+def test_a_reward_that_is_kept_can_be_corrected(kind: str, estimates: str) -> None:
+    support, rng = SUPPORTS[kind], np.random.default_rng(4)
+    policy = pmb.Vet(GINI, n_arms=2, support=support, estimates=estimates)
+    for _ in range(100):
+        ticket = policy.ask_ticket()
+        told = reward(support, rng, 1)
+        policy.tell(ticket=ticket.id, reward=told)
+    before = policy.estimates[ticket.arm]
+    other = 1.0 - told if kind != "finite" else (0.3 if told != 0.3 else 1.0)
+    policy.retell(ticket=ticket.id, reward=other)
+    after = policy.estimates[ticket.arm]
+    assert after.mean * after.n == pytest.approx(before.mean * before.n + other - told)
+    assert what_is_wrong(policy, policy._memory) is None
+    for _ in range(100):
+        policy.tell(policy.ask(), reward(support, rng, 0))
+    assert what_is_wrong(policy, policy._memory) is None
 
 
 # ---- merging -----------------------------------------------------------------------------------------------
@@ -363,6 +383,38 @@ def test_the_sets_of_a_window_say_what_they_hold_for_and_widen_as_windows_go_by(
     assert 0.0 < sure.regret < 1.0 and isinstance(policy.done(0.5), bool)
 
 
+def share_of_delta_of(policy: pmb.Policy) -> float:
+    """The share of δ by which the sets of a policy are made, from their radius: for 0/1 rewards ln(2√n·K/δ)/n."""
+    assert policy.confidence is not None
+    return 2.0 * math.sqrt(100) * policy.n_arms / (0.05 * math.exp(100 * policy.confidence.radius(100)))
+
+
+def test_a_window_with_restarts_and_merged_windows_share_delta_by_rewards() -> None:
+    both = pmb.Track(GINI, n_arms=2, support=pmb.Binary(), estimates="window:100", detect="restart")
+    assert share_of_delta_of(both) == pytest.approx(1 / 2)
+    both.tell([0, 1] * 300, [0, 1, 1, 0] * 150)  # 600 rewards, of which the first were forgotten
+    assert share_of_delta_of(both) == pytest.approx(1 / (601 * 602))
+    here, there = (pmb.Track(GINI, n_arms=2, support=pmb.Binary(), estimates="window:100") for _ in range(2))
+    here.tell([0, 1] * 80, [0, 1] * 80)
+    there.tell([0, 1] * 60, [0, 1] * 60)
+    assert share_of_delta_of(here) == pytest.approx(1 / (6 * 7))  # 160 rewards: five times ten were forgotten
+    here.merge(there)
+    kept = [5 * 10 + 220, 1 * 10 + 110]  # rewards so far, no fewer than there were: here those of both are in
+    least = 1.0 / math.prod((n + 1) * (n + 2) for n in kept)
+    assert share_of_delta_of(here) <= least
+    assert here.certainty().probability == 0.95
+
+
+def test_policies_that_restart_are_merged_with_their_like_only() -> None:
+    restart, warn, plain = (
+        pmb.Track(GINI, n_arms=2, support=pmb.Binary(), detect=d) for d in ("restart", "warn", None)
+    )
+    warn.merge(plain)
+    with pytest.raises(ValueError, match="detect") as caught:
+        plain.merge(restart)
+    one_sentence(caught.value)
+
+
 def test_a_discount_has_no_sets_and_says_so() -> None:
     policy = pmb.Vet(GINI, n_arms=2, support=pmb.Binary(), estimates="discount:0.99")
     policy.tell([0, 1] * 10, [0, 1] * 10)
@@ -381,8 +433,8 @@ def test_the_sets_of_all_windows_hold_together() -> None:
         rng = np.random.default_rng(seed)
         policy = pmb.Track("mean", n_arms=1, support=pmb.Binary(), estimates="window:40", delta=delta)
         outside = False
-        for x in (rng.random(1500) < 0.3).astype(float).tolist():
-            policy.tell(0, x)
+        for five in (rng.random((300, 5)) < 0.3).astype(float):
+            policy.tell(0, five)
             m = policy._memory
             low, high = _interval(policy, float(m.sums[0] / m.told[0]), int(m.told[0]))
             outside |= not low <= 0.3 <= high

@@ -238,7 +238,7 @@ def test_pulls_are_filled_up_in_proportion(rows: list[tuple[float, float]], more
 def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, support: str) -> None:
     policy, _ = taught(metric, support, 3, 4000)
     sure = policy.certainty()
-    memory, mix = moment(policy, None)
+    _, memory, mix = moment(policy, None)
     bounds(memory, mix)  # puts the pool in order
     few = small(memory, laws_of(memory, 192), policy._plan)
     low, _, high = bounds(few, mix)
@@ -249,7 +249,7 @@ def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, suppor
 @pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.CVaR(0.9), pmb.MeanMedianDeviation()], ids=repr)
 def test_the_rival_does_not_depend_on_where_the_search_begins(metric: Any) -> None:
     policy, _ = taught(metric, "interval", 4, 5000)
-    memory, mix = moment(policy, None)
+    _, memory, mix = moment(policy, None)
     bounds(memory, mix)
     guess = first_guess(memory)
     assert guess.sum() == pytest.approx(1.0) and not np.allclose(guess, 0.25)

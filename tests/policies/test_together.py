@@ -42,7 +42,7 @@ def test_no_laws_in_the_sets_and_no_mixture_give_a_larger_regret(metric: Any, su
     rng = np.random.default_rng([1, *support.encode()])
     for n, seed in ((40, 0), (400, 1), (3000, 2)):
         policy, _ = taught(metric, support, 3, n, seed=seed)
-        memory, best = moment(policy, None)
+        _, memory, best = moment(policy, None)
         for mix in (best, np.array([0.5, 0.5, 0.0]), rng.dirichlet(np.ones(3))):
             most = regret_together(memory, mix)
             width, low, high = ends_of(memory)
@@ -73,7 +73,7 @@ def test_it_is_not_much_larger_than_what_can_be_found(metric: Any) -> None:
     rng = np.random.default_rng(0)
     for seed, n in enumerate((200, 2000)):
         policy, _ = taught(metric, "finite", 3, n, seed=seed)
-        memory, mix = moment(policy, None)
+        _, memory, mix = moment(policy, None)
         width, low, high = ends_of(memory)
         most, found = regret_together(memory, mix), uphill(metric, width, low, high, mix, rng)
         # Nothing is ahead of itself, but the concave function that stands for that is above 0: as h is above its chord.
@@ -93,7 +93,7 @@ def test_on_any_few_rewards_no_laws_give_a_larger_regret(seed: int, metric: Any,
     mix = rng.dirichlet(np.full(n_arms, 0.3))
     mix[mix < 0.05] = 0.0
     mix /= mix.sum()
-    memory, _ = moment(policy, mix)
+    _, memory, _ = moment(policy, mix)
     most = regret_together(memory, mix)
     width, low, high = ends_of(memory)
     for _ in range(10):
@@ -106,7 +106,7 @@ def test_on_any_few_rewards_no_laws_give_a_larger_regret(seed: int, metric: Any,
 @pytest.mark.parametrize("metric", CONCAVE, ids=repr)
 def test_cells_that_are_put_together_only_widen_it(metric: Any) -> None:
     policy, _ = taught(metric, "interval", 3, 3000, seed=1)
-    memory, mix = moment(policy, None)
+    _, memory, mix = moment(policy, None)
     fine, rough = (regret_together(memory, mix, cells) for cells in (4096, 300))
     assert rough >= 0.97 * fine - 1e-9  # both are within 2 % of the largest
 
@@ -127,11 +127,11 @@ def test_for_convex_metrics_an_arm_is_not_its_own_rival(metric: Any) -> None:
 
 def test_with_balls_with_many_members_and_without_rewards_it_says_nothing() -> None:
     real, _ = taught(GINI, "real", 3, 100, confidence="wasserstein")
-    memory, mix = moment(real, None)
+    _, memory, mix = moment(real, None)
     assert regret_together(memory, mix) == np.inf
     assert real.certainty().regret == real.certainty().rival - real.certainty().lower
     many, _ = taught(GINI, "interval", 8, 400)
-    assert regret_together(moment(many, None)[0], np.full(8, 1 / 8)) == np.inf
+    assert regret_together(moment(many, None)[1], np.full(8, 1 / 8)) == np.inf
     new = pmb.Track(GINI, n_arms=2, support=pmb.Interval(0, 1))
     assert (
         np.isfinite(new.certainty().regret) and new.certainty().regret == new.certainty().rival - new.certainty().lower

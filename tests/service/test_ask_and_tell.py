@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pmbandits as pmb
+from pmbandits.policies.ticketing import propensity
 from tests.service.serving import SHOP, Served, serving
 
 
@@ -33,7 +34,7 @@ def test_the_arms_are_those_of_a_policy_in_one_process(service: Served, shop: st
     for k in range(60):
         asked = service.post(f"{shop}/ask")
         arm = policy.ask()
-        assert asked == {"ticket": 2 * k + 1, "arm": policy.names[arm]}
+        assert asked == {"ticket": 2 * k + 1, "arm": policy.names[arm], "share": propensity(policy, arm)}
         reward = float(k % 3 == arm % 2)
         policy.tell(arm, reward)
         assert service.post(f"{shop}/tell", {"ticket": asked["ticket"], "reward": reward})["taken"] == 1
@@ -57,6 +58,51 @@ def test_another_reward_is_refused(service: Served, shop: str) -> None:
     status, sentence = service.refused(f"{shop}/tell", {"ticket": ticket, "reward": 0})
     assert status == 409
     assert sentence.startswith(f"ticket {ticket} has the reward 1 already, not 0; nothing was taken in.")
+
+
+def test_a_reward_can_be_corrected(service: Served, shop: str) -> None:
+    asked = service.post(f"{shop}/ask", {"n": 4})
+    service.post(f"{shop}/tell", {"tickets": asked["tickets"], "rewards": [1, 1, 1, 1]})
+    for _ in range(2):  # sent twice it is corrected once
+        told = service.post(f"{shop}/tell", {"tickets": [1, 2], "rewards": [0, 1], "correct": True})
+        assert told["taken"] == 0 and told["corrected"] + told["repeated"] == 2
+    assert counted(service, shop) == 9
+    means = {arm["arm"]: arm["mean"] for arm in service.get(f"{shop}/state")["arms"]}
+    assert means[asked["arms"][0]] == 0.5 and means[asked["arms"][1]] == 1.0
+    assert service.refused(f"{shop}/tell", {"ticket": 1, "reward": 1})[0] == 409
+    assert service.refused(f"{shop}/tell", {"ticket": 1, "reward": 7, "correct": True})[0] == 422
+
+
+def test_arms_come_and_go(service: Served, shop: str) -> None:
+    for _ in range(12):
+        service.post(f"{shop}/tell", {"ticket": service.post(f"{shop}/ask")["ticket"], "reward": 1})
+    service.post(f"{shop}/arms", {"do": "add", "arm": "D"})
+    service.post(f"{shop}/arms", {"do": "pause", "arm": "A"})
+    arms = []
+    for k in range(30):
+        asked = service.post(f"{shop}/ask")
+        arms.append(asked["arm"])
+        service.post(f"{shop}/tell", {"ticket": asked["ticket"], "reward": k % 2})
+    assert "D" in arms and "A" not in arms
+    assert service.refused(f"{shop}/ask", {"among": ["A"]})[0] == 422
+    service.post(f"{shop}/arms", {"do": "resume", "arm": "A"})
+    service.post(f"{shop}/arms", {"do": "retire", "arm": "B"})
+    state = service.get(f"{shop}/state")
+    assert [arm["plays"] for arm in state["arms"]] == [True, False, True, True]
+    for body in (
+        {"do": "add", "arm": "A"},
+        {"do": "pause", "arm": "Z"},
+        {"do": "resume", "arm": "B"},
+        {"do": "x", "arm": "A"},
+    ):
+        assert service.refused(f"{shop}/arms", body)[0] == 422
+    acts = service.send("GET", "/v1/audit").json()["acts"]
+    assert [(act["act"], act["detail"]) for act in acts[:4]] == [
+        ("retire", '"B"'),
+        ("resume", '"A"'),
+        ("pause", '"A"'),
+        ("add", '"D"'),
+    ]
 
 
 def test_many_at_once_are_taken_whole_or_not_at_all(service: Served, shop: str) -> None:

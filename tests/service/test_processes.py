@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,16 @@ POLICIES: list[dict[str, Any]] = [
 ]
 
 
-def play(served: list[Served], name: str, rounds: int, seed: int) -> None:
-    """Asks and tells at random, one after the other, of one process or another: late, doubled, many at once."""
+COME_AND_GO = (("add", "D"), ("pause", "A"), ("add", "E"), ("resume", "A"), ("retire", "E"))
+
+
+def play(
+    served: list[Served], name: str, rounds: int, seed: int, changes: Sequence[tuple[str, str]] = ()
+) -> None:  # fmt: skip
+    """Asks and tells at random, of one process or another: late, doubled, corrected, many at once."""
     rng = random.Random(seed)
     waiting: list[int] = []
+    arms = list(changes)
     for _ in range(rounds):
         one = rng.choice(served)
         if rng.random() < 0.5:
@@ -36,7 +43,7 @@ def play(served: list[Served], name: str, rounds: int, seed: int) -> None:
             elif rng.random() < 0.2 and not body:
                 body["unit"] = str(rng.randint(0, 5))
             elif rng.random() < 0.2:
-                body["among"] = rng.sample(SHOP["arms"], 2)
+                body["among"] = ["B", "C"]
             asked = one.post(f"/{name}/ask", body)
             waiting += asked.get("tickets") or [asked["ticket"]]
             if "key" in body:
@@ -47,6 +54,12 @@ def play(served: list[Served], name: str, rounds: int, seed: int) -> None:
             assert one.post(f"/{name}/tell", told)["taken"] == len(some)
             if rng.random() < 0.3:
                 assert rng.choice(served).post(f"/{name}/tell", told)["repeated"] == len(some)
+            elif rng.random() < 0.2:
+                told["rewards"][0] = 1.0 - told["rewards"][0]
+                assert rng.choice(served).post(f"/{name}/tell", {**told, "correct": True})["corrected"] == 1
+        if arms and rng.random() < 0.05:
+            do, arm = arms.pop(0)
+            rng.choice(served).post(f"/{name}/arms", {"do": do, "arm": arm})
 
 
 def policy_of(served: Served, name: str, folder: Path) -> pmb.Policy:
@@ -62,7 +75,7 @@ def test_two_processes_are_as_one(tmp_path: Path, change: dict[str, Any], monkey
     store = tmp_path / "store.db"
     with serving(store) as one, serving(store) as two:
         one.post("", {**SHOP, **change})
-        play([one, two], "shop", 250, seed=1)
+        play([one, two], "shop", 250, seed=1, changes=() if "shares" in change else COME_AND_GO)
         alone = replayed(*rows_of(f"sqlite:///{store}", "shop"))
         for served in (one, two):
             same(policy_of(served, "shop", tmp_path), alone)

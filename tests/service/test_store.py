@@ -89,7 +89,6 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
             asked = served.send("POST", "/v1/experiments/shop/ask", json={"key": "again"})
             assert asked.status_code == 503
             assert asked.headers["retry-after"] == "1"
-            assert served.send("GET", "/ready").status_code == 503
         served.service.turns.not_before = 0.0
         again = served.post("/shop/ask", {"key": "again"})
         assert again == served.post("/shop/ask", {"key": "again"})
@@ -97,7 +96,18 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
         assert len(rows) == before + 1, "it was counted once"
         play([served], "shop", 40, seed=4)
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
-        assert served.send("GET", "/ready").status_code == 200
+
+
+def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        turns = served.service.turns
+        turns.failures, turns.not_before = 1, float("inf")
+        assert served.send("GET", "/ready").status_code == 503
+        turns.not_before = 0.0  # from now on it looks again, though nobody asks
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
@@ -135,11 +145,12 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store.db"
-    going, commit = threading.Event(), SqliteLane.commit
+    there, going, commit = threading.Event(), threading.Event(), SqliteLane.commit
 
     def slow(self: SqliteLane, batch: Batch) -> None:
         monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
-        going.wait(10)
+        there.set()
+        going.wait(30)
         self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
@@ -153,9 +164,11 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
             answers.append(served.send("POST", "/v1/experiments/shop/ask", json={"n": 3}).status_code)
 
         threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
+        threads[0].start()
+        assert there.wait(30)  # it is on its way to the disk, and the others wait
+        for thread in threads[1:]:
             thread.start()
-        while len(served.service.turns.waiting) < 3:  # one is on its way to the disk, the others wait
+        while len(served.service.turns.waiting) < 3:
             time.sleep(0.01)
         going.set()
         for thread in threads:

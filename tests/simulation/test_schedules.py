@@ -119,7 +119,6 @@ def test_a_policy_that_plays_an_arm_which_is_away_is_stopped() -> None:
 RECIPES = {
     "Track": pmb.Track(),
     "Vet": pmb.Vet(),
-    "window": pmb.Track(estimates="window:80"),
     "CIRT": pmb.CIRT(epsilon=0.2),
     "Uniform": pmb.Uniform(),
     "UCB1": pmb.UCB1(),
@@ -169,3 +168,25 @@ def test_policies_play_a_schedule_as_a_loop_by_hand_does(label: str, late: bool)
     counts = np.cumsum(np.eye(4, dtype=int)[expected["arms"]], axis=0)
     np.testing.assert_array_equal(pulls[0], counts[t - 1], err_msg=str(schedule))
     np.testing.assert_array_equal(run.column("mixture", "it")[1][0], expected["mixture"], err_msg=str(schedule))
+
+
+def test_a_policy_that_cannot_take_the_schedule_says_so_before_anything_is_played() -> None:
+    with pytest.raises(ValueError, match=r"^Track does not take the schedule, after 60 rounds: "):
+        pmb.simulate(BANDIT, GINI, pmb.Track(estimates="window:80"), 200, trials=1, schedule=SCHEDULE)
+
+
+def test_limits_are_those_of_the_arms_that_play() -> None:
+    schedule = [(100, "pause", "b"), (200, "resume", "b")]
+    run = pmb.simulate(BANDIT, GINI, {"it": pmb.Track()}, 300, trials=2, shares="b <= 20%; c >= 30%", schedule=schedule)
+    without = pmb.Bandit.bernoulli([0.4, 0.1, 0.6], ["a", "c", "d"])
+    bests = [
+        pmb.oracle(GINI, BANDIT, shares="b <= 20%; c >= 30%").value,
+        pmb.oracle(GINI, without, shares="c >= 30%").value,
+    ]
+    assert [moment["value"] for moment in run.best["moments"]] == pytest.approx([bests[0], bests[1], bests[0]])
+    t, pulls = run.column("pulls", "it")
+    at = [int(np.flatnonzero(t == turn)[0]) for turn in (100, 200, 300)]
+    played = np.diff(pulls[:, at], axis=1, prepend=0)
+    assert (played[:, :, 2] >= 29).all() and (played[:, [0, 2], 1] <= 21).all() and (played[:, 1, 1] == 0).all()
+    with pytest.raises(ValueError, match=r"on b, which is added later"):
+        pmb.simulate(BANDIT, GINI, "track", 300, trials=1, shares="b <= 20%", schedule=[(50, "add", "b")])

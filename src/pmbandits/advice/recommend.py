@@ -95,7 +95,7 @@ def advise(
     strict: bool = False,
     loss: bool = False,
 ) -> Advice | AdviceTable:
-    """Which mixture of arms is best for what you value, by logged rewards; and is its gain real or noise?
+    """Find the mixture of arms that is best for what you value, by logged rewards, and say whether it could be chance.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def oracle(
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
 ) -> Best:
-    """The maximiser of the utility over all mixtures of known arms (``eq:optimal alpha``).
+    """Find the best mixture of known arms, and say how far from the best it can be at most (``eq:optimal alpha``).
 
     ====================  =====================================================================  ==============
     metric                how                                                                    ``gap``

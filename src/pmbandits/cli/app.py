@@ -188,7 +188,7 @@ def oracle(
     singles = utilities(preference, bandit, np.eye(bandit.n_arms))
     if plot is not None:
         plot = plot if plot.suffix else plot.with_suffix(".png")
-        _save_mixture(preference, bandit, plot)
+        _save_mixture(preference, bandit, shares, plot)
     if json_output:
         answer = {
             "metric": preference.to_dict(),
@@ -286,12 +286,12 @@ def run(
         run_spec(out, spec, folder, jobs, backend, quiet)
 
 
-def _save_mixture(preference: object, bandit: object, path: Path) -> None:
+def _save_mixture(preference: object, bandit: object, shares: str | None, path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     from pmbandits.plots import plot_mixture
 
-    axes = plot_mixture(preference, bandit)  # type: ignore[arg-type]
+    axes = plot_mixture(preference, bandit, shares=shares)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)
     axes.get_figure(root=True).savefig(path)  # type: ignore[union-attr]

@@ -29,6 +29,7 @@ SIDE = 2 * EDGE + 2  # up to how many rewards above or below there are exact end
 LINES = SIDE + 1  # the two tangents: value at 0, and slope
 SHIFT, PRODUCT, SCALE = LINES + 4, LINES + 5, LINES + 6  # of the formula: 2r/3, 2r·(1 + 8r/9), 1/(1 + 8r/9)
 STRETCHED = LINES + 7  # 1 if ends far from k/n are moved further out
+DEPTH = LINES + 8  # n times the radius
 
 
 @step("float, float -> float")
@@ -76,18 +77,36 @@ def exact_upper(k, n, depth, stretched):
 @shared("int, float, bool, int, floats -> none")
 def lay_belt(n, level, stretched, side, row):
     """Work out what is kept of the belt of n rewards, into ``row``; with exact ends for ``side`` rewards."""
-    depth = n * level
+    begin_belt(n, level, stretched, side, row)
     for k in range(min(side, n) + 1):
-        row[ABOVE + k] = exact_upper(k, n, depth, stretched)
-        row[BELOW + k] = exact_upper(n - k, n, depth, stretched)
-    row[SIDE] = side
+        row[ABOVE + k] = exact_upper(k, n, row[DEPTH], stretched)
+        row[BELOW + k] = exact_upper(n - k, n, row[DEPTH], stretched)
+
+
+@shared("int, int, floats -> none")
+def lay_ends_at(k, n, row):
+    """Work out the ends at k of n rewards above, at one more and at one less, where few k can occur."""
+    side, depth, stretched = int(row[SIDE]), row[DEPTH], row[STRETCHED] == 1.0
+    for j in range(max(k - 1, 0), min(k + 1, n) + 1):
+        if j <= side:
+            row[ABOVE + j] = exact_upper(j, n, depth, stretched)
+            row[BELOW + j] = exact_upper(n - j, n, depth, stretched)
+        if n - j <= side:
+            row[ABOVE + n - j] = exact_upper(n - j, n, depth, stretched)
+            row[BELOW + n - j] = exact_upper(j, n, depth, stretched)
+
+
+@shared("int, float, bool, int, floats -> none")
+def begin_belt(n, level, stretched, side, row):
+    """All that is kept of the belt but its exact ends."""
+    row[DEPTH], row[SIDE] = n * level, side
     row[STRETCHED] = 1.0 if stretched else 0.0
     scale = 1.0 / (1.0 + 8.0 * level / 9.0)
     row[SHIFT], row[PRODUCT], row[SCALE] = 2.0 * level / 3.0, 2.0 * level / scale, scale
     if n > 2 * side:
         for j in range(2):
             p = (side if j == 0 else n - side) / n
-            q = row[(ABOVE if j == 0 else BELOW) + side]
+            q = exact_upper(side if j == 0 else n - side, n, row[DEPTH], stretched)
             slope = q * (1.0 - q) * math.log(q * (1.0 - p) / (p * (1.0 - q))) / (q - p)
             row[LINES + 2 * j], row[LINES + 2 * j + 1] = q - slope * p, slope
 

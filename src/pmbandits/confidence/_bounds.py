@@ -188,16 +188,23 @@ def sweep_ends(s, a, what):
     blurs, belt, told, radius = lay_belts(s), s.belt, s.told, s.radius
     h, points, owner, counts, mass = s.h, s.points if finite else s.x, s.owner, s.counts, s.mass
     left, floor, top = told.copy(), np.empty(k), np.empty(k)
+    members, used = np.empty(k, np.int64), 0  # arms without weight, and their rewards, make no difference
     for i in range(k):
+        if a[i] > 0.0:
+            members[used] = i
+            used += 1
         floor[i], top[i] = cell_ends(kind, left[i], told[i], radius[i], blurs[i], belt, i)
     before = s.low
     total = before * h_value(h, 1.0)
     for cell in range(cells + 1):
+        if cell < cells and not finite and a[owner[cell]] == 0.0:
+            continue
         here = points[cell] if cell < cells else s.high
         width = here - before
         if width > 0.0:
             low, high, room = 0.0, 0.0, 0.0
-            for i in range(k):
+            for j in range(used):
+                i = members[j]
                 low += a[i] * floor[i]
                 high += a[i] * top[i]
                 room += a[i] * (1.0 - top[i])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits.confidence._belts import belt_ends, blurred_ends, lay_belt
-from pmbandits.estimates._rewards import rank_error
+from pmbandits.confidence._belts import begin_belt, belt_ends, blurred_ends, lay_belt, lay_ends_at
+from pmbandits.estimates._rewards import FINITE, rank_error
 from pmbandits.state.shared import shared, step
 
 INTERVAL, BAND, BALL, BELT = range(4)  # kinds of confidence sets
+FEW = 4  # atoms of a finite support, times this: below ``belt_side`` only the ends that occur are worked out
 
 # Bounded memory: the table of radii has OCTAVE entries for each doubling of n. An entry is the radius at its smallest
 # n. Radii fall, so it is at least the radius at n: valid, and wider by 1/OCTAVE of itself at most
@@ -63,7 +64,17 @@ def lay_belts(s):
             n = s.told[i]
             if n > 0 and s.belt_at[i] != n:
                 s.belt_at[i] = n
-                lay_belt(n, table_radius(s, n), s.stretched == 1, s.belt_side, s.belt[i])
+                row, level = s.belt[i], table_radius(s, n)
+                if s.mode != FINITE or FEW * s.n_atoms > s.belt_side:
+                    lay_belt(n, level, s.stretched == 1, s.belt_side, row)
+                    continue
+                begin_belt(n, level, s.stretched == 1, s.belt_side, row)
+                left = n
+                lay_ends_at(left, n, row)
+                for c in range(s.n_atoms):
+                    if s.counts[i, c] > 0:
+                        left -= s.counts[i, c]
+                        lay_ends_at(left, n, row)
     return blurs
 
 

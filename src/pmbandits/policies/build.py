@@ -243,7 +243,9 @@ def _deepest(chosen: ConfidenceSet | None, horizon: int | None) -> float:
 def fill(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
-        memory.field(name)[:] = content
+        part = memory.field(name)
+        if part.size:  # a shelf of arms that do not play has no limits to keep
+            part[:] = content
     limit_rewards(memory, plan)
     memory.most_told = _NO_LIMIT
     if plan.confidence is None or memory.n_radii == 0:
@@ -351,7 +353,7 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
     forgetting = plan.forgetting
     assert forgetting is not None
     if forgetting.drops:
-        joined(memory, other)
+        joined(memory, other, forgetting)
         forgetting.after(memory)
     if forgetting.kind and memory.rewards > forgetting.keep:
         forget(memory, forgetting)

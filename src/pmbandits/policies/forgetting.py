@@ -7,12 +7,20 @@ counts stay whole numbers, memory is bounded, and no kernel that decides knows a
 - *Discount*: any go, each with the same probability. So a reward is still kept after m others with probability γ^m.
 - *Restart*: all rewards of an arm go in which a change was found (``estimates/changes.py``).
 
-**Sets in a window.** Say rewards were forgotten f times so far. What is kept of an arm then are its rewards from some
-moment on: for each f the moment is known when it comes, and the rewards after it are new. So an anytime set that
-begins there, with the share δ/((f + 1)(f + 2)) of the failure δ, holds for all of them, however many. The shares of all
-f = 0, 1, 2, … add up to δ: with probability 1 − δ the sets of all windows hold, at all times, for every arm that has
-stood still since the oldest of its rewards that is kept. The same holds for restarts. When two policies are merged,
-their pairs of moments are counted in the same way, with the product of their shares.
+**Sets in a window.** Say rewards were forgotten f times so far, c at a time. What is kept of an arm then are its
+rewards among all that came after the first f·c. When that moment comes it is known to be one of these, and the rewards
+after it are new. So an anytime set that begins there, with the share δ/((f + 1)(f + 2)) of the failure δ, holds for all
+of them, however many. The shares of all f = 0, 1, 2, … add up to δ: with probability 1 − δ the sets of all windows
+hold, at all times, for every arm that has stood still since the oldest of its rewards that is kept.
+
+**After a restart** the same holds: f counts the restarts of all arms, and a restart is known when it comes.
+
+**A window with restarts** begins after some reward, but which one is only known later. So each reward has a share of
+its own, 1/((n + 1)(n + 2)) for the n-th. The shares fall, so that of the last reward so far is small enough for all.
+
+**When two windows are merged,** each pair of a reward here and one there has the product of their shares, and from then
+on each further reward has a share of that. What is said of the sets then holds from the merge on. Restarts are counted
+in the same way, by their numbers.
 
 With a discount no such set is known to us: which rewards are kept is drawn again and again. There are none then.
 """
@@ -118,15 +126,20 @@ def settle(memory: Memory, forgetting: Forgetting) -> None:
     for arm in alarms(memory).tolist():
         begin_watching(memory, forgetting, arm)
         if forgetting.watches == "restart":
+            dropped = int(memory.told[arm])
             forget_arm(memory.address, memory.words, _cleared(memory), arm)
             forgetting.after(memory)
+            if _by_rewards(memory, forgetting):
+                memory.tally[TIMES] += dropped - 1.0
 
 
 def forget(memory: Memory, forgetting: Forgetting) -> None:
     """Forget as many rewards as are too many."""
-    steps = {"window": forget_oldest, "discount": forget_any}
-    steps[forgetting.kind](memory.address, memory.words, _cleared(memory), memory.rewards - forgetting.keep)
+    steps, dropped = {"window": forget_oldest, "discount": forget_any}, memory.rewards - forgetting.keep
+    steps[forgetting.kind](memory.address, memory.words, _cleared(memory), dropped)
     forgetting.after(memory)
+    if _by_rewards(memory, forgetting):
+        memory.tally[TIMES] += dropped - 1.0
 
 
 def all_pulls(memory: Memory) -> NDArray[np.int64]:
@@ -153,11 +166,22 @@ def side_by_side(ours: Memory, theirs: Memory) -> None:
         ours.ordered = 0
 
 
-def joined(ours: Memory, theirs: Memory) -> None:
+def joined(ours: Memory, theirs: Memory, forgetting: Forgetting) -> None:
     """What is left of δ for the sets of two policies together: the product of their shares."""
-    if theirs.n_tally:
-        spent = -math.log(share_of_delta(ours) * share_of_delta(theirs))
-        ours.tally[TIMES], ours.tally[SPENT] = 0.0, spent
+    if not theirs.n_tally:
+        return
+    spent = 0.0
+    for memory in (ours, theirs):
+        n = float(memory.tally[TIMES])
+        if forgetting.kind == "window":  # no fewer than all rewards so far
+            n = n * (forgetting.most - forgetting.keep) + memory.rewards
+        spent += float(memory.tally[SPENT]) + math.log((n + 1.0) * (n + 2.0))
+    ours.tally[TIMES], ours.tally[SPENT] = 0.0, spent
+
+
+def _by_rewards(memory: Memory, forgetting: Forgetting) -> bool:
+    """Whether each reward has a share of δ, and ``TIMES`` counts the rewards that were forgotten."""
+    return forgetting.kind == "window" and bool(forgetting.watches == "restart" or memory.tally[SPENT] > 0.0)
 
 
 def _cleared(memory: Memory) -> NDArray[np.int64]:
@@ -177,10 +201,12 @@ def _cleared_words(*sizes: int) -> NDArray[np.int64]:
     return np.array(out, dtype=np.int64)
 
 
-def share_of_delta(memory: Memory) -> float:
-    """The share of δ for the sets of this moment."""
-    times = float(memory.tally[TIMES])
-    return math.exp(-float(memory.tally[SPENT])) / ((times + 1.0) * (times + 2.0))
+def share_of_delta(memory: Memory, forgetting: Forgetting) -> float:
+    """The share of δ for the sets of this moment; while nothing was forgotten, a half."""
+    n = float(memory.tally[TIMES])
+    if n > 0.0 and _by_rewards(memory, forgetting):
+        n += memory.rewards
+    return math.exp(-float(memory.tally[SPENT])) / ((n + 1.0) * (n + 2.0))
 
 
 def sets_at(

@@ -1,4 +1,4 @@
-"""Arms that come and go: what add_arm, pause, resume and retire do."""
+"""Arms that come and go, and limits that change: what add_arm, pause, resume, retire and limit do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from pmbandits import _check
 from pmbandits.arms import arm_index, arm_names
+from pmbandits.limits import Shares
+from pmbandits.policies import limited
 from pmbandits.policies.bench import PAUSED, PLAYS, RETIRED, Bench, sharing
 from pmbandits.policies.build import build, recall, room_for
 from pmbandits.policies.options import MOST_ARMS
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
 
 # All that a change replaces, at once.
-_REPLACED = ("names", "_own_names", "limits", "_plan", "epsilon", "_now")
+_REPLACED = ("names", "_own_names", "options", "limits", "_all_limits", "_plan", "epsilon", "_now")
 
 
 def add_arm(policy: Policy, name: str | None = None) -> int:
@@ -98,11 +100,54 @@ def retire(policy: Policy, arm: int | str) -> None:
     _set(policy, arm, RETIRED)
 
 
+def limit(
+    policy: Policy,
+    shares: Shares = None,
+    *,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
+) -> None:
+    """Other limits on the shares of arms, from now on; without any, all limits are removed.
+
+    They take the place of all that there were, and are kept in the rounds that follow: those before are not made up
+    for. As after a change of arms, what was learned stays, and a policy with phases begins them anew. If no mixture of
+    the arms that play keeps the limits, that is said in one sentence, and nothing changes.
+
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary(), shares="A >= 10%")
+    >>> policy.limit("A <= 30%"); policy.limits.texts
+    ('A <= 30%',)
+    >>> policy.limit(None); policy.limits is None
+    True
+    """
+    _can_change(policy)
+
+    def change() -> None:
+        options = {key: value for key, value in policy.options.items() if key not in limited.OPTIONS}
+        for name, given in (("shares", shares), ("cost", cost), ("budget", budget)):
+            if given is not None:
+                options[name] = _LIMITS[name](name, given)
+        found = limited.read_limits(options, policy.names)
+        changed: Policy = object.__new__(type(policy))
+        changed.__dict__.update({**policy.__dict__, "options": options, "_all_limits": found})
+        parts = rearranged(changed, policy.names, _states(policy), _came(policy), anew=True)
+        _commit(policy, {**parts, "options": options, "_all_limits": found})
+
+    policy._alone(change)
+
+
+_LIMITS: Mapping[str, Any] = {
+    "shares": limited.known_shares,
+    "cost": limited.known_cost,
+    "budget": limited.known_budget,
+}
+
+
 def _can_change(policy: Policy) -> None:
     policy._must_be_bound()
     if policy._plan.forgetting is not None:
         raise ValueError(
-            "arms cannot come and go in a policy that forgets rewards or watches its arms for changes "
+            "arms and limits cannot change in a policy that forgets rewards or watches its arms for changes "
             "(estimates='window' or 'discount', detect=...); leave that option out."
         )
 
@@ -201,9 +246,17 @@ def _commit(policy: Holding, parts: dict[str, Any]) -> None:
 
 
 def rearranged(
-    policy: Policy, names: tuple[str, ...], states: tuple[str, ...], came: Mapping[int, int], everybody: bool = False
+    policy: Policy,
+    names: tuple[str, ...],
+    states: tuple[str, ...],
+    came: Mapping[int, int],
+    everybody: bool = False,
+    anew: bool = False,
 ) -> dict[str, Any]:
-    """What becomes of a policy if these arms play. All of it is made aside; if anything cannot be, nothing changes."""
+    """What becomes of a policy if these arms play. All of it is made aside; if anything cannot be, nothing changes.
+
+    ``everybody``: also those without a reward are in the memory. ``anew``: the memory is made anew in any case.
+    """
     _, _, memory, bench = policy._now
     if bench is None:
         k = len(policy.names)
@@ -220,8 +273,10 @@ def rearranged(
     seated = tuple(arm for arm in plays if everybody or known(arm)) or tuple(plays)
     beside = tuple(arm for arm in range(len(names)) if arm not in set(seated))
     waits = {arm: came[arm] for arm in beside if states[arm] == PLAYS}
-    same = seated == bench.seated and sharing(_first(policy, bench), len(names)) == sharing(
-        _first(policy, bench), len(policy.names)
+    same = (
+        not anew
+        and seated == bench.seated
+        and sharing(_first(policy, bench), len(names)) == sharing(_first(policy, bench), len(policy.names))
     )
     after = Bench(states, seated, bench.shelf, (), waits, bench.began if same else rounds(policy), bench.first)
     draft = _draft(policy, names, after)
@@ -273,8 +328,8 @@ def _draft(policy: Policy, names: tuple[str, ...], bench: Bench) -> Policy:
     """A policy with these arms, to make a memory for."""
     draft: Policy = object.__new__(type(policy))
     draft.__dict__.update({**policy.__dict__, "names": names, "_now": (0, 0, policy._memory, bench)})
-    if policy._all_limits is not None:
-        draft.limits = policy._all_limits.among([names[arm] for arm in bench.seated])
+    kept = policy._all_limits
+    draft.limits = None if kept is None else kept.among([names[arm] for arm in bench.seated])
     return draft
 
 

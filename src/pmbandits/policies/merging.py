@@ -103,6 +103,7 @@ def must_match(policy: Policy, other: Policy) -> None:
         ("metric", policy.metric, other.metric),
         ("support", policy.support, other.support),
         ("estimates", *(how_kept(p.options.get("estimates", "exact")) for p in (policy, other))),
+        ("detect", *(_restarts(p) for p in (policy, other))),
     ):
         if not _same(mine, theirs):
             raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
@@ -114,6 +115,12 @@ def must_match(policy: Policy, other: Policy) -> None:
             f"policies must have the same names of arms to be merged, but have {policy.names!r} and "
             f"{other.names!r}{hint}."
         )
+
+
+def _restarts(policy: Policy) -> str:
+    """Whether rewards of arms that changed are forgotten; to be warned of changes is each policy's own affair."""
+    forgetting = policy._plan.forgetting
+    return "restart" if forgetting is not None and forgetting.watches == "restart" else "no restart"
 
 
 def _same(mine: Any, theirs: Any) -> bool:

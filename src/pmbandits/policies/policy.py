@@ -218,6 +218,7 @@ class Policy(Asking, Declared):
     pause = lineup.pause
     resume = lineup.resume
     retire = lineup.retire
+    limit = lineup.limit
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property

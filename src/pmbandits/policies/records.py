@@ -77,7 +77,7 @@ def shelf(memory: Memory, plan: Plan, arms: int, rewards: int) -> Memory:
     for field in FIELDS:
         if field.single and "fixed" in field.becomes and field.name not in SIZES:
             setattr(out, field.name, getattr(memory, field.name))
-    out.busy = out.waiting = 0
+    out.busy = out.waiting = out.gate = 0
     for book, marks in zip(out.sketch_book, out.sketch_marks, strict=True):
         sketching.begin(book, marks, memory.sketch_size)
     fill(out, plan)

@@ -165,7 +165,7 @@ def sets_now(policy: Policy, memory: Memory) -> ConfidenceSet | None:
     assert support is not None
     if plan.forgetting is None:
         return plan.confidence
-    now = partial(chosen_set, policy, support, memory.n_arms, share=share_of_delta(memory))
+    now = partial(chosen_set, policy, support, memory.n_arms, share=share_of_delta(memory, plan.forgetting))
     return sets_at(plan.confidence, plan.forgetting, now)
 
 

@@ -47,7 +47,8 @@ def wrong_records(memory: Memory) -> str | None:
     pulls = memory.pulls + memory.earlier if memory.n_past else memory.pulls
     if (memory.pending > pulls).any():
         return "its part 'pending' holds a number that cannot be"
-    if (memory.pending < pulls - memory.told).any():
+    known = memory.pulls if memory.n_tally else pulls  # of others the rewards may be forgotten
+    if (memory.pending < known - memory.told).any():
         return "it waits for fewer rewards than are missing"
     return _rewards(memory)
 

@@ -136,9 +136,9 @@ def _constants(policy: Policy) -> set[str]:
 def load(
     path: str | Path, *, metric: Distortion | None = None, confidence: Any = None, max_memory: int | None = None
 ) -> Policy:
-    """A policy as it was when it was saved: it takes exactly the decisions that the saved one would have taken.
+    """Load a policy that was saved. It takes exactly the decisions that the saved one would have taken.
 
-    Files from strangers can do no harm: whatever is not a policy's state is refused with a sentence.
+    Files from strangers can do no harm: whatever is not the state of a policy is refused.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def expire(policy: Policy, *, older_than: int | timedelta, reward: float) -> tup
 
     Parameters
     ----------
-    older_than : a number of rounds since the ask, or a :class:`datetime.timedelta`.
+    older_than : a number of rounds since the ask, or a ``datetime.timedelta``.
     reward : what their reward is taken to be, such as 0.0 for customers who never came back. If the true one comes
         later, it is refused like any second reward; ``retell`` corrects it.
 
@@ -258,10 +258,6 @@ def _exchange(memory: Memory, arm: int, old: float, new: float) -> None:
         if not found.size:
             raise gone
         memory.x[found[0]], memory.ordered = new, 0
-        if memory.n_recent:
-            arms, values = (part[: memory.rewards] for part in (memory.recent_arm, memory.recent))
-            recent = np.flatnonzero((values == old) & (arms == arm))
-            memory.recent[recent[:1]] = new
     else:
         a, b = (int(np.abs(memory.points - value).argmin()) for value in (old, new))
         if memory.counts[arm, a] == 0:
@@ -270,6 +266,12 @@ def _exchange(memory: Memory, arm: int, old: float, new: float) -> None:
         memory.counts[arm, b] += 1
         old, new = float(memory.points[a]), float(memory.points[b])
     memory.sums[arm] += new - old
+    if memory.n_recent:  # of equal rewards the newest is taken; the pool must have equals in the order of the window
+        n = memory.rewards
+        same = np.flatnonzero((memory.recent[:n] == old) & (memory.recent_arm[:n] == arm))
+        memory.recent[same[-1]] = new
+        if memory.mode == SAMPLES:
+            memory.x[:n], memory.owner[:n] = memory.recent[:n], memory.recent_arm[:n]
 
 
 class TicketLog:

@@ -39,10 +39,10 @@ def update(memory: int) -> None:
 
 
 class Track(Policy, name="track", choose=choose, update=update, uses_sets=False):
-    """Estimate and track: play the proportions of the best mixture of what was seen so far. Anytime; the default.
+    """Estimate and track: play the proportions of the best mixture of what was seen so far, and explore all arms.
 
-    No grid, no ε, no horizon, no optimism: every arm is pulled about √(t/K) times whatever happens, the empirical
-    utility is maximised over all mixtures, and the arm furthest behind its share is pulled. It is a variant, for
+    It needs no grid, no ε and no horizon. Every arm is pulled about √(t/K) times whatever happens. The mixture is the
+    best one for the rewards seen so far, and the arm that is furthest behind its share is pulled. It is a variant, for
     preference metrics, of ForcingBalance (forced exploration of about √t pulls, the best mixture of the estimates,
     tracking), with D-tracking. No regret bound is proved for it. It had no more regret than the paper's four algorithms
     in all our runs where a mixture is best.

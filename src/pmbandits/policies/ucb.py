@@ -77,7 +77,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
         best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
     rho : each arm is first pulled ⌈ρTε/4⌉ times. More is safer against a poor start; it costs nothing while it is
         below the arm's final share.
-    confidence : ``"auto"`` (tight and valid), ``"paper"`` (its constants: inert at usual horizons),
+    confidence : ``"auto"`` (tight and valid), ``"paper"`` (its constants, too large to be of use),
         ``"dkw"``, ``"wasserstein"``, ``"kl"`` or an object; see :func:`pmbandits.confidence.confidence_set`.
     delta : probability that an arm's confidence set ever fails; default 1/T. Larger explores less.
     epsilon_constant : leading constant of the schedule of ε.

@@ -46,7 +46,9 @@ def update(memory: int) -> None:
 
 
 class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_sets=False):
-    """Estimate and track, and test whoever is left out. Anytime; no grid, no ε, no horizon.
+    """Play the best mixture of what was seen so far, and test the arms that it leaves out. The policy to start with.
+
+    It does not need to know how many rounds there will be, and it has no grid and nothing that must be tuned.
 
     Like :class:`Track`, it plays the proportions of the best mixture of what was seen so far. But no exploration is
     forced. An arm that has no place in that mixture is tried again only while its rewards do not yet rule out that it

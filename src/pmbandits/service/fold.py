@@ -19,6 +19,7 @@ from pmbandits import __version__
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies import load
 from pmbandits.policies.policy import Policy
+from pmbandits.policies.ticketing import propensity
 from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL, Old
 from pmbandits.simulation.recipes import by_name
 from pmbandits.supports import Support
@@ -90,6 +91,10 @@ class Fold:
             return [int(self.policy.ask(among=names)) for _ in range(n)]
         return [self.policy.ask()] if n == 1 else [int(arm) for arm in self.policy.ask(n)]
 
+    def share(self, arm: int) -> float:
+        """The share with which an arm was just asked for, so that others can work out what another policy had done."""
+        return propensity(self.policy, arm)
+
     def asked(self, arm: int) -> None:
         """A pull that somebody else chose."""
         self.policy.asked(arm)
@@ -109,8 +114,6 @@ class Fold:
         """Arms that come and go, and limits; ``data`` is JSON."""
         policy: Any = self.policy
         given = json.loads(data)
-        if kind in (ADD, PAUSE, RESUME, RETIRE, LIMITS) and not hasattr(policy, "add_arm"):
-            raise ValueError("arms and limits of an experiment cannot be changed yet.")
         if kind == ADD:
             policy.add_arm(given)
             self.places = {name: place for place, name in enumerate(policy.names)}
@@ -121,6 +124,8 @@ class Fold:
         elif kind == RETIRE:
             policy.retire(given)
         elif kind == LIMITS:
+            if not hasattr(policy, "limit"):
+                raise ValueError("limits of an experiment cannot be changed yet.")
             policy.limit(given)
         elif kind != STATUS:
             raise Gap(f"an event of kind {kind} is not known to pmbandits {__version__}")

@@ -128,7 +128,7 @@ class Live:
             before = self.keys.get(request.key)
             if before is not None:
                 self._same(request.key, before, what)
-                return self._answer(request, before.seq, [arm for arm, _ in before.events if arm is not None])
+                return self._answer(request, before.seq, before.events)
         self._must_run()
         fold, first = self.fold, self.fold.seen + 1
         among = None if request.among is None else sorted({self.place(name) for name in request.among})
@@ -140,8 +140,10 @@ class Live:
             arms, kind = fold.ask(n, among), ASK
         at, exp, data = now(), self.record.id, None if among is None else json.dumps(among)
         events = batch.events
-        for seq, arm in enumerate(arms, first):
-            events.append((exp, seq, kind, None, arm, None, at, data))
+        shares = {arm: fold.share(arm) for arm in set(arms)}
+        done = [(arm, shares[arm]) for arm in arms]
+        for seq, (arm, share) in enumerate(done, first):
+            events.append((exp, seq, kind, None, arm, share, at, data))
             self.open[seq] = arm
         fold.seen += n
         if request.unit is not None and kind == ASK:
@@ -149,18 +151,18 @@ class Live:
             self.units[request.unit] = arms[0]
         if request.key is not None:
             batch.requests.append((exp, request.key, first, n, what))
-            self.keys[request.key] = Done(first, what, [(arm, None) for arm in arms])
-        return self._answer(request, first, arms)
+            self.keys[request.key] = Done(first, what, done)
+        return self._answer(request, first, done)
 
-    def _answer(self, request: Ask, first: int, arms: Sequence[int]) -> Asked | AskedMany:
+    def _answer(self, request: Ask, first: int, done: Sequence[tuple[int | None, float | None]]) -> Asked | AskedMany:
         names = self.fold.policy.names
+        arms, shares = [names[arm] for arm, _ in done if arm is not None], [share for _, share in done]
         if request.n is None:
-            return Asked(first, names[arms[0]])
-        return AskedMany(list(range(first, first + len(arms))), [names[arm] for arm in arms])
+            return Asked(first, arms[0], shares[0])
+        return AskedMany(list(range(first, first + len(arms))), arms, shares)
 
     def _plays(self, arm: int) -> bool:
-        playing = getattr(self.fold.policy, "playing", None)
-        return playing is None or self.fold.policy.names[arm] in playing
+        return self.fold.policy.names[arm] in self.fold.policy.playing
 
     def tell(self, request: Tell, batch: Batch) -> Told:
         """Take rewards in, all of a request or none."""

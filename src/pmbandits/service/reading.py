@@ -24,8 +24,7 @@ COLUMNS = ("seq", "at", "kind", "ticket", "arm", "value", "data")
 def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
     """Shares wanted and played, estimates with bands, certainty, an explanation, and a forecast if one is wanted."""
     mixture, pulls, pending, t = policy.mixture, policy.pulls, policy.pending, policy.t
-    playing = getattr(policy, "playing", policy.names)
-    limits = getattr(policy, "limits", None)
+    playing, limits = policy.playing, policy.limits
     out: dict[str, Any] = {
         "t": t,
         "arms": [
@@ -47,8 +46,9 @@ def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
     }
     if policy.confidence is not None and policy.n_arms <= MANY:
         for arm, weights in zip(out["arms"], np.eye(policy.n_arms), strict=True):
-            low, middle, high = policy.utility_bounds(weights)
-            arm["alone"] = {"lower": low, "utility": middle, "upper": high}
+            if arm["plays"]:
+                low, middle, high = policy.utility_bounds(weights)
+                arm["alone"] = {"lower": low, "utility": middle, "upper": high}
     if regret is not None:
         ahead = policy.forecast(regret)
         out["forecast"] = {**ahead._asdict(), "sentence": str(ahead)}

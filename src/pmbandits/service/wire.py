@@ -50,17 +50,22 @@ class Ask(Struct, forbid_unknown_fields=True):
 
 
 class Asked(Struct):
-    """An arm to play, and the ticket with which its reward is told."""
+    """An arm to play, the ticket with which its reward is told, and the share with which it was asked for.
+
+    The share is the weight of the arm in the mixture that is played, for off-policy evaluation.
+    """
 
     ticket: int
     arm: str
+    share: float | None
 
 
 class AskedMany(Struct):
-    """Arms to play, and their tickets."""
+    """Arms to play, their tickets, and the shares with which they were asked for."""
 
     tickets: list[int]
     arms: list[str]
+    shares: list[float | None]
 
 
 class Tell(Struct, forbid_unknown_fields=True):

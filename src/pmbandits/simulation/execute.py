@@ -56,7 +56,9 @@ def simulate(
     progress: bool | None = None,
     out: str | Path | None = None,
 ) -> Run:
-    """Play policies against known arms and measure their regret V(α*) − V(τ_t/t).
+    """Play policies against known arms, in many trials, and measure their regret V(α*) − V(τ_t/t).
+
+    Regret is what the shares that were played so far are worth less than the best mixture.
 
     The n-th reward of an arm in a trial depends on (seed, trial, arm, n) alone, and on how the arm is in that round if
     it changes. So all policies of a trial are paid the same rewards (compare them in pairs), results do not depend on

@@ -106,6 +106,7 @@ def prepare(
     seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
     known = recipes(policies, max(horizons))
     kept = limits(shares, bandit.names, cost=cost, budget=budget)
+    _of_the_first(kept, course)
     moments = course.moments(max(horizons))
     bests = best_of_each(metric, moments, kept)  # also says so if a utility is infinite
     wanted = Checkpoints(checkpoints, horizons, [] if course.still else [moment.end for moment in moments])
@@ -119,9 +120,7 @@ def prepare(
                 policy = recipe.bind(metric, course.start, rounds, kept if len(kept) else None, needed)
             else:
                 policy = _bound(label, recipe, course, metric, rounds, kept, several=len(horizons) > 1)
-                for method in needed:
-                    if not callable(getattr(policy, method, None)):
-                        raise ValueError(f"{label} has no method {method}, which the schedule of arms needs.")
+                _must_take(policy, label, course)
             entries.append(Entry(label, policy, rounds, wanted.up_to(rounds)))
         described.append({"label": label, **describe(recipe, metric), "horizons": mine})
     spec = {
@@ -139,6 +138,16 @@ def prepare(
     return Experiment(course, metric, tuple(entries), numbers, seed, tuple(moments), bests, spec)
 
 
+def _of_the_first(kept: Limits, course: Course) -> None:
+    """Refuse limits on arms that are added later: a policy's limits are those of the arms that it is made with."""
+    for i, name in enumerate(course.bandit.names):
+        if i not in course.first and len(kept) and kept.matrix[:, i].any():
+            raise ValueError(
+                f"the limits {kept} are on {name}, which is added later, but a policy knows only limits on the arms "
+                "that it begins with; leave that limit out, or let the arm pause at first: (0, 'pause', ...)."
+            )
+
+
 def best_of_each(metric: Distortion, moments: Sequence[Moment], kept: Limits) -> tuple[Best, ...]:
     """The best mixture of the arms that play that keeps the limits, for each moment.
 
@@ -148,7 +157,9 @@ def best_of_each(metric: Distortion, moments: Sequence[Moment], kept: Limits) ->
     for moment in moments:
         key = id(moment.bandit), moment.playing
         if key not in known:
-            known[key] = oracle(metric, moment.arms, shares=kept if len(kept) else None)
+            arms = moment.arms
+            mine = kept.among(arms.names) if len(kept) and arms.names != kept.names else kept
+            known[key] = oracle(metric, arms, shares=mine if mine is not None and len(mine) else None)
     return tuple(known[id(moment.bandit), moment.playing] for moment in moments)
 
 
@@ -172,7 +183,8 @@ def _bound(
             agree(recipe.support, arms.laws, arms.names)
     options = dict(recipe.options)
     if len(kept) and not limited(options):
-        options["shares"] = kept
+        mine = kept if bandit.names == kept.names else kept.among(bandit.names)
+        options |= {} if mine is None else {"shares": mine}
     if "horizon" in options:
         if several:
             options["horizon"] = rounds
@@ -199,6 +211,16 @@ def _bound(
             "take a longer horizon, or less exploration."
         )
     return policy
+
+
+def _must_take(policy: Policy, label: str, course: Course) -> None:
+    """Let all arms of a schedule come and go, so that what a policy does not take is said before anything is played."""
+    trial = policy._twin()
+    for event in course.schedule:
+        try:
+            getattr(trial, METHODS[event.verb])(event.arm)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{label} does not take the schedule, after {event.after:,} rounds: {error}") from None
 
 
 def _horizons(horizon: Any) -> list[int]:

@@ -70,8 +70,10 @@ class Player:
     def _take_seats(self) -> None:
         """Note which arm of the bandit each arm in the policy's memory is, and the other way round."""
         known, policy = self.course.bandit.names, self.policy
-        chosen = policy.names if not self.course.schedule else [policy.names[i] for i in policy._seated]
-        self.seats = np.array([known.index(name) for name in chosen], dtype=np.int64)
+        seats = policy._seated
+        if self.course.schedule:
+            seats = tuple(known.index(policy.names[i]) for i in seats)
+        self.seats = np.array(seats, dtype=np.int64)
         self.places = np.full(len(known), -1, dtype=np.int64)
         self.places[self.seats] = np.arange(self.seats.size)
 
@@ -133,7 +135,8 @@ class Player:
         """Play until so many rounds were played; whether to go on after them."""
         cursor, rows = notes.cursor, self.checkpoints.size
         while True:
-            if self.course.schedule and self.policy._waiting and cursor[kernels.WAITING] < 0:  # type: ignore[attr-defined]
+            bench = self.policy._bench
+            if bench is not None and bench.waiting and cursor[kernels.WAITING] < 0:
                 self._round_by_hand(end, notes)
                 status = kernels.DONE
             else:
