@@ -117,7 +117,9 @@ def _reason(policy: Policy) -> str:
     found = re.search(r"\(and wanted\): .*?%\)\. (.*)$", text, flags=re.DOTALL)
     if found is None:
         return text
-    return re.split(r" The mixture's utility is | \d+ rewards? (?:is|are) still awaited", found[1])[0].strip() or text
+    return re.split(r" The (?:mixture's utility|utility of the mixture) is | [\d,]+ rewards? ha(?:s|ve) not", found[1])[
+        0
+    ]
 
 
 def _clock(at: int) -> str:
