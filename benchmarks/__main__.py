@@ -22,6 +22,7 @@ from benchmarks import (
     regret,
     sets,
     simulation,
+    studio,
     vet,
     walls,
     worlds,
@@ -46,6 +47,7 @@ ROOMS = {
     "limits": limits.tables,
     "advice": advice.tables,
     "intervals": intervals.tables,
+    "studio": studio.tables,
 }
 
 

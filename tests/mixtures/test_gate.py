@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pmbandits as pmb
 from pmbandits.limits import Limits, limits
 from pmbandits.mixtures._gate import deadline, rounds_left
-from pmbandits.mixtures._sampling import pull
+from pmbandits.mixtures._sampling import most_behind, pull
 from pmbandits.policies.limited import beyond, boxes, inequalities
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
@@ -45,6 +45,14 @@ def play(memory, proposals, contrary, worst, rows, bounds):
             for i in range(s.n_arms):
                 over += rows[r, i] * s.pulls[i]
             worst[r] = max(worst[r], over)
+
+
+@kernel
+def track(memory, rounds):
+    """Propose the arm that is furthest behind its share, round after round."""
+    s = unpack(memory)
+    for _ in range(rounds):
+        pull(s, most_behind(s))
 
 
 def memory_of(found: Limits) -> Memory:
@@ -144,6 +152,22 @@ def test_limits_on_several_arms_are_kept_as_closely_as_is_said(data: st.DataObje
     worst = worst_of(found, proposals, contrary, memory)
     assert (worst <= beyond(found) + 1e-6).all()
     assert worst.max() <= 2.0  # in all our games; the promise above is for the worst
+
+
+@given(row_limits(), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_proposals_that_track_a_mixture_within_the_limits_reach_it(found: Limits, seed: int) -> None:
+    """Nobody is starved: the gate refuses a round, not an arm."""
+    try:
+        memory = memory_of(found)
+    except ValueError:
+        return
+    corners = found.polytope.corners(4096)
+    assert corners is not None
+    rng = np.random.default_rng(seed)
+    memory.mix[:] = rng.dirichlet(np.full(len(corners), 0.5)) @ corners
+    track(memory.address, 1500)
+    assert np.abs(memory.pulls - 1500 * memory.mix).max() <= 5.0
 
 
 def test_every_game_of_three_arms_is_won() -> None:

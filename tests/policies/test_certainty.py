@@ -281,7 +281,7 @@ def test_the_probability_counts_every_arm(policy: Any, probability: float) -> No
 def test_where_nobody_says_a_probability_none_is_said(given: Any) -> None:
     sure = pmb.CIRT(GINI, n_arms=2, support=pmb.Interval(0, 1), confidence=given).certainty()
     assert math.isnan(sure.probability)
-    assert str(sure).startswith("If the sets hold, ")
+    assert str(sure).startswith("If the confidence sets hold, ")
 
 
 def test_sets_with_a_horizon_say_up_to_when_they_hold() -> None:

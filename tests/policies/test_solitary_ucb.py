@@ -57,7 +57,7 @@ def test_the_explanation_names_the_same_bounds(support: str) -> None:
     for index in ("additive", "optimistic"):
         policy = told(support, pmb.GiniDeviation(), index=index)
         low, middle, high = policy.utility_bounds()
-        found = re.search(r"utility is (\S+), between (\S+) and (\S+) \((.*)\)", policy.explain())
+        found = re.search(r"estimated at (\S+), and it lies between (\S+) and (\S+)\. ", policy.explain())
         assert found is not None
         assert found.groups()[:3] == (f"{middle:.4g}", f"{low:.4g}", f"{high:.4g}")
         texts.append(found.group())

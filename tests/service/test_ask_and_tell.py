@@ -105,6 +105,23 @@ def test_arms_come_and_go(service: Served, shop: str) -> None:
     ]
 
 
+def test_limits_on_shares_change(service: Served, shop: str) -> None:
+    def limit(shares: Any) -> int:
+        return service.send("PUT", f"/v1/experiments{shop}/limits", json={"shares": shares}).status_code
+
+    assert limit("A >= 50%") == 200
+    arms = service.post(f"{shop}/ask", {"n": 40})["arms"]
+    assert arms.count("A") >= 19
+    assert service.get(f"{shop}/state")["limits"] == "A >= 50%"
+    for shares in ("A >= 200%", "Z >= 1%", 7, {"A": "x"}, {"A": [2, 1]}, [[[]]]):
+        assert limit(shares) == 422, shares
+    assert limit({"A": [0.0, 0.1]}) == 200
+    arms = service.post(f"{shop}/ask", {"n": 40})["arms"]
+    assert arms.count("A") <= 5
+    assert limit(None) == 200
+    assert service.get(f"{shop}/state")["limits"] is None
+
+
 def test_many_at_once_are_taken_whole_or_not_at_all(service: Served, shop: str) -> None:
     asked = service.post(f"{shop}/ask", {"n": 20})
     assert asked["tickets"] == list(range(1, 21))

@@ -24,7 +24,7 @@ POLICIES: list[dict[str, Any]] = [
 ]
 
 
-COME_AND_GO = (("add", "D"), ("pause", "A"), ("add", "E"), ("resume", "A"), ("retire", "E"))
+COME_AND_GO = (("add", "D"), ("pause", "A"), ("limit", "B <= 70%"), ("add", "E"), ("resume", "A"), ("retire", "E"))
 
 
 def play(
@@ -58,8 +58,11 @@ def play(
                 told["rewards"][0] = 1.0 - told["rewards"][0]
                 assert rng.choice(served).post(f"/{name}/tell", {**told, "correct": True})["corrected"] == 1
         if arms and rng.random() < 0.05:
-            do, arm = arms.pop(0)
-            rng.choice(served).post(f"/{name}/arms", {"do": do, "arm": arm})
+            do, what = arms.pop(0)
+            if do == "limit":
+                one.send("PUT", f"/v1/experiments/{name}/limits", json={"shares": what}).raise_for_status()
+            else:
+                one.post(f"/{name}/arms", {"do": do, "arm": what})
 
 
 def policy_of(served: Served, name: str, folder: Path) -> pmb.Policy:

@@ -198,14 +198,12 @@ def test_regret_is_that_of_its_definition(name: str, metric: Any) -> None:
         return known[id(bandit)]
 
     everyone = (0, 1)
-    for label in run.policies:
-        for trial in range(2):
-            pulls = run.column("pulls", label)[1][trial]
-            arms = np.argmax(np.diff(pulls, axis=0, prepend=0), axis=1).tolist()
-            mixture = run.column("mixture", label)[1][trial]
-            regret, declared = slow.regret(metric, arms, world.at, lambda t: everyone, best, mixture)
-            np.testing.assert_allclose(run.regret(label)[1][trial], regret, atol=1e-9)
-            np.testing.assert_allclose(run.column("declared", label)[1][trial], declared, atol=1e-9)
+    for trial, label in enumerate(run.policies):
+        pulls, mixture = (run.column(name, label)[1][trial] for name in ("pulls", "mixture"))
+        arms = np.argmax(np.diff(pulls, axis=0, prepend=0), axis=1).tolist()
+        regret, declared = slow.regret(metric, arms, world.at, lambda t: everyone, best, mixture)
+        np.testing.assert_allclose(run.regret(label)[1][trial], regret, atol=1e-9)
+        np.testing.assert_allclose(run.column("declared", label)[1][trial], declared, atol=1e-9)
     weights = run.best["moments"][0]["weights"]
     assert run.still is False and run.changes == tuple(p.start for p in world.pieces(rounds)[1:])
     assert pmb.utility(metric, world.at(0), weights) == pytest.approx(best(0), abs=1e-9)
@@ -293,13 +291,18 @@ FULL: dict[str, Any] = {
 def test_results_depend_neither_on_workers_nor_on_stopping(tmp_path: Path) -> None:
     one = pmb.simulate(**FULL, n_jobs=1)
     assert one.equals(pmb.simulate(**FULL, n_jobs=2))
-    assert one.equals(pmb.simulate(**FULL, n_jobs=2, backend="processes"))
     pmb.simulate(**{**FULL, "trials": 2}, out=tmp_path)
     went_on = pmb.simulate(**FULL, out=tmp_path)
     assert one.equals(went_on) and one.equals(pmb.Run.load(tmp_path / "run.parquet"))
     for change in ({"delay": 3}, {"batch": 1}, {"bandit": WORLDS["drift"]}, {"delay": {"a": st.poisson(5), "b": 2}}):
         with pytest.raises(ValueError, match="another specification"):
             pmb.simulate(**{**FULL, **change}, out=tmp_path)
+
+
+@pytest.mark.slow
+def test_worlds_and_delays_travel_to_other_processes() -> None:
+    one, other = (pmb.simulate(**FULL, n_jobs=2, backend=backend) for backend in ("threads", "processes"))
+    assert one.equals(other)
 
 
 def test_a_function_is_known_by_the_arms_it_gives(tmp_path: Path) -> None:

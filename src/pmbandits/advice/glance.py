@@ -29,10 +29,10 @@ _POINTS = 192  # of an arm, on which a mixture is chosen
 _SEARCHED = 32  # the same where the choice is a search
 _STARTS = 64  # random mixtures from which a search may begin
 _CLIMBED = 2  # of the best starts, those that are improved
-_FINEST, _EXCHANGES = 0.02, 8  # the smallest share that is moved from arm to arm, and how often
+_FINEST, _EXCHANGES = 0.02, 6  # the smallest share that is moved from arm to arm, and how often
 _CORNERS = 256  # corners of what limits allow, if they are so few
 _DIRECTIONS = 12  # else the corners in so many directions
-_MANY = 12  # arms or corners among which a search goes
+_MANY, _FEW = 12, 7  # arms, and corners, among which a search goes
 _ROUNDS = 10  # in which a corner joins
 
 
@@ -115,7 +115,7 @@ class Glance:
             scale = max(float(np.abs(singles).max()), 1e-12 * float(self._pool.omega.sum()), 1e-300)
             weights, _ = maximise_concave(metric, self._pool, start, accuracy=1e-4, scale=scale)
         else:
-            weights = self._search(metric, np.eye(singles.size), singles)
+            weights = self._search(metric, np.eye(singles.size)[np.argsort(-singles, kind="stable")[:_MANY]])
         weights = np.where(weights < 1e-3, 0.0, weights)
         weights = weights / weights.sum()
         value = self.worth(metric, weights)
@@ -124,11 +124,13 @@ class Glance:
         self._last = weights
         return weights, value, singles
 
-    def _search(self, metric: Distortion, columns: FloatArray, worth: FloatArray) -> FloatArray:
+    def _search(self, metric: Distortion, columns: FloatArray) -> FloatArray:
         """For metrics of any shape: among averages of columns, which are arms, or corners of what limits allow."""
-        order = np.argsort(-worth, kind="stable")[:_MANY]
-        columns = columns[order]
-        values_at = Values(metric, self._rough.mixed(columns))
+        of_arms = Values(metric, self._rough)
+
+        def values_at(shares: FloatArray) -> FloatArray:
+            return of_arms(shares @ columns)
+
         count = columns.shape[0]
         eye = np.eye(count)
         near = min(count, 10)
@@ -159,7 +161,7 @@ class Glance:
         worth = Values(metric, self._rough)(corners)
         if metric.shape == "convex":
             return np.asarray(corners[int(np.argmax(worth))])
-        return self._search(metric, corners, worth)
+        return self._search(metric, corners[np.argsort(-worth, kind="stable")[:_FEW]])
 
     def _corner_by_corner(self, metric: Distortion, polytope: Polytope, singles: FloatArray) -> FloatArray:
         """A concave metric: the best average of a few corners, then the corner that its slopes point at joins."""

@@ -22,10 +22,11 @@ there is one). This is Tijdeman's chairman assignment with limits on both sides.
 
 **Limits on several arms** (``ROWS``). Some point X_t of t·P, with P the mixtures that keep all limits, is followed:
 each round it moves by a mixture of P, the policy's own or, for an arm that is to be explored, the one with the largest
-share of that arm. The lags X_t − n are kept such that for every j the j largest add up to at most j·(H_K − H_j), plus
-1 − (H_K − 1) where that is positive, with H the harmonic numbers; and no arm is ahead by more than 1. Pulling the
-arm with the largest lag keeps this (it is the greedy answer in the game of cups); the policy's proposal passes if it
-keeps this, too, and no limit is exceeded by more than one pull. Wherever n itself is in t·P, X_t becomes n, so the
+share of that arm. The lags X_t − n are kept such that for every j the j largest add up to at most B_j =
+j·(H_K − H_j) + j/(K·(K − 1)), with H the harmonic numbers. For j = K − 1 that is 1: no arm is ahead by more than one
+pull. Pulling the arm with the largest lag keeps this (it is the greedy answer in the game of cups, and works because
+B_j ≥ (B_{j+1} + 1)·j/(j + 1)); the policy's proposal passes if it keeps this, too, and no limit is exceeded by more
+than one pull. While n itself is in t·P, all passes, and where the lags would become too large, X_t becomes n; so the
 policy is free while no limit is near. What this promises of each limit: ``policies/limited.py``, ``beyond``.
 
 References: R. Tijdeman (1980), *The chairman assignment problem*, Discrete Mathematics 32. M. Adler, P. Berenbrink,
@@ -39,7 +40,7 @@ import math
 
 import numpy as np
 
-from pmbandits.state.arrays import copy_into, fill_with
+from pmbandits.state.arrays import fill_with
 from pmbandits.state.shared import shared, step
 
 BOXES, ROWS, SOME = 1, 2, 4  # limits on single arms; on several; only some arms are available in this call
@@ -159,7 +160,7 @@ def few_are_far_behind(s, lags):
     for j in range(lags.size - 1):
         last = next_below(lags, last)
         total += lags[last]
-        if lags[last] <= 0.0 and j > 0:  # no more can come
+        if lags[last] <= 0.0 and total <= 1.0:  # it cannot grow, and no bound is below 1
             return True
         if total > s.lag_bounds[j]:
             return False
@@ -175,35 +176,34 @@ def most_after(s, i):
     return worst
 
 
-@step("state, int, int, floats -> bool")
-def may_pass(s, i, t, lags):
-    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
-    worst, near = most_after(s, i), rounding(t)
-    if worst <= near:  # no limit is exceeded at all
-        return True
-    if worst > 1.0 + near or lags[i] < -near:
-        return False
+@step("state, int, floats -> bool")
+def lags_stay_small(s, i, lags):
+    """Whether the lags are small after a pull of arm i."""
     lags[i] -= 1.0
     small = few_are_far_behind(s, lags)
     lags[i] += 1.0
     return small
 
 
+@step("state, int, int, floats -> bool")
+def may_pass(s, i, t, lags):
+    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
+    worst = most_after(s, i)
+    return worst <= rounding(t) or (worst <= 1.0 + rounding(t) and lags_stay_small(s, i, lags))
+
+
 @shared("state, int -> int")
 def within_rows(s, arm):
     """The arm to pull, by the lags behind a point that keeps all limits."""
-    k, t, over, owed, lags = s.n_arms, s.asked + 1, s.over, s.owed, s.desk[0]
+    k, t, over, lags = s.n_arms, s.asked + 1, s.over, s.owed
     for r in range(s.n_rows):
         total = -t * s.limit_bounds[r]
         for i in range(k):
             total += s.limit_rows[r, i] * s.pulls[i]
         over[r] = total
-    if most_after(s, arm) <= rounding(t) and is_open(s, arm, t):
-        fill_with(owed, 0.0)
-        return arm
     own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and (s.mix_kept == 1 or most_over(s, s.mix, 1.0) <= 1e-9)
     for i in range(k):
-        lags[i] = owed[i] + (s.mix[i] if own else s.corners[s.towards[arm], i])
+        lags[i] += s.mix[i] if own else s.corners[s.towards[arm], i]
     chosen = arm
     if not is_open(s, arm, t) or not may_pass(s, arm, t, lags):
         chosen, fallback, last = -1, -1, -1
@@ -215,11 +215,9 @@ def within_rows(s, arm):
                     chosen = last
                     break
         chosen = chosen if chosen >= 0 else fallback
-    if most_after(s, chosen) <= rounding(t):
-        fill_with(owed, 0.0)
-    else:
-        copy_into(owed, lags)
-        owed[chosen] -= 1.0
+    lags[chosen] -= 1.0
+    if most_after(s, chosen) <= rounding(t) and not few_are_far_behind(s, lags):
+        fill_with(lags, 0.0)  # the pulls themselves are within the limits: they are followed from now on
     return chosen
 
 

@@ -172,7 +172,7 @@ def beyond(found: Limits) -> FloatArray:
 
     In units of its largest coefficient. One pull where all limits are on single arms. Else it follows from the lags of
     ``mixtures/_gate.py``: an arm is ahead by at most 1, and the j arms that are furthest behind by at most
-    j·(H_K − H_j) together (and what K ≤ 3 arms have more). These are the worst cases; random ones stay below 2.
+    j·(H_K − H_j) + j/(K·(K − 1)) together. These are the worst cases.
 
     >>> beyond(limits("A >= 10%; B <= 0.3", ["A", "B", "C"]))
     array([1., 1.])
@@ -192,7 +192,7 @@ def beyond(found: Limits) -> FloatArray:
 def _together(count: int) -> FloatArray:
     """By how much the 1, 2, … K − 1 arms that are furthest behind may be behind together (``mixtures/_gate.py``)."""
     harmonic = np.cumsum(1.0 / np.arange(1, count + 1))
-    return np.asarray(np.arange(1, count) * (harmonic[-1] - harmonic[:-1]) + max(2.0 - harmonic[-1], 0.0))
+    return np.asarray(np.arange(1, count) * (harmonic[-1] - harmonic[:-1] + 1.0 / (count * (count - 1))))
 
 
 def _worst(row: FloatArray, steps: FloatArray) -> float:

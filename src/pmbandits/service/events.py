@@ -78,6 +78,9 @@ class Batch:
 class Lane(Protocol):
     """The way of one process into the store: one turn at a time, in one thread, with the bare driver."""
 
+    def at_once(self, wants: list[Want]) -> list[Found] | None:
+        """The same as ``begin``, if it takes no time; else None, and nothing was begun."""
+
     def begin(self, wants: list[Want]) -> list[Found]:
         """Wait until these experiments belong to this process alone, and read what is new of them."""
 

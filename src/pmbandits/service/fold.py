@@ -124,8 +124,6 @@ class Fold:
         elif kind == RETIRE:
             policy.retire(given)
         elif kind == LIMITS:
-            if not hasattr(policy, "limit"):
-                raise ValueError("limits of an experiment cannot be changed yet.")
             policy.limit(given)
         elif kind != STATUS:
             raise Gap(f"an event of kind {kind} is not known to pmbandits {__version__}")
