@@ -1,0 +1,63 @@
+"""Requests that schemathesis makes up from the service's own description: none may end with status 500."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.client.test_service import url as url  # a service, over a real connection
+
+schemathesis = pytest.importorskip("schemathesis")
+
+
+@pytest.fixture(scope="module")
+def interface(url: str) -> Any:
+    import pmbandits as pmb
+
+    with pmb.connect(url, timeout=60.0, patience=120.0) as client:
+        known = [known["name"] for known in client.experiments()]
+        for name in ("0", "a"):  # names that are likely to be made up
+            if name not in known:
+                client.create(name, metric="gini", arms=["A", "B"], support=pmb.Binary(), policy="track")
+    return schemathesis.openapi.from_url(f"{url}/v1/openapi.json")
+
+
+def attack(interface: Any, examples: int) -> Counter[tuple[str, int]]:
+    """So many requests for every route; how often each was answered with which status."""
+    statuses: Counter[tuple[str, int]] = Counter()
+    for found in interface.get_all_operations():
+        route = found.ok()
+
+        @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @given(case=route.as_strategy())
+        def answered(case: Any) -> None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answer = case.call(timeout=60)
+            statuses[case.operation.label, answer.status_code] += 1
+            assert answer.status_code < 500, (case.as_curl_command(), answer.text)
+            if answer.status_code >= 400 and answer.headers.get("content-type") == "application/json":
+                assert list(json.loads(answer.content)) == ["error"]
+
+        answered()
+    return statuses
+
+
+def test_no_request_ends_with_status_500(interface: Any) -> None:
+    statuses = attack(interface, 3)
+    assert len({label for label, _ in statuses}) >= 15
+
+
+@pytest.mark.slow
+def test_thousands_of_requests_end_with_a_sentence_at_worst(interface: Any) -> None:
+    statuses = attack(interface, 300)
+    good = sum(n for (_, status), n in statuses.items() if status < 300)
+    print(
+        f"{sum(statuses.values()):,} requests of {len({label for label, _ in statuses})} routes, {good:,} of them good"
+    )
+    assert sum(statuses.values()) >= 3000 and good >= 100
