@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -32,7 +33,7 @@ def _entry(name: str) -> str:
     """A public name: its signature and its docstring."""
     found: Any = pmbandits
     for part in name.split(".")[1:]:
-        found = getattr(found, part)
+        found = getattr(found, part) if hasattr(found, part) else importlib.import_module(f"{found.__name__}.{part}")
     try:
         signature = str(inspect.signature(found))
     except (TypeError, ValueError):

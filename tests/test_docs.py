@@ -101,6 +101,33 @@ def test_gallery_scripts_become_pages_with_text_and_code() -> None:
         assert len(BUILD.examples(path)) >= 3
 
 
+def test_every_page_can_be_had_as_plain_markdown(tmp_path: Path) -> None:
+    module = script("plain")
+    pages = {BUILD.name_of(p): BUILD.markdown(p) for p in PAGES if p.stem != "index"}
+    module.write(pages, tmp_path, "A library.")
+    listed = (tmp_path / "llms.txt").read_text(encoding="utf-8")
+    assert listed.count("\n- [") == len(pages)
+    for name in pages:
+        assert f"]({name}.md): " in listed
+        text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        assert "{eval-rst}" not in prose and "{toctree}" not in prose and "{container}" not in prose
+    reference = (tmp_path / "reference" / "oracle.md").read_text(encoding="utf-8")
+    assert "### pmbandits.oracle(" in reference and (pmb.oracle.__doc__ or "").splitlines()[0] in reference
+
+
+def test_a_claim_that_the_numbers_deny_fails_the_page() -> None:
+    shown, _ = BUILD._python("x = 3\nprint(x)\n# check: x == 3 and shown == '3\\n'\n", {}, "a page")
+    assert shown == "3\n"
+    with pytest.raises(ValueError, match="the page claims what its numbers deny: x > 5"):
+        BUILD._python("x = 3\n# check: x > 5\n", {}, "a page")
+    checked = [p for p in PAGES if any(BUILD.CHECK.search(code) for _, code in BUILD.examples(p))]
+    assert len(checked) >= 12
+    for page in checked:
+        shown_on_page = BUILD.assembled(page, [{"text": "", "html": "", "figures": [], "widths": []}] * 99, 0)
+        assert "# check:" not in shown_on_page
+
+
 def script(name: str) -> Any:
     """A script of the documentation."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")

@@ -22,12 +22,12 @@ unpack = state(left=int)
 
 @kernel
 def choose(memory: int) -> int:
-    """Three pulls of arm 0, then three of arm 1; the policy counts down in a number of its own."""
+    """Three pulls of arm 0, then three of arm 1, if it plays; the policy counts down in a number of its own."""
     s = unpack(memory)
     s.left -= 1
     if s.left == 0:
         s.left = 6
-    return pull(s, 0 if s.left > 3 else 1)
+    return pull(s, 0 if s.left > 3 or s.n_arms == 1 else 1)
 
 
 @kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,12 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("text", SHORT)
+def _marked(text: str) -> Any:
+    """For metrics that are neither concave nor convex the oracle takes seconds."""
+    return pytest.param(text, marks=pytest.mark.slow) if pmb.metric(text).shape == "neither" else text
+
+
+@pytest.mark.parametrize("text", [_marked(text) for text in SHORT])
 @pytest.mark.parametrize("limited", [False, True])
 def test_a_quick_look_finds_nearly_the_best_mixture(text: str, limited: bool) -> None:
     rng = np.random.default_rng(3)

@@ -62,7 +62,7 @@ class Round:
                         task.result()
             await asyncio.sleep(0.5)
             going.clear()
-            await asyncio.wait_for(asyncio.gather(*tasks), 120)
+            await asyncio.wait_for(asyncio.gather(*tasks), 300)
             await asyncio.to_thread(self._wait)
             found = await asyncio.to_thread(verdict, self.store, self.ports, self.known)
         finally:
@@ -93,7 +93,7 @@ class Round:
 
     def _wait(self) -> None:
         for port in self.ports:
-            until = time.monotonic() + 60
+            until = time.monotonic() + 240
             while True:
                 try:
                     urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5).close()

@@ -64,6 +64,14 @@ def ask(client: Client) -> Ask:
     return asked
 
 
+def test_without_the_extra_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(ValueError, match=r"pip install 'pmbandits\[service\]'"):
+        web.check_installed("pmbandits studio")
+
+
 # ---- who is let in ---------------------------------------------------------------------------------------
 
 
@@ -306,6 +314,7 @@ def test_markup_in_names_stays_text(client: Client) -> None:
 # ---- the helper process ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_newer_question_replaces_one_that_waits(studio: Studio) -> None:
     table = studio.tables[1]
     question = {"metrics": ["gini"], "shares": None, "level": 0.95, "loss": False, "repeat": "", "source": "x"}

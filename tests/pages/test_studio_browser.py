@@ -78,6 +78,7 @@ def test_from_an_example_to_a_verdict_and_a_report(opened: Any, address: str, tm
     watched.close()
 
 
+@pytest.mark.slow
 def test_names_are_shown_as_text_and_mistakes_as_sentences(opened: Any, address: str, tmp_path: Path) -> None:
     watched = _ready(opened, address, size=web.PHONE, dark=True)
     page = watched.page

@@ -75,7 +75,7 @@ class Case:
 def pair(name: str, policy: str, n_arms: int, support: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The fast policy and the slow one, alike."""
     metric = TWINS.get(name, METRICS[name])
-    if isinstance(support, pmb.Real) and "confidence" in getattr(pmb, policy)().options:
+    if isinstance(support, pmb.Real) and policy in ("PMUCB", "CEUCB", "CIRT", "FixedGrid"):
         options = {"confidence": "wasserstein", **options}  # the slow ones have no belts on the line
     fast = getattr(pmb, policy)(METRICS[name], n_arms=n_arms, support=support, **options)
     if policy == "UCB1":

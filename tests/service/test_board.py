@@ -71,7 +71,20 @@ def test_the_reason_of_a_decision_is_what_the_policy_would_have_said_before_it(s
         ticket = None if row["kind"] == "ask" else row["ticket"]
         fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], row["value"], row["data"])])
     assert set(asked["tickets"]) <= set(decisions) and all(d["reason"] for d in decisions.values())
+    assert not any("probability" in d["reason"] or "not been told" in d["reason"] for d in decisions.values())
     service.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1.0, 0.0, 1.0]})
+
+
+def test_the_board_warns_of_an_arm_that_changed_whatever_the_policy(service: Served, tmp_path: Path) -> None:
+    assert _view(service)["warnings"] == []
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        for reward in (0.0, 1.0):
+            served.post("/shop/tell", {"arms": ["B"] * 500 + ["A"] * 50, "rewards": [reward] * 500 + [0.0, 1.0] * 25})
+        seen = _view(served)
+        assert len(seen["warnings"]) == 1 and seen["warnings"][0].startswith("B changed: rewards above 0 were 0 %")
+        assert "B changed" in seen["marks"][0]["text"]
+        assert _view(served)["warnings"] == seen["warnings"]
 
 
 def test_only_new_points_of_the_past_are_sent_again(service: Served) -> None:

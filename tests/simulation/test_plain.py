@@ -189,8 +189,9 @@ def test_the_progress_bar_says_that_plain_python_is_played(capsys: pytest.Captur
 def test_what_is_asked_for_by_name_is_given() -> None:
     seen: list[dict[str, Any]] = []
 
-    def everything(n_arms: int, seed: int, metric: Any, names: Any, support: Any, horizon: int) -> InTurn:
-        seen.append({"n_arms": n_arms, "metric": metric, "names": names, "support": support, "horizon": horizon})
+    def everything(n_arms: int, seed: int, metric: Any, names: Any, support: Any, horizon: int, limits: Any) -> InTurn:
+        given = {"n_arms": n_arms, "metric": metric, "names": names, "support": support, "horizon": horizon}
+        seen.append(given | {"limits": limits})
         return InTurn(n_arms)
 
     def open_to_all(**given: Any) -> InTurn:
@@ -200,6 +201,7 @@ def test_what_is_asked_for_by_name_is_given() -> None:
 
     run = play({"a": everything, "b": open_to_all}, [50, 100], [0], n_jobs=1)
     expected = {"n_arms": 3, "metric": pmb.GiniDeviation(), "names": BANDIT.names, "support": BANDIT.support}
+    expected |= {"limits": None}
     assert seen == [expected | {"horizon": h} for h in (50, 100, 50, 100, 100, 100, 50, 50)]
     assert run.horizons("a") == run.horizons("b") == (50, 100)
 

@@ -195,6 +195,8 @@ class Asking(Holding):
         """What ``tell`` does if it is not given an arm and a reward."""
         from pmbandits.policies.ticketing import tell_tickets
 
+        if ticket is None and arm is not None:
+            raise TypeError(f"rewards must be numbers, got {_check.short(reward)}.")
         if ticket is None:
             raise TypeError("tell needs an arm and its reward, or ticket=... and reward=...")
         if arm is not None:

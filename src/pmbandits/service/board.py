@@ -26,6 +26,7 @@ from pmbandits.service.live import Live, Refused
 from pmbandits.service.schema import events, points
 from pmbandits.service.service import Service
 from pmbandits.service.store import Record, Store
+from pmbandits.service.watch import Watch
 
 if TYPE_CHECKING:
     from pmbandits.service.keys import Key
@@ -54,6 +55,7 @@ class Trail:
         self.lock = asyncio.Lock()
         self.fold: Fold | None = None
         self.found: list[dict[str, Any]] = []
+        self.watch = Watch()
 
     def follow(self, service: Service, live_fold: Fold, record: Record) -> None:
         """Go on to the event that the live policy has reached."""
@@ -115,7 +117,9 @@ def _reason(policy: Policy) -> str:
     found = re.search(r"\(and wanted\): .*?%\)\. (.*)$", text, flags=re.DOTALL)
     if found is None:
         return text
-    return re.split(r" The mixture's utility is | \d+ rewards? (?:is|are) still awaited", found[1])[0].strip() or text
+    return re.split(r" The (?:mixture's utility|utility of the mixture) is | [\d,]+ rewards? ha(?:s|ve) not", found[1])[
+        0
+    ]
 
 
 def _clock(at: int) -> str:
@@ -143,8 +147,11 @@ def _row(point: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return row | {key: point.get(key) for key in ("utility", "lower", "upper", "rival")}
 
 
-def _marks(store: Store, exp: int, policy: Policy) -> tuple[list[dict[str, Any]], list[str]]:
-    """Acts of administration and changes of arms, by the round in which they were; and warnings."""
+def _marks(store: Store, exp: int, policy: Policy, watch: Watch, seen: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Acts of administration and changes of arms, by the round in which they were; and warnings.
+
+    Changes are those that the policy found itself, if it watches its arms; else those that the board found.
+    """
     acts = (
         select(events.c.seq, events.c.at, events.c.kind, events.c.data)
         .where(events.c.exp == exp, events.c.kind.in_(tuple(_SAID)))
@@ -155,21 +162,27 @@ def _marks(store: Store, exp: int, policy: Policy) -> tuple[list[dict[str, Any]]
     with store.engine.connect() as connection:
         rows = connection.execute(acts).all()[::-1]
         seqs, times = [0], [0]
-        if rows:
+        if rows or watch.found:
             for seq, content in connection.execute(rounds):
                 seqs.append(seq)
                 times.append(json.loads(content)["t"])
     out = []
+
+    def about(seq: int) -> int:
+        """The round in which an event was, about."""
+        return max(1, round(float(np.interp(seq, [*seqs, seen], [*times, policy.t]))))
+
     for seq, at, kind, data in rows:
         given = json.loads(data) if data else None
         what = "none" if given is None else given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        about = max(1, round(float(np.interp(seq, seqs, times)))) if len(seqs) > 1 else max(1, policy.t)
-        out.append({"x": about, "text": f"{_clock(at)}, about round {about:,}: {_SAID[kind].format(what)}"})
+        said = f"{_clock(at)}, about round {about(seq):,}: {_SAID[kind].format(what)}"
+        out.append({"x": about(seq), "text": said})
     warnings = []
-    for change in policy.changes:
+    own = [(max(change.round, 1), change) for change in policy.changes]
+    for found, change in own or [(about(seq), change) for seq, change in watch.found]:
         sentence = str(change)
-        out.append({"x": max(change.round, 1), "text": f"Round {change.round:,}: {sentence}"})
-        warnings.append(f"{sentence} Found in round {change.round:,}.")
+        out.append({"x": found, "text": f"About round {found:,}: {sentence}"})
+        warnings.append(f"{sentence} Found about round {found:,}.")
     return sorted(out, key=lambda mark: mark["x"]), warnings[-3:]
 
 
@@ -376,11 +389,13 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
             out = shown(twin, live, fold.seen)
             past = _past(service.store, exp, after, twin.names)
             past["now"] = {"x": twin.t, "row": _row(history.point(twin), twin.names)} if twin.t else None
-            marks, warnings = _marks(service.store, exp, twin)
+            if not twin.changes:
+                trail.watch.follow(service.store, exp, twin.names, fold.seen)
+            marks, warnings = _marks(service.store, exp, twin, trail.watch, fold.seen)
             return out | {"history": past, "marks": marks, "warnings": warnings}
 
-        out = await asyncio.to_thread(work)
         async with trail.lock:
+            out = await asyncio.to_thread(work)
             await asyncio.to_thread(trail.follow, service, fold, live.record)
             out["decisions"] = trail.found[::-1]
         return web.as_json(out)
