@@ -56,9 +56,7 @@ def test_no_request_ends_with_status_500(interface: Any) -> None:
 @pytest.mark.slow
 def test_thousands_of_requests_end_with_a_sentence_at_worst(interface: Any) -> None:
     statuses = attack(interface, 300)
+    good = sum(n for (_, status), n in statuses.items() if status < 300)
     routes = len({label for label, _ in statuses})
     print(f"{sum(statuses.values()):,} requests of {routes} routes, {good:,} of them good")
-    print(
-        f"{sum(statuses.values()):,} requests of {len({label for label, _ in statuses})} routes, {good:,} of them good"
-    )
     assert sum(statuses.values()) >= 3000 and good >= 100
