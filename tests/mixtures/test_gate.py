@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import pmbandits as pmb
@@ -135,7 +135,10 @@ def row_limits(draw: Any) -> Limits:
             a, b = rng.choice(k, 2, replace=False)
             ratio = float(inside[a] / inside[b])
             texts.append(f"{NAMES[a]} {'==' if kind == 'equal' else '<='} {ratio:.6f} * {NAMES[b]}")
-    return limits("; ".join(texts), NAMES[:k])
+    try:
+        return limits("; ".join(texts), NAMES[:k])
+    except ValueError:  # two of them meet in one point, which rounding to six digits has put out of reach
+        reject()
 
 
 @given(st.data())
