@@ -478,6 +478,30 @@ def outside_ball(mean: float) -> Callable:
     return outside
 
 
+def outside_belt(cdf: Callable, places: np.ndarray | None) -> Callable:
+    """By relative entropy at every place, or on both sides of every reward of a continuous law."""
+
+    def outside(e: pmb.ArmEstimate) -> tuple[bool, bool]:
+        assert e.kind == "belt"
+        if e.n == 0:
+            return False, False
+        x = e.x if places is None else places[:-1]
+        f, top = cdf(x), e.cdf(x)
+        shares = (top,) if places is not None else (top, top - e.p)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = max(
+                float(
+                    (
+                        np.where(p > 0, p * np.log(p / f), 0) + np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - f)), 0)
+                    ).max()
+                )
+                for p in (np.clip(share, 0.0, 1.0) for share in shares)
+            )
+        return far > e.radius, far > e.radius / 9
+
+    return outside
+
+
 def finite_cdf(i: int) -> Callable:
     below = np.concatenate(([0.0], np.cumsum(MASSES[i])))
     return lambda x: below[np.searchsorted(ATOMS, x, side="right")]
@@ -505,6 +529,13 @@ ARMS: dict[str, tuple[Any, list[Callable], list[Callable]]] = {
         [outside_ball(0.0), outside_ball(2.0)],
     ),
 }
+NAMED = {"finite": "dkw", "beta": "dkw", "normal": "wasserstein"}  # and belts, which "auto" takes:
+BELTS: dict[str, list[Callable]] = {
+    "finite belts": [outside_belt(finite_cdf(i), ATOMS) for i in range(2)],
+    "beta belts": [outside_belt(lambda x, a=a, b=b: betainc(a, b, x), None) for a, b in ((0.7, 2.0), (3.0, 1.0))],
+    "normal belts": [outside_belt(st.norm(mean).cdf, None) for mean in (0.0, 2.0)],
+}
+ARMS |= {name: (*ARMS[name.split()[0]][:2], checks) for name, checks in BELTS.items()}
 
 
 @pytest.mark.slow
@@ -512,16 +543,25 @@ ARMS: dict[str, tuple[Any, list[Callable], list[Callable]]] = {
 @pytest.mark.parametrize("arms", ARMS)
 def test_the_true_laws_stay_inside_at_the_pull_counts_of_an_adaptive_policy(arms, policy):
     support, draws, checks = ARMS[arms]
+    sets = NAMED.get(arms, "auto")
     left = np.zeros((RUNS, 2), dtype=bool)
     left_small = np.zeros((RUNS, 2), dtype=bool)
     for run in range(RUNS):
         rng = np.random.default_rng([17, run])
         if policy == "pmucb":
             player: pmb.Policy = pmb.PMUCB(
-                pmb.GiniDeviation(), n_arms=2, support=support, horizon=ROUNDS, epsilon=1 / 4, delta=DELTA
+                pmb.GiniDeviation(),
+                n_arms=2,
+                support=support,
+                horizon=ROUNDS,
+                epsilon=1 / 4,
+                delta=DELTA,
+                confidence=sets,
             )
         else:
-            player = pmb.CIRT(pmb.GiniDeviation(), n_arms=2, support=support, epsilon=0.12, delta=DELTA)
+            player = pmb.CIRT(
+                pmb.GiniDeviation(), n_arms=2, support=support, epsilon=0.12, delta=DELTA, confidence=sets
+            )
         for t in range(1, ROUNDS + 1):
             arm = player.ask()
             player.tell(arm, draws[arm](rng))
