@@ -94,9 +94,11 @@ def test_requests_at_the_same_time(tmp_path: Path) -> None:
         one.post("", SHOP)
         first = one.post("/shop/ask", {"n": 200})["tickets"]
         answers: list[Any] = []
+        begin = threading.Barrier(2)
 
         def race(served: Served, reward: float) -> None:
-            for ticket in first:
+            begin.wait(60)
+            for ticket in first if reward == 0.0 else reversed(first):  # from both ends: they meet in the middle
                 found = served.send("POST", "/v1/experiments/shop/tell", json={"ticket": ticket, "reward": reward})
                 answers.append((ticket, reward, found.status_code))
                 served.post("/shop/ask")
