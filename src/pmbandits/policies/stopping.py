@@ -64,7 +64,8 @@ def excess(goal: Goal, regret: float, lower: float, rival: float) -> float:
     if not goal.relative:
         return regret / goal.size
     least = lower if lower > 0.0 else -rival if rival < 0.0 else 0.0
-    return regret / (goal.size * least) if least > 0.0 else np.inf
+    share = goal.size * least  # which rounding can make 0 where the utility is next to nothing
+    return regret / share if share > 0.0 else np.inf
 
 
 def must_promise(policy: Policy) -> None:
