@@ -63,7 +63,7 @@ def _estimate(name: str, memory: Any, i: int, policy: Policy) -> ArmEstimate:
 
 
 def explain(policy: Policy, regret: float | str | None = None) -> str:
-    """Why the next arm is the next arm, in a few numbers. Changes nothing."""
+    """Why the next arm is the next one, in a few sentences and numbers. This changes nothing."""
     twin = policy._twin()  # all that is said is of one moment, also if other threads go on
     mixture, pulls, t, waiting = twin.mixture, twin.pulls, twin.t, int(twin.pending.sum())
     sure = twin.certainty(mixture) if policy.confidence is not None else None
