@@ -62,8 +62,8 @@ def stores(folder: Path) -> Iterator[dict[str, str]]:
 
 
 @contextlib.contextmanager
-def serving(url: str, processes: int) -> Iterator[tuple[str, str]]:
-    """A service on a store, as users start it; its address and a key."""
+def serving(url: str, processes: int) -> Iterator[tuple[str, str, int]]:
+    """A service on a store, as users start it; its address, a key, and its process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -74,20 +74,22 @@ def serving(url: str, processes: int) -> Iterator[tuple[str, str]]:
     service = subprocess.Popen([*command, "--processes", str(processes)])
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(1200):
+        for _ in range(6000):
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/ready", timeout=5):
                 break
             assert service.poll() is None, "the service ended"
-            time.sleep(0.1)
-        yield address, key
+            time.sleep(0.02)
+        yield address, key, service.pid
     finally:
         service.terminate()
         service.wait(30)
 
 
-def load(address: str, key: str, name: str, clients: int, batch: int = 1) -> dict[str, float]:
+def load(
+    address: str, key: str, name: str, clients: int, batch: int = 1, seconds: float = SECONDS
+) -> dict[str, float]:  # fmt: skip
     """What clients in a process of their own saw."""
-    command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(SECONDS), str(batch)]
+    command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(seconds), str(batch)]
     found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return found
 
@@ -199,7 +201,7 @@ def tables() -> Iterator[Table]:
 def loads(url: str, processes: int) -> dict[tuple[int, int], dict[str, float]]:
     """What clients saw, for each number of clients and each size of batches: medians of runs that took turns."""
     seen: dict[tuple[int, int], list[dict[str, float]]] = {cell: [] for cell in CELLS}
-    with serving(url, processes) as (address, key):
+    with serving(url, processes) as (address, key, _):
         for k in range(TIMES):
             for clients, batch in CELLS:
                 name = f"p{processes}c{clients}b{batch}k{k}"
