@@ -1,4 +1,4 @@
-"""Advice that one can send: one HTML file that needs nothing else, the same as Markdown, or JSON."""
+"""Advice that you can send: as one HTML file that needs nothing else, as Markdown, or as JSON."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def page(result: Advice | AdviceTable) -> str:
 
 
 def body(result: Advice | AdviceTable) -> str:
-    """What stands in the page, and in notebooks."""
+    """The content of the page, which notebooks show, too."""
     every = _all(result)
     parts = []
     if len(every) > 1 or not _is_one(result):
@@ -155,10 +155,9 @@ def _arms(advice: Advice) -> list[str]:
     far = max(float(s.x[-1]) for s in samples), min(float(s.x[0]) for s in samples)
     left = len(advice.names) - len(shown)
     said = (
-        "Each line reaches from the worst to the best 5 % of the rewards, the box holds the middle half, the bar is "
-        "the median "
-        f"and the circle the average. The scale is {scale.words}. Not drawn: the furthest 5 % on each side "
-        f"(down to {far[1]:.4g}, up to {far[0]:.4g})."
+        "Each line shows the rewards without the lowest and the highest 5 %. The box holds the middle half, the bar "
+        f"is the median, and the circle the average. The scale is {scale.words}. The rewards that are not drawn reach "
+        f"down to {far[1]:.4g} and up to {far[0]:.4g}."
     )
     more = f" {left:,} more arms are not drawn." if left else ""
     table = _html.table(
@@ -176,7 +175,9 @@ def _preference(advice: Advice) -> list[str]:
     h = np.asarray(advice.metric(u), dtype=np.float64)
     weight = (h[:-1] - h[1:]) * 100.0
     said = meaning(advice)
-    explained = "How much outcomes count, from the worst to the best. Below the lowest line they count against it."
+    explained = (
+        "How much outcomes count, from the worst to the best. Below “not at all” larger rewards lower the worth."
+    )
     return [f"<h2>What is valued: {escape(said)}</h2>", drawing.attention(np.linspace(0.005, 0.995, 100), weight),
             f'<p class="soft">{explained}</p>']  # fmt: skip
 
@@ -217,7 +218,7 @@ def _support(advice: Advice) -> str:
 
 
 def markdown(result: Advice | AdviceTable) -> str:
-    """The same without pictures."""
+    """The same as Markdown, without pictures."""
     every = _all(result)
     lines = [f"# Advice on {_plain(every[0].log.source)}", ""]
     if not _is_one(result):
@@ -247,7 +248,7 @@ def markdown(result: Advice | AdviceTable) -> str:
 
 
 def _plain(text: str) -> str:
-    """Signs that Markdown would read are written out."""
+    """Put a backslash before the signs that Markdown would read."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in text)
 
 

@@ -228,7 +228,7 @@ def checks(advice: Advice) -> Iterator[str]:
     if found.by_bands and not advice.metric.jumps:
         yield f"Checked by bounds only: {_listed([advice.names[j] for j in found.by_bands])}."
     if advice.support_assumed and not advice.tails:
-        yield "Checked: no arm has tails that are too heavy for this preference, as far as so many rewards show."
+        yield "Checked: no arm has tails that are too heavy for this preference, as far as the rewards show."
     yield from general_checks(advice)
 
 
@@ -321,8 +321,8 @@ def counts(more: dict[str, int]) -> str:
     if len(different) == 1:
         return f"About {different.pop():,} more rewards of {'each of ' if len(names) > 1 else ''}{_listed(names)}"
     parts = [f"{count:,} of {name}" for name, count in list(more.items())[:4]]
-    rest = f" and so on for all {len(more)} arms" if len(more) > 4 else ""
-    return f"About so many more rewards: {', '.join(parts)}{rest}; they"
+    rest = f", and so on for all {len(more)} arms" if len(more) > 4 else ""
+    return f"More rewards (about {', '.join(parts)}{rest})"
 
 
 def _listed(names: Sequence[str]) -> str:
