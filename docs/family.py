@@ -31,10 +31,10 @@ READ = {  # head of a section: what to see in its tables
         "ratio is so close to the limit that chance may have decided."
     ),
     "Vet beside the best other policy": (
-        "Each row is one problem: the arms, their number K, and the preference. A ratio below 1 means that Vet has less "
-        "regret than the best other policy. “Not told apart” means that the difference is at most two standard errors. "
-        "The last column compares Vet with the best policy that was published by others or in the paper, so it leaves "
-        "out Track."
+        "Each row is one problem: the arms, their number K, and the preference. A ratio below 1 means that Vet has "
+        "less regret than the best other policy. “Not told apart” means that the difference is at most two standard "
+        "errors. The last column compares Vet with the best policy that was published by others or in the paper, so "
+        "it leaves out Track."
     ),
     "Where means and medians differ": (
         "Regret is small in most trials and large in a few. The last column says how many times the median the worst "
@@ -45,11 +45,11 @@ READ = {  # head of a section: what to see in its tables
         "policy was left out, why, and on which problems."
     ),
     "The plan, as it was written down before": (
-        "This is the text that was committed before the run, word for word. It is short and technical. In simple words: "
-        "the score is the regret after 1,000, 10,000 and 100,000 rounds. Every policy gets the same rewards. Vet is "
-        "compared with whichever other policy turned out best, which is hard on Vet. And nothing may be left out "
-        "afterwards. An *instance* is what this page calls a problem. T is the number of rounds, and K the number of "
-        "arms."
+        "This is the text that was committed before the run, word for word. It is short and technical. In simple "
+        "words: the score is the regret after 1,000, 10,000 and 100,000 rounds. Every policy gets the same rewards. "
+        "Vet is compared with whichever other policy turned out best, which is hard on Vet. And nothing may be left "
+        "out afterwards. An *instance* is what this page calls a problem. T is the number of rounds, and K the number "
+        "of arms."
     ),
 }
 HEADS = (

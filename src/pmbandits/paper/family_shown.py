@@ -40,10 +40,11 @@ def paragraphs(scores: Scores) -> list[str]:
         close = sum(one.ratio.value <= CLOSE for one in found)
         largest = max(found, key=lambda one: one.ratio.value)
         out.append(
-            f"After {t:,} rounds: on each instance we compare Vet with the best other policy. Of {len(found)} instances "
-            f"Vet is better on {counts['better']} and worse on {counts['worse']}. On {counts['not told apart']} the two "
-            f"cannot be told apart. On {close} instances the regret of Vet is at most {CLOSE:g} times that of the best "
-            f"other policy. The largest ratio is {largest.ratio.value:.3g} (compared with {largest.other})."
+            f"After {t:,} rounds: on each instance we compare Vet with the best other policy. Of {len(found)} "
+            f"instances Vet is better on {counts['better']} and worse on {counts['worse']}. On "
+            f"{counts['not told apart']} the two cannot be told apart. On {close} instances the regret of Vet is at "
+            f"most {CLOSE:g} times that of the best other policy. The largest ratio is {largest.ratio.value:.3g} "
+            f"(compared with {largest.other})."
         )
     return out
 
@@ -130,8 +131,8 @@ def _skewed(scores: Scores) -> Shown:
                 if label in OURS and regret.mean() > SKEWED * middle:
                     lines.append([instance.title, f"{t:,}", label, _number(regret), f"{regret.max() / middle:.0f}"])
     return Shown(
-        f"Where the mean regret of Vet or Track is more than {SKEWED:g} times the median: a few bad trials make up much of "
-        "the mean.",
+        f"Where the mean regret of Vet or Track is more than {SKEWED:g} times the median: a few bad trials make up "
+        "much of the mean.",
         ["instance", "T", "policy", "mean ± standard error (median)", "largest ÷ median"],
         lines,
     )
