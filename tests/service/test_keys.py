@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,6 +156,52 @@ def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Ser
     assert service.send("GET", "/v1/experiments", key=token).status_code == 401
     with pytest.raises(ValueError, match="there is no key"):
         keys.revoke(store, number, "test")
+
+
+def test_a_revoked_key_is_known_though_the_process_is_busy_with_other_things(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["ask"], None, "", "test")
+    assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 200
+    done = threading.Event()
+
+    async def occupy() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        return [loop.run_in_executor(None, done.wait, 60) for _ in range(64)]  # all threads, and a long queue
+
+    service.wait(occupy())
+    try:
+        keys.revoke(store, token.split("_")[1], "test")
+        time.sleep(1.2 * keys.FRESH)
+        assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 401
+    finally:
+        done.set()
+
+
+def test_a_stream_ends_when_its_key_is_revoked(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["read"], None, "", "test")
+
+    async def seen() -> list[bytes]:
+        request = {
+            "type": "http", "method": "GET", "path": "/board/stream", "raw_path": b"/board/stream", "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {token}".encode())], "asgi": {"version": "3.0"}, "root_path": "",
+            "scheme": "http", "http_version": "1.1", "server": ("127.0.0.1", 8000), "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        parts: list[bytes] = []
+        sent, never = iter([{"type": "http.request", "body": b"", "more_body": False}]), asyncio.Event()
+
+        async def receive() -> Any:
+            return next(sent, None) or await never.wait()
+
+        async def send(message: Any) -> None:
+            parts.append(message.get("body", b""))
+            if b"moved" in parts[-1]:
+                await asyncio.to_thread(keys.revoke, store, token.split("_")[1], "test")
+
+        await asyncio.wait_for(service.app(request, receive, send), 30)
+        return parts
+
+    assert sum(b"moved" in part for part in service.wait(seen())) == 1
 
 
 def test_a_browser_may_read_with_the_key_as_password_and_not_write(service: Served) -> None:

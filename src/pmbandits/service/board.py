@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -349,7 +350,7 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
         for record in mine:
             live = await service.live(record.name) if record.status != ARCHIVED else None
             last = await asyncio.to_thread(_last_point, service.store, record.id)
-            out.append(await asyncio.to_thread(_glance, live, record, last))
+            out.append(await service.aside(partial(_glance, live, record, last)))
         return out
 
     @app.get("/board/view", include_in_schema=False)
@@ -361,6 +362,8 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
         key = request.scope["pmbandits.key"]
 
         async def seen() -> Any:
+            if not service.still(key):
+                return None
             lives = [live for name, live in service.book.lives.items() if key.may("read", name)]
             return {"events": sum(live.fold.seen for live in lives), "experiments": len(lives)}
 
@@ -395,14 +398,16 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
             return out | {"history": past, "marks": marks, "warnings": warnings}
 
         async with trail.lock:
-            out = await asyncio.to_thread(work)
-            await asyncio.to_thread(trail.follow, service, fold, live.record)
+            out = await service.aside(work)
+            await service.aside(partial(trail.follow, service, fold, live.record))
             out["decisions"] = trail.found[::-1]
         return web.as_json(out)
 
     @app.get("/board/{name}/stream", include_in_schema=False)
     async def one_stream(name: str, key: Any = reader) -> Response:
         async def seen() -> Any:
+            if not service.still(key):
+                return None
             live = await service.newest(name)
             return {"events": live.fold.seen, "status": live.status}
 
@@ -419,4 +424,4 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
     ) -> Response:
         live = await service.newest(name)
         fold, status = Fold(live.fold.twin(), live.fold.seen), live.status
-        return web.as_json({"sentences": await asyncio.to_thread(preview, fold, status, do, arm, shares)})
+        return web.as_json({"sentences": await service.aside(partial(preview, fold, status, do, arm, shares))})

@@ -8,7 +8,8 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
@@ -26,6 +27,8 @@ from pmbandits.service.turns import DOWN, Turns, Unavailable
 from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
+T = TypeVar("T")
+SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -39,6 +42,7 @@ class Service:
         self.book: Book
         self.turns: Turns
         self.keyring: Keyring
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
 
     async def start(self) -> None:
@@ -60,6 +64,10 @@ class Service:
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Work that takes long, in threads of its own: two at a time, so that asks and tells need not wait for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def _open(self) -> Store:
         """The store; if it cannot be reached yet, a little later."""
@@ -86,6 +94,7 @@ class Service:
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
+        self._readers.shutdown()
         self.turns.lane.close()
         self.store.close()
 
@@ -109,6 +118,15 @@ class Service:
         if not self.keyring.within_rate(key):
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key
+
+    def still(self, key: Key) -> bool:
+        """Whether a key that was let in may stay: it was not revoked meanwhile."""
+        return self.settings.open or self.keyring.good(key)
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests can be served now: all is read and compiled, and the store answers."""
+        return self.ready and not self.turns.failures and self.keyring.age < SILENCE
 
     # ---- experiments --------------------------------------------------------------------------------------
     async def live(self, name: str) -> Live:

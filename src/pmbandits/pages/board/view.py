@@ -116,12 +116,17 @@ def page(title: str, *, kind: str, root: str = "", keys: bool = False) -> str:
 
 
 async def stream(seen: Callable[[], Awaitable[Any]], every: float = 1.0, beat: float = 15.0) -> AsyncIterator[bytes]:
-    """Server-sent events: a message whenever ``seen`` gives something new, and a sign of life now and then."""
+    """Server-sent events: a message whenever ``seen`` gives something new, and a sign of life now and then.
+
+    It ends when ``seen`` gives None.
+    """
     last: Any = object()
     waited = 0.0
     yield b"retry: 2000\n\n"
     while True:
         now = await seen()
+        if now is None:
+            return
         if now != last:
             last, waited = now, 0.0
             yield f"event: moved\ndata: {json.dumps(now)}\n\n".encode()
