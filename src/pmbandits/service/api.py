@@ -26,9 +26,9 @@ from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUM
 from pmbandits.service.front import App, Front, allow
 from pmbandits.service.live import Refused
 from pmbandits.service.openapi import described
-from pmbandits.service.service import Service, check_name
+from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import Record, Taken, now
+from pmbandits.service.store import Record, Taken, check_name, now
 from pmbandits.service.turns import DOWN
 
 log = logging.getLogger("pmbandits.service")
@@ -205,7 +205,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
-        check_name(body.name)
+        _refusing(partial(check_name, body.name))
         allow(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         await service.aside(partial(_made, spec))
@@ -220,7 +220,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        check_name(name)
+        _refusing(partial(check_name, name))
         allow(key, "admin", name)
         content = await request.body()
         policy = await service.aside(partial(_refusing, lambda: fold.unpacked(content, IMPORTED)))

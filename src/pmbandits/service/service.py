@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,14 +21,13 @@ from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.settings import Settings, is_loopback
-from pmbandits.service.store import Store
+from pmbandits.service.store import PAUSES, Store, is_name
 from pmbandits.service.turns import DOWN, Turns, Unavailable
 from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Service:
@@ -71,7 +69,7 @@ class Service:
 
     async def _open(self) -> Store:
         """The store; if it cannot be reached yet, a little later."""
-        for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 0.0):
+        for pause in (*PAUSES, 0.0):
             try:
                 return await asyncio.to_thread(Store, self.settings.store)
             except OperationalError as error:
@@ -135,7 +133,7 @@ class Service:
         if live is not None:
             return live
         try:
-            found = await self.book.find(name) if _NAME.fullmatch(name) else None
+            found = await self.book.find(name) if is_name(name) else None
         except Gap as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
@@ -177,14 +175,3 @@ class Service:
 def _storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
         raise Refused(422, f"{what} has the character 0 in it; take it out.")
-
-
-def check_name(name: str) -> str:
-    """The name of an experiment; it is part of addresses, so few characters are allowed."""
-    if not _NAME.fullmatch(name):
-        raise Refused(
-            422,
-            f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
-            f"letter or digit; got {_check.short(name)}.",
-        )
-    return name
