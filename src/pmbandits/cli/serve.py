@@ -44,10 +44,12 @@ def serve(
 ) -> None:
     """Serve experiments over HTTP: every ask and tell is on disk before it is answered."""
     _needs_extra()
+    from pmbandits.service.run import check
     from pmbandits.service.run import serve as run
     from pmbandits.service.settings import Settings
 
     settings = Settings(store=store, host=host, port=port, open=without_keys, processes=processes, rate=rate)
+    check(settings)
     if example:
         _example(store, f"http://{host}:{port}")
     run(settings)
@@ -80,8 +82,11 @@ def create_key(
     """Make a key. It is shown once, and kept nowhere."""
     _needs_extra()
     from pmbandits.service import keys
+    from pmbandits.service.store import check_name
 
-    opened = _opened(store)
+    for name in experiment or ():
+        check_name(name)
+    opened = _opened(store, new=True)
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     print(keys.create(opened, wanted, experiment or None, label, _who()))
     opened.close()
@@ -121,10 +126,10 @@ def revoke_key(
     print(f"{readable(number)} is revoked.")
 
 
-def _opened(url: str) -> Opened:
-    from pmbandits.service.store import Store as Opening
+def _opened(url: str, *, new: bool = False) -> Opened:
+    from pmbandits.service.store import opened
 
-    return Opening(url)
+    return opened(url, new=new)
 
 
 def _who() -> str:
