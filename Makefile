@@ -22,7 +22,8 @@ test-all: $(READY) browser lint
 # A browser for the tests of pages, where it may be installed. Without one these tests are skipped, and say so.
 browser:
 	@command -v chromium >/dev/null 2>&1 || \
-		{ command -v apt-get >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } || \
+		{ command -v apt-get >/dev/null 2>&1 && apt-get update -qq >/dev/null 2>&1 && \
+		apt-get install -y -qq chromium >/dev/null 2>&1; } || \
 		echo "No chromium, and none can be installed here: tests of pages in a browser are skipped."
 
 lint: $(READY)

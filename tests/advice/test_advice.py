@@ -224,6 +224,21 @@ def test_bands_are_berk_and_joness_and_clopper_and_pearsons() -> None:
     assert advice.mixture == {"a": 1.0} and advice.bounds == pytest.approx((exact.low, exact.high))
 
 
+@pytest.mark.parametrize("chances", [(0.2, 0.8), (0.45, 0.9), (0.5, 0.5)])
+def test_intervals_hold_at_the_top_of_h_where_first_order_says_that_nothing_can_move(
+    chances: tuple[float, float],
+) -> None:
+    rng, times, covered, alone = np.random.default_rng(7), 40, 0, 0
+    for seed in range(times):
+        data = {name: (rng.random(200) < p).astype(float) for name, p in zip("AB", chances, strict=True)}
+        advice = pmb.advise(data, "gini", seed=seed)
+        heads = float(np.dot(advice.weights, chances))
+        covered += advice.interval[0] <= heads * (1.0 - heads) <= advice.interval[1]
+        alone += sum(a.interval[0] <= p * (1.0 - p) <= a.interval[1] for a, p in zip(advice.arms, chances, strict=True))
+    assert covered >= 0.9 * times
+    assert alone >= 0.9 * 2 * times
+
+
 def test_bounds_and_intervals_cover_the_truth_as_often_as_they_say() -> None:
     rng = np.random.default_rng(9)
     bandit = pmb.Bandit([st.uniform(0, 1), st.beta(2, 5)], names=["a", "b"])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmbandits.service import keys
-from pmbandits.service.board import _reason
+from pmbandits.policies.shown import why
+from pmbandits.service import keys, showing
 from pmbandits.service.fold import Fold, made
 from tests.service.serving import SHOP, Served, serving
 
@@ -22,6 +22,15 @@ def _played(served: Served, rounds: int, key: str | None = None) -> None:
         asked = served.post("/shop/ask", {"n": 10}, key=key)
         rewards = [float(rng.random() < {"A": 0.2, "B": 0.5, "C": 0.9}[arm]) for arm in asked["arms"]]
         served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": rewards}, key=key)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _at_once() -> Iterator[None]:
+    """Everything is worked out whenever somebody looks, and waited for."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in {"EVERY": 0.0, "REST": 0, "PATIENCE": 60.0}.items():
+            patched.setattr(showing, name, value)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +56,7 @@ def test_shares_and_worths_are_those_of_the_policy(service: Served) -> None:
     )
     sure = policy.certainty()
     assert seen["history"]["now"]["row"]["lower"] == pytest.approx(sure.lower, rel=1e-5)
-    assert str(sure) in seen["sure"]["certainty"]
+    assert str(sure) in seen["sure"]
     curve, estimate = seen["curves"]["arms"][0], policy.estimates[0]
     x = np.array(seen["curves"]["x"])
     np.testing.assert_allclose(curve["above"], 1.0 - estimate.cdf(x), atol=1e-6)
@@ -67,7 +76,7 @@ def test_the_reason_of_a_decision_is_what_the_policy_would_have_said_before_it(s
     for row in rows:
         if row["seq"] in decisions:
             assert decisions[row["seq"]]["arm"] == row["arm"]
-            assert decisions[row["seq"]]["reason"] == _reason(fold.policy)
+            assert decisions[row["seq"]]["reason"] == why(fold.policy)[1]
         ticket = None if row["kind"] == "ask" else row["ticket"]
         fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], row["value"], row["data"])])
     assert set(asked["tickets"]) <= set(decisions) and all(d["reason"] for d in decisions.values())

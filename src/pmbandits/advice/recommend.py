@@ -356,7 +356,8 @@ def _arms(
     from scipy.special import stdtrit
 
     sizes = np.array([s.n for s in problem.samples], dtype=np.float64)
-    away = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level) * found.errors
+    times = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level)
+    away = np.hypot(times * found.errors, times**2 * found.bends)
     out = []
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
         utility = float(found.singles[k])

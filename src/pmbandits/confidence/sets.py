@@ -6,7 +6,7 @@ Every set is a radius for each number n of rewards, of one of four kinds:
 kind           the arm's law is within                                     for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
-``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
+``band``       sup_x |F̂(x) − F(x)| ≤ radius(n)                           bounded supports
 ``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        every support
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================

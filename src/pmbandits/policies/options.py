@@ -33,12 +33,12 @@ def anything(name: str, value: Any) -> Any:
 
 
 def option(*, default: Any = _REQUIRED, check: Check = anything, alias: str | None = None, kw_only: bool = True) -> Any:
-    """Declare an option. Without a default it must be given; with the default ``None``, ``None`` is allowed.
+    """Declare an option. Without a default it must be given. With the default ``None``, ``None`` is allowed.
 
     Parameters
     ----------
-    default : its value where it is not given.
-    check : what checks it: gets the name and the value, returns the value to keep, or raises.
+    default : its value if it is not given.
+    check : a function that checks it: it gets the name and the value, and returns the value to keep or raises an error.
     alias : the name under which it is given, if that is not the name of the attribute.
     """
     return Option(default, check, alias, kw_only)

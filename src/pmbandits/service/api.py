@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 
 from pmbandits import __version__, _check
+from pmbandits.pages import web
 from pmbandits.service import board, fold, history, keys, manual, reading, warmth
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
@@ -80,7 +81,9 @@ def make(settings: Settings) -> App:
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         await service.start()
+        web.when_told_to_stop(shown.hang_up)
         yield
+        shown.close()
         await service.stop()
 
     # Mistakes of our own go up to the front, which answers and writes them to the log.
@@ -93,7 +96,7 @@ def make(settings: Settings) -> App:
     _experiments(app, service)
     _changes(app, service)
     _reads(app, service)
-    board.pages(app, service, needs)
+    shown = board.pages(app, service, needs)
     app.openapi = lambda: described(app)  # type: ignore[method-assign]
     return Front(service, app)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from pmbandits import _check
@@ -172,10 +173,11 @@ class Live:
         if request.tickets is None and request.ticket is None:
             return self._tell_arms(request, rewards, batch)
         fresh: dict[int, tuple[int, float]] = {}
-        again: list[tuple[int, int, float, float]] = []
+        again: dict[int, tuple[int, float]] = {}
         repeated = 0
         for ticket, reward in zip(_tickets(request), rewards, strict=True):
-            known = fresh.get(ticket) or self.told.get(ticket)
+            sent = fresh.get(ticket) or again.get(ticket)
+            known = sent or self.told.get(ticket)
             if known is None:
                 arm = self.open.get(ticket)
                 if arm is None:
@@ -183,16 +185,21 @@ class Live:
                 fresh[ticket] = (arm, reward)
             elif known[1] == reward:
                 repeated += 1
-            elif not request.correct or ticket in fresh:
+            elif sent is not None:
+                raise Refused(
+                    409,
+                    f"ticket {ticket} is twice in this request, with the rewards {known[1]:g} and {reward:g}; "
+                    "nothing was taken in.",
+                )
+            elif not request.correct:
                 raise Refused(
                     409,
                     f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was taken in. "
                     'To replace it, send the new one with "correct": true.',
                 )
             else:
-                again.append((ticket, known[0], known[1], reward))
-        self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()])
-        self._correct(batch, again)
+                again[ticket] = (known[0], reward)
+        self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()], again)
         return Told(len(fresh), repeated, len(again))
 
     def _tell_arms(self, request: Tell, rewards: Sequence[float], batch: Batch) -> Told:
@@ -212,23 +219,30 @@ class Live:
             self.keys[request.key] = Done(first, what, ())
         return Told(len(rewards), 0, 0)
 
-    def _take_in(self, batch: Batch, tells: Sequence[tuple[int | None, int, float]]) -> None:
+    def _take_in(
+        self,
+        batch: Batch,
+        tells: Sequence[tuple[int | None, int, float]],
+        again: Mapping[int, tuple[int, float]] = MappingProxyType({}),
+    ) -> None:
+        """Take in rewards, and others in place of those that tickets have; all of them or none."""
         fold, exp, at = self.fold, self.record.id, now()
-        fold.tell([arm for _, arm, _ in tells], [reward for _, _, reward in tells])
+        before = {ticket: self.told[ticket][1] for ticket in again}
+        fold.tell(
+            [arm for _, arm, _ in tells],
+            [reward for _, _, reward in tells],
+            [(arm, before[ticket], reward) for ticket, (arm, reward) in again.items()],
+        )
         for ticket, arm, reward in tells:
             fold.seen += 1
             batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, None))
             if ticket is not None:
                 self.open.pop(ticket, None)
                 self.told[ticket] = (arm, reward)
-
-    def _correct(self, batch: Batch, again: Sequence[tuple[int, int, float, float]]) -> None:
-        fold, exp, at = self.fold, self.record.id, now()
-        for ticket, arm, before, after in again:
-            fold.retell(arm, before, after)
+        for ticket, (arm, reward) in again.items():
             fold.seen += 1
-            batch.events.append((exp, fold.seen, RETELL, ticket, arm, after, at, json.dumps(before)))
-            self.told[ticket] = (arm, after)
+            batch.events.append((exp, fold.seen, RETELL, ticket, arm, reward, at, json.dumps(before[ticket])))
+            self.told[ticket] = (arm, reward)
 
     def control(self, kind: int, given: Any, who: str, batch: Batch) -> None:
         """An act of administration: arms, limits, or the status."""

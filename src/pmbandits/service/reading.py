@@ -44,14 +44,23 @@ def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
         "explanation": policy.explain(),
         "forecast": None,
     }
-    if policy.confidence is not None and policy.n_arms <= MANY:
-        for arm, weights in zip(out["arms"], np.eye(policy.n_arms), strict=True):
-            if arm["plays"]:
-                low, middle, high = policy.utility_bounds(weights)
-                arm["alone"] = {"lower": low, "utility": middle, "upper": high}
+    for arm, found in zip(out["arms"], alone(policy), strict=False):
+        if found is not None:
+            arm["alone"] = found
     if regret is not None:
         ahead = policy.forecast(regret)
         out["forecast"] = {**ahead._asdict(), "sentence": str(ahead)}
+    return out
+
+
+def alone(policy: Policy) -> list[dict[str, float] | None]:
+    """What each arm alone is worth, with bounds, if it plays; nothing of many arms, which would take long."""
+    if policy.confidence is None or policy.n_arms > MANY:
+        return []
+    playing, out = policy.playing, []
+    for name, weights in zip(policy.names, np.eye(policy.n_arms), strict=True):
+        found = policy.utility_bounds(weights) if name in playing else None
+        out.append(None if found is None else dict(zip(("lower", "utility", "upper"), found, strict=True)))
     return out
 
 

@@ -10,6 +10,7 @@ import os
 import uvicorn
 
 from pmbandits.service.api import make
+from pmbandits.service.door import Door
 from pmbandits.service.front import App
 from pmbandits.service.settings import Settings
 
@@ -23,6 +24,7 @@ def serve(settings: Settings) -> None:
         "pmbandits.service.run:one", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
         access_log=False, log_level="warning", server_header=False, proxy_headers=False, lifespan="on",
         timeout_keep_alive=75, limit_concurrency=4096, timeout_graceful_shutdown=10, ws="none",
+        http=Door,
     )  # fmt: skip
 
 
