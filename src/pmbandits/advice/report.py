@@ -112,6 +112,11 @@ def _is_one(result: Advice | AdviceTable) -> bool:
 def meaning(advice: Advice) -> str:
     """The preference in words."""
     said = getattr(advice.metric, "meaning", "")
+    for name, value in getattr(advice.metric, "parameters", {}).items():
+        letter = {"alpha": "α"}.get(name, name)
+        said = said.replace(f"1−{letter} share", f"{100 * (1 - value):.3g} %").replace(
+            f"{letter} share", f"{100 * value:.3g} %"
+        )
     return f"{advice.metric!r}: {said}" if said and len(advice.metric.terms) == 1 else f"{advice.metric!r}"
 
 
@@ -194,7 +199,9 @@ def losses(every: Sequence[Advice]) -> list[list[str]]:
         for other in every:
             lost = max(best - value_of(judge.metric, samples, other.weights), 0.0)
             lost = 0.0 if lost <= 1e-9 * abs(best) else lost
-            cells.append("–" if lost == 0.0 else f"{100 * lost / best:.2g} %" if best > 0.0 else f"{lost:.3g}")
+            cells.append(
+                "–" if lost == 0.0 else f"{words.few_digits(100 * lost / best)} %" if best > 0.0 else f"{lost:.3g}"
+            )
         out.append(cells)
     return out
 

@@ -54,7 +54,9 @@ def price(advice: Advice) -> str:
     text = f"By the plain average it gives {number(given, advice)} a round"
     if best.mean - given <= TIE * max(abs(best.mean), abs(given)):
         return f"{text}, and no arm gives more."
-    less = f", {100 * (1 - given / best.mean):.2g} % less than" if given > 0.0 else ". The best average is that of"
+    less = (
+        f", {few_digits(100 * (1 - given / best.mean))} % less than" if given > 0.0 else ". The best average is that of"
+    )
     return f"{text}{less} {best.name} with {number(best.mean, advice)}."
 
 
@@ -377,6 +379,15 @@ def number(value: float, advice: Advice, digits: int = 4) -> str:
     size = max((abs(a.utility) for a in advice.arms), default=0.0)
     size = max(size, max((abs(a.mean) for a in advice.arms), default=0.0))
     return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
+
+
+def few_digits(value: float) -> str:
+    """Two digits are enough to compare by.
+
+    >>> few_digits(34.4), few_digits(0.6174), few_digits(100.0)
+    ('34', '0.62', '100')
+    """
+    return f"{value:.0f}" if abs(value) >= 10.0 else f"{value:.2g}"
 
 
 def counts(more: dict[str, int]) -> str:

@@ -217,7 +217,8 @@ class Experiment:
         arm : the arm, instead of a ticket, for rewards that were not asked for (older data). They inform, but do not
             count as pulls.
         correct : whether to replace a reward that was told before.
-        key : for rewards by ``arm``, and for corrections: a text of your own, if you may have to send it again from another process.
+        key : for rewards by ``arm``, and for corrections: a text of your own, if you may have to send it again from
+            another process.
         """
         if reward is None or (ticket is None) == (arm is None):
             raise ValueError("give a reward, and either the ticket that it is for or, without one, the arm.")
