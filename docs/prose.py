@@ -5,7 +5,8 @@
 
 ``tests/test_prose.py`` runs it over everything, so a page that falls back into riddles fails the tests. The rules are
 few, because only people can tell whether a sentence is clear: long sentences, chains of semicolons, turns of phrase
-that readers stumbled over, tables and pictures without a word about them, and guides without a beginning or an end.
+that readers stumbled over, tables, pictures and examples without a word about them, and guides without a beginning or
+an end.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def language(name: str, markdown: str) -> Iterator[Finding]:
                     yield Finding(name, f"… {around} …", f"“{found[0]}”: say {instead}.")
 
 
-def tables_and_pictures(name: str, markdown: str) -> Iterator[Finding]:
-    """Tables and pictures that no sentence introduces or explains."""
+def introductions(name: str, markdown: str) -> Iterator[Finding]:
+    """Tables, pictures and examples that no sentence introduces or explains."""
     text = re.sub(r"<!--.*?-->\n?", "", markdown)
     blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
     inside = False
@@ -145,6 +146,10 @@ def tables_and_pictures(name: str, markdown: str) -> Iterator[Finding]:
         fences = len(re.findall(r"^\s*```", block, re.MULTILINE))
         if not inside and block.lstrip().startswith("|") and _says_nothing(before) and _says_nothing(after):
             yield Finding(name, block.strip().splitlines()[0], "a table needs a sentence that says what to see in it.")
+        if not inside and re.match(r"```(?:py|sh|bash|console)", block) and before.startswith(("#", "```")):
+            yield Finding(
+                name, "\n    ".join(block.splitlines()[:2]), "an example needs a sentence that says what it does."
+            )
         if not inside and block.startswith("![") and _says_nothing(before) and _says_nothing(after):
             yield Finding(name, block.strip(), "a picture needs a sentence that says what to see in it.")
         inside ^= fences % 2 == 1
@@ -167,7 +172,7 @@ def guide(name: str, markdown: str) -> Iterator[Finding]:
 def findings(path: Path, markdown: str) -> list[Finding]:
     """All that a page should say differently."""
     name = path.relative_to(ROOT).as_posix()
-    found = [*language(name, markdown), *tables_and_pictures(name, markdown)]
+    found = [*language(name, markdown), *introductions(name, markdown)]
     return [*found, *guide(name, markdown)] if path.parent.name == "howto" else found
 
 

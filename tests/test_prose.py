@@ -92,10 +92,11 @@ The next sentence begins with code. `Vet` is one policy of many, and $n; m; k$ a
     assert len(sentences) == 4
 
 
-def test_tables_and_pictures_need_a_sentence_and_guides_a_beginning_and_an_end() -> None:
-    bare = "# Guide\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n## Next\n\n![a picture](picture.png)\n\n## End\n"
+def test_tables_pictures_and_examples_need_a_sentence_and_guides_a_beginning_and_an_end() -> None:
+    code = "## Code\n\n```python\nx = 1\n\ny = 2\n```\n\n"
+    bare = f"# Guide\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n{code}## Next\n\n![a picture](picture.png)\n\n## End\n"
     found = PROSE.findings(DOCS / "howto" / "guide.md", bare)
-    assert [finding.instead.split()[1] for finding in found] == ["table", "picture", "guide", "guide"]
+    assert [finding.instead.split()[1] for finding in found] == ["table", "example", "picture", "guide", "guide"]
     begin = "# Guide\n\nThis page shows how to do something useful with a policy, in a few lines.\n\n"
     assert PROSE.findings(DOCS / "howto" / "guide.md", f"{begin}**Next:** [another](another.md).\n") == []
 
