@@ -45,6 +45,7 @@ STUMBLES = {
     r"\brooms?\b|\bthe house\b": "the name of the module, or “part of the library”",
     r"\bhonou?red\b|\bquarrel\b|\binert\b(?!\))": "a common word",
     r"\bbrought to the disk\b": "“flushed to the disk”",
+    r"\blooked at once\b": "“looked at only once”, or “immediately”",
     r"\bin the manner of\b|\bhangs? on\b": "a common phrase",
     r"\bthe (?:more|less) often was\b": "a whole clause with a subject",
     r"\blaws?\b": "“distribution” (or say once that both mean the same)",
