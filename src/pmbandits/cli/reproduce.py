@@ -17,7 +17,9 @@ out = Console()
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="fig1 … fig8, table1 … table4, solitary, risk, all; or family.")],
+    names: Annotated[
+        list[str], typer.Argument(help="What: fig1 … fig8, table1 … table4, solitary, risk, all; or family.")
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes, in seconds; verdicts are only indicative.")
     ] = False,
