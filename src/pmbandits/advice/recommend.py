@@ -358,7 +358,8 @@ def _arms(
     from scipy.special import stdtrit
 
     sizes = np.array([s.n for s in problem.samples], dtype=np.float64)
-    away = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level) * found.errors
+    times = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level)
+    away = np.hypot(times * found.errors, times**2 * found.bends)
     out = []
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
         utility = float(found.singles[k])
@@ -374,6 +375,8 @@ def _arms(
 def _within(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
     """Cut an interval to what the metric can be on the support, which standard errors do not know."""
     support = problem.support
+    if words.stops_at_zero(not problem.declared, support, metric) and isfinite(interval[0]):
+        return max(interval[0], 0.0), interval[1]
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval
     base = support.lo * float(metric(1.0))

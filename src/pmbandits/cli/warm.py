@@ -14,7 +14,14 @@ def warm(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> None:
-    """Compile now what would be compiled on first use. If you stop it, the same command goes on where it was."""
+    """Compile now what would be compiled on first use. If you stop it, the same command goes on where it was.
+
+    Examples:
+
+        pmbandits warm
+
+        pmbandits warm --jobs 1 --quiet
+    """
     from pmbandits.warming import warm as compile_all
 
     done = compile_all(jobs, progress=False if quiet else None)

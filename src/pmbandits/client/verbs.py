@@ -24,6 +24,8 @@ from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.policy import Policy
 from pmbandits.supports import Support
 
+_COMPILING = 600.0  # seconds: the service compiles what a new experiment needs before it answers
+
 
 class Given(NamedTuple):
     """An arm to play now, with the ticket for its reward and the share that the arm had in the mixture."""
@@ -64,9 +66,9 @@ class Client:
         """Close the connections of all threads, none of which may use the client at this moment."""
         self._line.hang_up_all()
 
-    def _call(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> Any:
+    def _call(self, method: str, path: str, body: Any = None, *, repeatable: bool = True, at_least: float = 0.0) -> Any:
         content = None if body is None else body if isinstance(body, bytes) else _json(body)
-        answer = self._line.send(method, path, content, repeatable=repeatable)
+        answer = self._line.send(method, path, content, repeatable=repeatable, at_least=at_least)
         try:
             return json.loads(answer)
         except ValueError:
@@ -129,7 +131,7 @@ class Client:
             "seed": seed,
             "shares": str(shares) if isinstance(shares, Limits) else shares,
         }
-        self._call("POST", "/v1/experiments", body, repeatable=False)
+        self._call("POST", "/v1/experiments", body, repeatable=False, at_least=_COMPILING)
         return self.experiment(name)
 
     def upload(self, name: str, policy: Policy | str | Path) -> Experiment:
@@ -141,7 +143,9 @@ class Client:
                 content = file.read_bytes()
         else:
             content = Path(policy).read_bytes()
-        self._call("POST", f"/v1/import?{urlencode({'name': _name(name)})}", content, repeatable=False)
+        self._call(
+            "POST", f"/v1/import?{urlencode({'name': _name(name)})}", content, repeatable=False, at_least=_COMPILING
+        )
         return self.experiment(name)
 
 
@@ -213,7 +217,8 @@ class Experiment:
         arm : the arm, instead of a ticket, for rewards that were not asked for (older data). They inform, but do not
             count as pulls.
         correct : whether to replace a reward that was told before.
-        key : for rewards by ``arm``: a text of your own, if you may have to send it again from another process.
+        key : for rewards by ``arm``, and for corrections: a text of your own, if you may have to send it again from
+            another process.
         """
         if reward is None or (ticket is None) == (arm is None):
             raise ValueError("give a reward and its ticket; if it has no ticket, give a reward and its arm.")
@@ -223,8 +228,9 @@ class Experiment:
             body["rewards"] = [_reward(one) for one in np.asarray(reward).tolist()]
         else:
             body["reward"] = _reward(reward)
-        if arm is not None:
+        if arm is not None or correct:  # a reward and its ticket are known again without
             body["key"] = uuid.uuid4().hex if key is None else key
+        if arm is not None:
             if many:
                 body["arms"] = [arm] * len(body["rewards"]) if isinstance(arm, str) else list(arm)
             else:
