@@ -231,6 +231,16 @@ def test_without_keys_pages_of_strangers_are_sent_away(tmp_path: Path) -> None:
             ({"origin": "https://evil.example"}, 403),
             ({"host": "evil.example"}, 403),  # a name that somebody lets point to 127.0.0.1
             ({"host": "[::1]:8000"}, 200),
+            ({"host": "[::1]"}, 200),
+            ({"host": "127.0.0.1"}, 200),
+            ({"host": "127.0.0.1.evil.example"}, 403),
+            ({"host": "localhost.evil.example:8000"}, 403),
+            ({"host": "evil.example:127.0.0.1"}, 403),
+            ({"host": "0.0.0.0:8000"}, 403),
+            ({"host": ""}, 403),
+            ({"origin": "null"}, 403),
+            ({"origin": "http://127.0.0.1:3000"}, 403),  # another program of this machine shows pages, too
+            ({"origin": "http://127.0.0.1:8000.evil.example"}, 403),
         ):
             assert served.send("GET", "/v1/experiments", headers=headers).status_code == status, headers
     with pytest.raises(ValueError, match="loopback"):
