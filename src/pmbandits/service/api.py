@@ -121,7 +121,7 @@ def needs(scope: str) -> Any:
 
 def _errors(app: FastAPI) -> None:
     def problem(status: int, sentence: str) -> Json:
-        return Json({"error": sentence}, status)
+        return Json({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
 
     @app.exception_handler(Refused)
     async def refused(_request: Request, error: Refused) -> Json:
@@ -136,7 +136,7 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(sqlalchemy.exc.TimeoutError)
     async def away(_request: Request, error: Exception) -> Json:
         log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
-        return Json({"error": DOWN}, 503, headers={"retry-after": "1"})
+        return problem(503, DOWN)
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:

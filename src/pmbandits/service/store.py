@@ -23,6 +23,9 @@ from pmbandits.service.sqlite import PRAGMAS, Gate, SqliteLane
 
 log = logging.getLogger("pmbandits.service")
 DEFAULT = "sqlite:///experiments.db"
+# A machine that is gone says nothing: after half a minute without an answer a connection counts as broken.
+_ALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+          "tcp_user_timeout": 30_000}  # fmt: skip
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
 
 
@@ -84,7 +87,7 @@ class Store:
 
     def _engine(self) -> Engine:
         if self._path is None:
-            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args={"connect_timeout": 10})
+            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args=_ALIVE)
         engine = create_engine(self.url, connect_args={"check_same_thread": False, "timeout": 20})
 
         @event.listens_for(engine, "connect")
