@@ -77,10 +77,10 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
     store = tmp_path / "store.db"
     commit = SqliteLane.commit
 
-    def fails(self: SqliteLane, batch: Batch) -> None:
+    async def fails(self: SqliteLane, batch: Batch) -> None:
         if when == "after":
-            commit(self, batch)
-        self.abandon()
+            await commit(self, batch)
+        await self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -190,11 +190,11 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
     store = tmp_path / "store.db"
     there, going, commit = threading.Event(), threading.Event(), SqliteLane.commit
 
-    def slow(self: SqliteLane, batch: Batch) -> None:
+    async def slow(self: SqliteLane, batch: Batch) -> None:
         monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
         there.set()
-        going.wait(30)
-        self.abandon()
+        await asyncio.to_thread(going.wait, 30)
+        await self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -211,7 +211,9 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
         assert there.wait(30)  # it is on its way to the disk, and the others wait
         for thread in threads[1:]:
             thread.start()
+        until = time.monotonic() + 30
         while len(served.service.turns.waiting) < 3:
+            assert time.monotonic() < until
             time.sleep(0.01)
         going.set()
         for thread in threads:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pmbandits.service.events import FROM, INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Behind, Done, Found, Old, Want
 
@@ -21,6 +25,8 @@ PRAGMAS = (
 )
 
 
+QUICK = 0.002  # seconds of a commit for which the event loop may wait; with a slower disk a thread does it
+PATIENCE = 20.0  # seconds to wait for a program that writes to the file and does not know our lock
 FEW = 256  # things that are looked up without a thread for it
 
 
@@ -69,15 +75,30 @@ class SqliteLane:
     def __init__(self, path: Path) -> None:
         self._gate, self._in = Gate(path), False
         self._connection = connect(path)
+        self._connection.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait; see _wait_and_begin
+        self._takes = 0.0  # seconds that a commit took lately
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
         self._reader = connect(path)  # of its own, so that reading waits for no turn
 
-    def at_once(self, wants: list[Want]) -> list[Found] | None:
+    async def begin(self, wants: list[Want], *, alone: bool) -> list[Found]:
+        # With others about, waiting in line is fair; pushing in is quicker, and starves them.
         few = sum(len(want.tickets) + len(want.keys) + len(want.units) for want in wants) <= FEW
-        return self._begun(wants) if few and self._gate.at_once() else None
+        if alone and few and self._gate.at_once():
+            with suppress(sqlite3.OperationalError):  # a program that is none of ours may be writing
+                return self._begun(wants)
+        return await self._beside(self._wait_and_begin, wants)
 
-    def begin(self, wants: list[Want]) -> list[Found]:
+    def _wait_and_begin(self, wants: list[Want]) -> list[Found]:
         self._gate.__enter__()
-        return self._begun(wants)
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._begun(wants)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(0.002)
+            self._gate.__enter__()
 
     def _begun(self, wants: list[Want]) -> list[Found]:
         self._in = True
@@ -85,7 +106,7 @@ class SqliteLane:
             self._connection.execute("BEGIN IMMEDIATE")
             return [self._look(want) for want in wants]
         except BaseException:
-            self.abandon()
+            self._give_back()
             raise
 
     def _look(self, want: Want) -> Found:
@@ -121,23 +142,35 @@ class SqliteLane:
                 found.units[unit] = row[0]
         return found
 
-    def commit(self, batch: Batch) -> None:
+    async def commit(self, batch: Batch) -> None:
+        # Going to another thread and back takes longer than a quick disk does.
         try:
-            many = self._connection.executemany
-            many(INSERT["events"], batch.events)
-            if batch.requests:
-                many(INSERT["requests"], batch.requests)
-            if batch.units:
-                many(INSERT["units"], batch.units)
-            if batch.statuses:
-                many(INSERT["statuses"], batch.statuses)
-            if batch.audit:
-                many(INSERT["audit"], batch.audit)
-            self._connection.execute("COMMIT")
+            self._write(batch)
+            began = time.perf_counter()
+            if self._takes < QUICK:
+                self._connection.execute("COMMIT")
+            else:
+                await self._beside(self._connection.execute, "COMMIT")
+            self._takes += (time.perf_counter() - began - self._takes) / 8
         finally:
-            self.abandon()
+            self._give_back()
 
-    def abandon(self) -> None:
+    def _write(self, batch: Batch) -> None:
+        many = self._connection.executemany
+        many(INSERT["events"], batch.events)
+        if batch.requests:
+            many(INSERT["requests"], batch.requests)
+        if batch.units:
+            many(INSERT["units"], batch.units)
+        if batch.statuses:
+            many(INSERT["statuses"], batch.statuses)
+        if batch.audit:
+            many(INSERT["audit"], batch.audit)
+
+    async def abandon(self) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -146,10 +179,14 @@ class SqliteLane:
                 self._in = False
                 self._gate.__exit__()
 
+    async def _beside(self, work: Any, *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+
     def tail(self, exp: int, seen: int, limit: int) -> list[Old]:
         return self._reader.execute(TAIL, (exp, seen, limit)).fetchall()
 
     def close(self) -> None:
+        self._thread.shutdown()
         self._connection.close()
         self._reader.close()
         self._gate.close()

@@ -1,8 +1,7 @@
 """Turns: all requests that wait are decided together, written together, and answered when they are on disk.
 
-Python stays in one thread, the event loop, which alone touches policies. Waiting for the lock, reading, writing and
-committing happen in one thread beside it. While one turn is on its way to the disk, requests for the next one gather:
-so the more there are, the more of them share a commit.
+Python stays in one thread, the event loop, which alone touches policies. While one turn is on its way to the disk,
+requests for the next one gather: so the more there are, the more of them share a commit.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +23,7 @@ from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
 MOST_WAITING = 20_000  # requests; more are sent away at once
+PASSES = 8  # of the event loop, at most, in which requests gather before a turn
 PATIENCE = 20.0  # seconds until who waits is sent away
 PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0)  # seconds in which nothing is tried, after so many failures in a row
 
@@ -61,7 +60,6 @@ class Turns:
         self.failures, self.not_before = 0, 0.0
         self.counts = {"turns": 0, "events": 0, "failures": 0}
         self._wake = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._open = self._alone = True
@@ -79,7 +77,6 @@ class Turns:
         if self._task is not None and self._sweeper is not None:
             await self._task
             self._sweeper.cancel()
-        self._thread.shutdown()
 
     async def decide(self, live: Live, request: Ask | Tell) -> Any:
         """The answer to an ask or a tell, when it is on disk."""
@@ -110,6 +107,7 @@ class Turns:
         while True:
             self._wake.clear()  # before looking: who comes after this look sets it again
             if self.waiting:
+                await self._gather()
                 jobs = self._take()
                 if jobs:
                     self._now = jobs
@@ -122,15 +120,22 @@ class Turns:
             else:
                 await self._wake.wait()
 
+    async def _gather(self) -> None:
+        """Let those in who stand at the door already: one turn for all of them costs less than two."""
+        for _ in range(PASSES):
+            before = len(self.waiting)
+            await asyncio.sleep(0)
+            if len(self.waiting) == before:
+                return
+
     def _due(self) -> bool:
         return self.failures > 0 and time.monotonic() > self.not_before
 
     async def _probe(self) -> None:
         """See whether the store can be reached again: whoever waits for that sends no requests meanwhile."""
-        work = asyncio.get_running_loop().run_in_executor
         try:
-            await work(self._thread, self.lane.begin, [])
-            await work(self._thread, self.lane.abandon)
+            await self.lane.begin([], alone=False)
+            await self.lane.abandon()
             self.failures = 0
         except Exception as error:
             self._failed(error, [])
@@ -162,22 +167,18 @@ class Turns:
         if all(job.request is None and job.act is None for job in jobs):
             await self._read(jobs)
             return
-        work, lane = asyncio.get_running_loop().run_in_executor, self.lane
-        wants = _wants(jobs)
+        lane, wants = self.lane, _wants(jobs)
         lives = {job.live.record.id: job.live for job in jobs}
         began = False
         try:
-            # With others about, waiting in line is fair; pushing in is quicker, and starves them.
-            found = lane.at_once(list(wants.values())) if self._alone else None
-            if found is None:
-                found = await work(self._thread, lane.begin, list(wants.values()))
+            found = await lane.begin(list(wants.values()), alone=self._alone)
             began = True
             self._alone = all(len(news.tail) <= 1 for news in found)
             drafts = {exp: self._learnt(lives[exp], news) for exp, news in zip(wants, found, strict=True)}
             jobs += self._late(lives)
             answers = [self._decided(job, drafts) for job in jobs]
             batch = _together(drafts.values())
-            await work(self._thread, *((lane.commit, batch) if batch else (lane.abandon,)))
+            await (lane.commit(batch) if batch else lane.abandon())
         except Behind as far:
             if await self._catch_up(lives[far.exp]):
                 self.waiting.extendleft(reversed(jobs))  # who waited goes on waiting
@@ -186,7 +187,7 @@ class Turns:
             return
         except Exception as error:
             if began:
-                await work(self._thread, lane.abandon)
+                await lane.abandon()
             self._failed(error, jobs)
             return
         self.failures = 0
@@ -250,9 +251,8 @@ class Turns:
 
     async def _catch_up(self, live: Live) -> bool:
         """Take in what others did, without the lock; whether that worked."""
-        work = asyncio.get_running_loop().run_in_executor
         try:
-            while tail := await work(self._thread, self.lane.tail, live.record.id, live.fold.seen, 10_000):
+            while tail := await asyncio.to_thread(self.lane.tail, live.record.id, live.fold.seen, 10_000):
                 live.catch_up(tail)
         except (Gap, ValueError, TypeError, IndexError) as error:
             self.book.drop(live, error)
