@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -134,6 +135,7 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
     @app.exception_handler(sqlalchemy.exc.TimeoutError)
+    @app.exception_handler(sqlite3.OperationalError)
     async def away(_request: Request, error: Exception) -> Json:
         log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
         return problem(503, DOWN)

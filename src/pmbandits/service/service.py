@@ -125,7 +125,8 @@ class Service:
     @property
     def serves(self) -> bool:
         """Whether requests can be served now: all is read and compiled, and the store answers."""
-        return self.ready and not self.turns.failures and self.keyring.age < SILENCE
+        quiet = max(self.keyring.age, self.turns.stalls)
+        return self.ready and not self.turns.failures and quiet < SILENCE
 
     # ---- experiments --------------------------------------------------------------------------------------
     async def live(self, name: str) -> Live:

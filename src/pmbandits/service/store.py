@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from pmbandits import __version__, _check
 from pmbandits.service import schema
 from pmbandits.service.events import RUNNING, Lane
-from pmbandits.service.sqlite import PRAGMAS, Gate, SqliteLane
+from pmbandits.service.sqlite import PRAGMAS, Gate, Gone, SqliteLane, identity
 
 log = logging.getLogger("pmbandits.service")
 DEFAULT = "sqlite:///experiments.db"
@@ -77,6 +77,7 @@ class Store:
         self.engine = self._engine()
         with self.engine.connect() as connection:
             current = schema.is_current(connection)
+        self._file = None if self._path is None else identity(self._path)
         if not current:
             self._upgrade()
 
@@ -119,8 +120,10 @@ class Store:
         gate = None if self._path is None else Gate(self._path)
         try:
             with nullcontext() if gate is None else gate, self.engine.begin() as connection:
-                if gate is not None:
+                if gate is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    if identity(self._path) != self._file:
+                        raise Gone(self._path)
                 yield connection
         finally:
             if gate is not None:
