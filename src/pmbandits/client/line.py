@@ -19,7 +19,10 @@ _LONGEST_PAUSE = 5.0  # seconds between two tries
 
 
 class ServiceError(RuntimeError):
-    """The service refused a request, or could not be reached; ``status`` is its answer in HTTP, 0 if there was none."""
+    """The service refused a request, or could not be reached.
+
+    ``status`` is the HTTP status of its answer; it is 0 if there was no answer.
+    """
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
