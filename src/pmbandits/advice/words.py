@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits.advice.checks import SAFE, vertical
-from pmbandits.advice.evidence import FEWEST, TIE, Problem
+from pmbandits.advice.evidence import FEWEST, TIE, Problem, values_alone
+from pmbandits.metrics import as_metric
 from pmbandits.supports import Binary, Heavy, Interval, Real
 
 if TYPE_CHECKING:
@@ -120,7 +121,10 @@ def outlook(advice: Advice) -> str:
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
-        return "The difference is so small that no reasonable number of further rewards would settle it."
+        return (
+            "Beside how much rewards vary by chance, the difference is so small that no reasonable number of further "
+            "rewards would settle it."
+        )
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
@@ -143,8 +147,8 @@ def warnings(advice: Advice) -> Iterator[str]:
         which = {(True, False): "largest", (False, True): "smallest", (True, True): "largest and smallest"}[both]
         yield (
             f"The {which} rewards of {_listed(names)} are so far from the others that {advice.metric!r} does not "
-            f"settle on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
-            f"{', '.join(SAFE[both])}. Or declare where rewards can lie, if that is known."
+            f"settle on a number: there is no interval, and no verdict. {_safe(advice, both)} Or declare where rewards "
+            "can lie, if that is known."
         )
     elif (advice.support_assumed or isinstance(advice.support, (Real, Heavy))) and vertical(advice.metric):
         yield (
@@ -166,6 +170,19 @@ def warnings(advice: Advice) -> Iterator[str]:
             f"{_listed([a.name for a in few])} {'have' if len(few) > 1 else 'has'} fewer than five rewards: "
             "no interval can be given."
         )
+
+
+def _safe(advice: Advice, both: tuple[bool, bool]) -> str:
+    """Preferences that far rewards cannot sway, and that tell these arms apart."""
+    samples = [arm.all for arm in advice.log.arms]
+    good = []
+    for text, said in SAFE[both].items():
+        worth = values_alone(as_metric(text), samples)
+        if worth.max() - worth.min() > TIE * max(abs(worth).max(), 1e-300):
+            good.append(f"{said} ({text})")
+    if not good:
+        return "No preference that is safe with such rewards tells these arms apart."
+    return f"Preferences that are safe with such rewards: {', '.join(good[:3])}."
 
 
 def notes(advice: Advice, problem: Problem) -> Iterator[str]:
