@@ -100,24 +100,11 @@ def vertical(metric: Distortion) -> bool:
     return ends[1] > 10.0 * max(ends[0], 1.0) or ends[3] > 10.0 * max(ends[2], 1.0)
 
 
-_MIDDLE = {"var(0.5)": "the median", "inter_quantile_range": "the gap between high and low rewards"}
-SAFE = {
-    (True, False): {
-        **_MIDDLE,
-        "lower_cvar(0.1)": "the average of the worst 10 %",
-        "lower_cvar(0.9)": "the average of the worst 90 %",
-        "lower_cvar(0.95)": "the average of the worst 95 %",
-        "lower_cvar(0.98)": "the average of the worst 98 %",
-    },
-    (False, True): {
-        **_MIDDLE,
-        "cvar(0.9)": "the average of the best 10 %",
-        "cvar(0.1)": "the average of the best 90 %",
-        "cvar(0.02)": "the average of the best 98 %",
-    },
-    (True, True): _MIDDLE,
+SAFE = {  # which tails are heavy: what does not look there, in the order in which it is proposed
+    (True, False): ("var(0.5)", "inter_quantile_range", "lower_cvar(0.1)", "lower_cvar(0.9)", "lower_cvar(0.98)"),
+    (False, True): ("var(0.5)", "inter_quantile_range", "cvar(0.9)", "cvar(0.1)", "cvar(0.02)"),
+    (True, True): ("var(0.5)", "inter_quantile_range"),
 }
-"""Preferences that rewards far away cannot sway: by whether the largest and the smallest rewards are far away."""
 
 
 @dataclass(frozen=True)

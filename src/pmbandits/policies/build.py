@@ -48,17 +48,18 @@ LARGEST_REWARD = 1e150  # on a bounded support
 
 @dataclass
 class Setup:
-    """What an algorithm needs in its state, worked out once metric, arms and support are known.
+    """What an algorithm needs in its state. It is worked out once metric, arms and support are known.
 
     Parameters
     ----------
-    grid : the mixtures among which it chooses, one in a row. For each row there is room for one number in ``value``
+    grid : the mixtures among which it chooses, one in each row. For each row there is room for one number in ``value``
         and in ``index``. Without a grid there is room for one number of each arm.
     epsilon : the spacing of the grid, if it has one.
     numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
-    table : whether the arms' laws are also laid out on a table of cells, and arms that are left out are vetted.
+    table : whether the arms' distributions are also laid out on a table of cells, and arms that are left out are
+        tested.
     slopes : whether there is room for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
     """
 
@@ -72,7 +73,7 @@ class Setup:
 
     @property
     def certifies(self) -> bool:
-        """Whether a share of pulls is for certifying."""
+        """Whether a share of the pulls serves to be certain sooner."""
         return self.numbers.get("certify", 0.0) > 0.0
 
 

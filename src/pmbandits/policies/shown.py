@@ -63,7 +63,7 @@ def _estimate(name: str, memory: Any, i: int, policy: Policy) -> ArmEstimate:
 
 
 def explain(policy: Policy, regret: float | str | None = None) -> str:
-    """Why the next arm is the next arm, in a few numbers. Changes nothing."""
+    """Why the next arm is the next one, in a few sentences and numbers. This changes nothing."""
     twin = policy._twin()  # all that is said is of one moment, also if other threads go on
     mixture, pulls, t, waiting = twin.mixture, twin.pulls, twin.t, int(twin.pending.sum())
     shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"

@@ -46,7 +46,7 @@ Numbers = dict[str, Any]
 
 
 def save(policy: Policy, path: Path) -> None:
-    """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
+    """See :meth:`Policy.save`. The file is written beside the target, flushed, and then moved into place."""
     policy = twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
     arrays, numbers = _content(policy, twin._memory)
@@ -143,9 +143,9 @@ def load(
     Parameters
     ----------
     path : a file written by :meth:`Policy.save`.
-    metric, confidence : only for a metric made from a function, or a confidence set of your own: code is never
+    metric, confidence : needed only for a metric made from a function, or a confidence set of your own. Code is never
         stored, so give it again.
-    max_memory : how many bytes the policy may take in memory. Default: 1 GiB, and 100 times the size of the file more.
+    max_memory : how many bytes the policy may take in memory. The default is 1 GiB plus 100 times the size of the file.
 
     Examples
     --------
