@@ -1,19 +1,19 @@
-"""What the rewards say of one preference: the best mixture, what it is worth, and whether its lead is beyond chance.
+"""What the rewards say about one preference: the best mixture, what it is worth, and whether its lead is beyond chance.
 
 *Worth.* The best mixture in the data looks better than it is, because it was picked for looking good. So a mixture is
 chosen on three random eighths of the rewards and measured on the other five, for several divisions, and the values are
 averaged (cross-fitting). What fewer rewards change for a fixed mixture is taken out.
 
 *One arm ahead of all others.* Its lead over each other arm is compared with its standard error, on all rewards. The
-claim is made only if every lead is beyond chance, and then it is enough to allow for two sides, whatever the number of
-arms (Gutmann and Maymin 1987; Hung and Fithian 2019).
+claim is made only if every lead is beyond chance. Then it is enough to allow for two sides, whatever the number of arms
+(Gutmann and Maymin 1987; Hung and Fithian 2019).
 
 *A mixture ahead of all arms.* The mixture is chosen on three eighths and compared with every single arm on the others,
-where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a
-valid one, however they depend on each other (Rüger 1978), and does not hang on one division.
+where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a valid
+one, however they depend on each other (Rüger 1978), and does not hang on one division.
 
-*Arms with few rewards*, and preferences whose curve jumps, where a standard error says little, are compared by their
-bands.
+*Arms with few rewards*, and preferences whose curve jumps, are compared by their bands, because a standard error says
+little about them.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Look:
 
     @property
     def cost(self) -> float:
-        """What the limits cost."""
+        """How much utility the limits cost."""
         return max(self.unlimited - self.value, 0.0)
 
 

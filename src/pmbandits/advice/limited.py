@@ -1,7 +1,7 @@
-"""Evidence where shares are limited: the corners of what the limits allow take the place of the single arms.
+"""Evidence with limits on the shares: the corners of what the limits allow take the place of the single arms.
 
-Every mixture that keeps the limits is a mixture of the corners, and each corner is a mixture of arms. So the same is
-asked as without limits: is the recommendation ahead of every (other) corner, beyond chance?
+Every mixture that keeps the limits is a mixture of the corners, and each corner is a mixture of arms. So the question
+is the same as without limits: is the recommendation ahead of every other corner, beyond chance?
 """
 
 from __future__ import annotations

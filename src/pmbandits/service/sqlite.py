@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +32,24 @@ PATIENCE = 20.0  # seconds to wait for a program that writes to the file and doe
 FEW = 256  # things that are looked up without a thread for it
 
 
+class Gone(sqlite3.OperationalError):
+    """The file of the store was taken away while it was open: what is written now, nobody would ever find."""
+
+    sqlite_errorcode = sqlite3.SQLITE_READONLY_DBMOVED
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"the file {str(path)!r} is gone, or another one is in its place; put it back, or start anew")
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Which file this is, whatever it is called."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        raise Gone(path) from None
+    return found.st_dev, found.st_ino
+
+
 class Gate:
     """Who may write. Waiting for a lock of the system is fair; SQLite's own waiting starves one of two processes.
 
@@ -38,10 +58,34 @@ class Gate:
 
     def __init__(self, path: Path) -> None:
         self._file: IO[bytes] = open(path.with_name(path.name + ".lock"), "ab")  # noqa: SIM115
+        self._left = False
 
-    def __enter__(self) -> None:
+    def wait(self) -> None:
+        """Go in, when all who came before are out."""
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __enter__(self) -> None:
+        """The same, but not for ever: the process that is in may stand still, and a lock knows no patience."""
+        if self.at_once() or fcntl is None:
+            return
+        waiting, lock, given_up = threading.Event(), threading.Lock(), False
+
+        def wait() -> None:
+            with suppress(OSError):
+                self.wait()
+            with lock:
+                if given_up:
+                    self._file.close()
+                waiting.set()
+
+        threading.Thread(target=wait, name="gate", daemon=True).start()
+        waiting.wait(PATIENCE)
+        with lock:
+            if not waiting.is_set():
+                given_up = True
+                self._left = True
+                raise sqlite3.OperationalError("another process holds the lock of the store and does not go on")
 
     def at_once(self) -> bool:
         """Go in if nobody else is in; whether that is so."""
@@ -58,7 +102,8 @@ class Gate:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        self._file.close()
+        if not self._left:  # else whoever waits still closes it
+            self._file.close()
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -73,8 +118,9 @@ class SqliteLane:
     """See :class:`pmbandits.service.events.Lane`."""
 
     def __init__(self, path: Path) -> None:
-        self._gate, self._in = Gate(path), False
+        self._path, self._gate, self._in = path, Gate(path), False
         self._connection = connect(path)
+        self._file = identity(path)
         self._connection.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait; see _wait_and_begin
         self._takes = 0.0  # seconds that a commit took lately
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
@@ -89,7 +135,7 @@ class SqliteLane:
         return await self._beside(self._wait_and_begin, wants)
 
     def _wait_and_begin(self, wants: list[Want]) -> list[Found]:
-        self._gate.__enter__()
+        self._gate.wait()
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -98,12 +144,14 @@ class SqliteLane:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
             time.sleep(0.002)
-            self._gate.__enter__()
+            self._gate.wait()
 
     def _begun(self, wants: list[Want]) -> list[Found]:
         self._in = True
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            if identity(self._path) != self._file:
+                raise Gone(self._path)
             return [self._look(want) for want in wants]
         except BaseException:
             self._give_back()

@@ -24,7 +24,7 @@ from pmbandits.service.wire import Ask, Tell
 log = logging.getLogger("pmbandits.service")
 MOST_WAITING = 20_000  # requests; more are sent away at once
 PASSES = 8  # of the event loop, at most, in which requests gather before a turn
-PATIENCE = 20.0  # seconds until who waits is sent away
+PATIENCE = 9.0  # seconds until who waits is sent away: before a client that waits for ten hangs up
 PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0)  # seconds in which nothing is tried, after so many failures in a row
 
 
@@ -37,6 +37,10 @@ class Unavailable(Refused):
 
 BUSY = "the service is busy; try again in a moment."
 AGAIN = "this experiment is read anew; try again in a moment."
+MAYBE = (
+    "the store did not say whether this was written, so it may have been counted; send it again with the same key, or "
+    "the same ticket: then it counts once."
+)
 DOWN = "the store cannot be written now, so nothing was counted; try again in a moment."
 
 
@@ -64,6 +68,7 @@ class Turns:
         self._sweeper: asyncio.Task[None] | None = None
         self._open = self._alone = True
         self._now: Sequence[Job] = ()
+        self._began, self._writing = 0.0, False
 
     def start(self) -> None:
         """From now on requests are answered."""
@@ -96,8 +101,12 @@ class Turns:
     def _queued(self, job: Job) -> asyncio.Future[Any]:
         if not self._open or len(self.waiting) >= MOST_WAITING:
             raise Unavailable(BUSY)
-        if self.not_before > job.since and (job.request or job.act):
+        stalls = self.stalls > PATIENCE
+        if (self.not_before > job.since or stalls) and (job.request or job.act):
             raise Unavailable(DOWN)
+        if stalls:
+            job.answer.set_result(None)
+            return job.answer
         self.waiting.append(job)
         self._wake.set()
         return job.answer
@@ -110,15 +119,20 @@ class Turns:
                 await self._gather()
                 jobs = self._take()
                 if jobs:
-                    self._now = jobs
+                    self._now, self._began = jobs, time.monotonic()
                     await self._turn(jobs)
-                    self._now = ()
+                    self._now, self._writing = (), False
             elif not self._open:
                 return
             elif self._due():
                 await self._probe()
             else:
                 await self._wake.wait()
+
+    @property
+    def stalls(self) -> float:
+        """For how many seconds the turn of this moment has lasted."""
+        return time.monotonic() - self._began if self._now else 0.0
 
     async def _gather(self) -> None:
         """Let those in who stand at the door already: one turn for all of them costs less than two."""
@@ -146,10 +160,12 @@ class Turns:
             await asyncio.sleep(1.0)
             if self._due():
                 self._wake.set()
-            oldest = time.monotonic() - PATIENCE
+            at = time.monotonic()
             for job in (*self._now, *self.waiting):
-                if job.since < oldest:
-                    _give(job, Unavailable(DOWN))
+                if at > job.since + PATIENCE:
+                    reads = job.request is None and job.act is None  # what is in memory must do
+                    sentence = MAYBE if self._writing and job in self._now else DOWN
+                    _give(job, None if reads else Unavailable(sentence))
 
     def _take(self) -> list[Job]:
         """All who wait. An experiment that was dropped meanwhile may remember what never came to the disk."""
@@ -175,9 +191,10 @@ class Turns:
             began = True
             self._alone = all(len(news.tail) <= 1 for news in found)
             drafts = {exp: self._learnt(lives[exp], news) for exp, news in zip(wants, found, strict=True)}
-            jobs += self._late(lives)
+            jobs = self._now = [job for job in jobs if not job.answer.done()] + self._late(lives)
             answers = [self._decided(job, drafts) for job in jobs]
             batch = _together(drafts.values())
+            self._writing = bool(batch)
             await (lane.commit(batch) if batch else lane.abandon())
         except Behind as far:
             if await self._catch_up(lives[far.exp]):
@@ -271,7 +288,7 @@ class Turns:
         log.warning("a turn failed: %s: %s", type(error).__name__, _check.readable(str(error))[:300])
         for live in {job.live for job in jobs}:
             self.book.drop(live)
-        _give_all(jobs, Unavailable(DOWN))
+        _give_all(jobs, Unavailable(MAYBE if self._writing else DOWN))
 
 
 def _wants(jobs: list[Job]) -> dict[int, Want]:
