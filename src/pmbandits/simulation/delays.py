@@ -23,7 +23,7 @@ Delay = Any
 CHUNK = 4096  # rounds whose delays are drawn at once; part of the generator
 _HELP = (
     "a number of rounds such as 50, a frozen scipy.stats distribution such as scipy.stats.poisson(20), a function of a "
-    "numpy Generator and a count that returns so many delays, or a mapping from each arm to one of these"
+    "numpy Generator and a count that returns that many delays, or a mapping from each arm to one of these"
 )
 
 
