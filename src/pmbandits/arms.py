@@ -323,7 +323,7 @@ def _law_to_dict(law: Law) -> dict[str, Any]:
         frozen: Any = law.frozen
         dist = frozen.dist
         name = str(dist.name)
-        if type(dist) is not type(getattr(st, name, None)):  # of your own: its values
+        if type(dist) is not type(getattr(st, name, None)):  # a user's own distribution: known by its values
             levels = np.asarray(law.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
             return {"own": law.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)

@@ -16,13 +16,13 @@ from pmbandits.arms import Bandit, agree, check_bandit
 from pmbandits.metrics.laws import Atoms, Law, Scipy, as_law
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
-PIECES = 100  # in which a drift, or a season, is cut by default
+PIECES = 100  # pieces into which a drift or a season is cut by default
 _LATEST = 2**53
 _NUMBERS = {
     "steps": ("starts", "repeat"),
     "drift": ("start", "end", "every", "by"),
     "season": ("period", "every", "by"),
-}  # that a description has
+}  # the numbers in a description of each kind
 
 
 class Piece(NamedTuple):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray, readable
 
 SHOWN = 10  # malformed rows that are shown
-NO_REWARDS = "no rewards"  # of an arm of a dict
+NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
 NOT_A_NUMBER = "a reward that is not a number"
 _SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
 _LOOKS = {

@@ -37,7 +37,7 @@ class Bench:
     first: int
     place: tuple[int, ...] = field(
         init=False
-    )  # of each arm: where it is in the memory that plays, or −1 − (on the shelf)
+    )  # for each arm: its place in the memory that plays, or −1 − (its place on the shelf)
     waiting: tuple[int, ...] = field(init=False)  # arms that wait for their first reward
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from pmbandits.mixtures._gate import BOXES, ROWS
 OPTIONS = ("shares", "cost", "budget")
 MOST_CORNERS = 4096  # with limits on several arms
 FEW_CORNERS = 512  # with limits on single arms, which can do without
-_SWEEPS = 2000  # of the projection of a grid
+_SWEEPS = 2000  # passes of the projection of a grid onto the limits
 
 
 class Gate(NamedTuple):

@@ -15,7 +15,7 @@ from pmbandits.state.memory import Memory
 
 # What a shelf is as large as the memory of those that play: how rewards are kept, the metric, and the coarse radii.
 _SAME = ("n_atoms", "n_packed", "n_table", "sketch_room")
-_TOTALS = ("asked", "rewards")  # of all arms; worked out from those of each
+_TOTALS = ("asked", "rewards")  # totals of all arms, worked out from those of each arm
 # What is saved of a shelf; the rest follows.
 SHELVED = ("pulls", "pending", "told", "sums", "counts", "sketch_book", "sketch_marks", "sketch_items", "x", "owner")
 

@@ -47,7 +47,7 @@ def wrong_records(memory: Memory) -> str | None:
     pulls = memory.pulls + memory.earlier if memory.n_past else memory.pulls
     if (memory.pending > pulls).any():
         return "its part 'pending' holds a number that is not possible"
-    known = memory.pulls if memory.n_tally else pulls  # of others the rewards may be forgotten
+    known = memory.pulls if memory.n_tally else pulls  # otherwise rewards may have been forgotten
     if (memory.pending < known - memory.told).any():
         return "it waits for fewer rewards than are missing"
     return _rewards(memory)
@@ -118,7 +118,7 @@ def _forgetting(policy: Policy, memory: Memory) -> str | None:
 
 
 def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
-    with np.errstate(invalid="ignore"):  # of rewards that are too large to be added up nothing can be said
+    with np.errstate(invalid="ignore"):  # nothing can be said if rewards are too large to be added up
         fits = ~np.isfinite(sizes) | (np.abs(sums - wanted) <= _SUMS * sizes)
     return None if fits.all() else "the sums of its rewards are wrong"
 

@@ -13,7 +13,7 @@ from pmbandits._check import FloatArray, readable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BYTES = 1 << 30  # that a run may take in memory, and so many times the size of its file more
+MOST_BYTES = 1 << 30  # what a run may take in memory, plus this many times the size of its file
 UNPACKED = 100
 _SLACK = 1e-6
 
