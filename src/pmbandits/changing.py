@@ -289,7 +289,8 @@ class Changing:
     def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
         """A description that can be written as JSON.
 
-        For a function of your own it lists the arms that the function gives in the first ``horizon`` rounds.
+        A function of your own cannot be written. Its description has a hash of the arms that it gives in the first
+        ``horizon`` rounds.
 
         >>> import pmbandits as pmb
         >>> pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.4]))]).to_dict()["changing"]

@@ -72,7 +72,7 @@ class Bench:
 
 
 def sharing(first: int, total: int) -> tuple[int, int]:
-    """Between how many arms δ is shared, and how often that number was doubled, because more came than were expected.
+    """How many arms share δ, and how often that number was doubled because more arms came than were expected.
 
     >>> sharing(4, 3), sharing(4, 4), sharing(4, 5), sharing(4, 17)
     ((4, 0), (4, 0), (8, 1), (32, 3))

@@ -1,4 +1,4 @@
-"""A policy's memory in Python's hands: one thread at a time, replaced whole, copied whole."""
+"""Who holds a policy's memory: one thread at a time; it is replaced and copied as a whole."""
 
 from __future__ import annotations
 

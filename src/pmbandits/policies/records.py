@@ -58,7 +58,7 @@ def absorb(into: Memory, source: Memory, pairs: Iterable[tuple[int, int]]) -> No
 
 
 def shelf_sizes(memory: Memory, arms: int, rewards: int) -> dict[str, int]:
-    """The sizes of a memory that only keeps the records of so many arms, with room for so many rewards."""
+    """The sizes of a memory that only keeps the records of some arms, with room for this many rewards."""
     buffer = sketch_room(memory.sketch_size) if memory.sketch_size > 0 else 0
     return {name: memory.sizes[name] for name in _SAME} | {
         "n_arms": arms,

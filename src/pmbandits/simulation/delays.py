@@ -111,7 +111,7 @@ def _one(given: Any, name: str) -> Any:
 
 
 def _drawn(one: Any, rng: np.random.Generator, name: str = "delay") -> NDArray[np.int64]:
-    """So many delays as a chunk has, as whole rounds; the infinite ones never come."""
+    """The delays of one chunk, in whole rounds; rewards with an infinite delay never come."""
     made = one.rvs(size=CHUNK, random_state=rng) if is_distribution(one) else one(rng, CHUNK)
     try:
         values = np.asarray(made, dtype=np.float64)
