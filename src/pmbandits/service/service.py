@@ -153,7 +153,7 @@ class Service:
         else:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
-            raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
+            raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
         if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MOST_NAMED:
             raise Refused(
                 413,
@@ -181,4 +181,4 @@ class Service:
 
 def _storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
-        raise Refused(422, f"{what} has the character 0 in it; take it out.")
+        raise Refused(422, f"{what} has a null character in it; take it out.")
