@@ -17,6 +17,7 @@ from pmbandits import _check
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
+from pmbandits.service.expiry import Overdue
 from pmbandits.service.fold import Gap
 from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
@@ -45,6 +46,7 @@ class Service:
         self.keyring: Keyring
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
+        self.overdue: Overdue
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -54,6 +56,7 @@ class Service:
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
+        self.overdue = Overdue(self.store)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -171,6 +174,20 @@ class Service:
         """The result of an act of administration."""
         live = await self.live(name)
         return await self.turns.do(live, lambda batch: act(live, batch))
+
+    async def expire(self, name: str, seconds: float, reward: float, who: str) -> dict[str, Any]:
+        """Give a reward to the oldest tickets that have waited for one for too long; which, and if there are more."""
+        live = await self.live(name)
+        support = live.fold.policy.support
+        assert support is not None
+        try:
+            support.check([reward])
+        except ValueError as error:
+            raise Refused(422, _check.readable(str(error))) from None
+        found = await asyncio.to_thread(self.overdue.find, live.record.id, seconds, self.settings.batch)
+        about = Tell(tickets=found) if found else None
+        late = await self.turns.do(live, lambda batch: live.expire(found, reward, seconds, who, batch), about)
+        return {"tickets": late, "more": len(found) == self.settings.batch}
 
     async def newest(self, name: str) -> Live:
         """An experiment, with all that other processes did until now."""
