@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,11 @@ class Record(NamedTuple):
 def now() -> int:
     """Milliseconds of the clock on the wall."""
     return time.time_ns() // 1_000_000
+
+
+def iso(at: int) -> str:
+    """A moment as text that programs read: 2026-11-17T08:29:05.250Z."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Taken(ValueError):
