@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy as np
 from pmbandits import _check
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.packed import pack
-from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.policies.named import by_name
+from pmbandits.policies.policy import Policy
 from pmbandits.simulation.identity import code_hash
 from pmbandits.simulation.plain import PlainPolicy
 
@@ -59,21 +59,6 @@ def _recipe(given: Any, horizon: int, label: str | None = None) -> Policy | Plai
         "a policy is an object such as CIRT() or PMUCB(horizon=10_000), a name such as 'cirt', or a function or class "
         f"that makes an object with ask, tell and mixture; got {_check.short(given)}."
     )
-
-
-def by_name(name: str, horizon: int, options: Mapping[str, Any] | None = None) -> Policy:
-    """A policy of the library by its name; it gets the horizon if it takes one and none is among the options."""
-    same = {cls.__name__.lower(): known for known, cls in REGISTRY.items()}
-    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
-    key = same.get(key, key)
-    cls = REGISTRY[_check.choice("policy", key if key in REGISTRY else name, sorted(REGISTRY))]
-    given = dict(options or {})
-    known = [option for option in inspect.signature(cls).parameters if option not in ("n_arms", "support", "names")]
-    for option in given:
-        _check.choice("option", option, known, kind=f"option of {cls.name}")
-    if "horizon" in known:
-        given.setdefault("horizon", horizon)
-    return cls(**given)
 
 
 def labels(made: Sequence[Policy | PlainPolicy]) -> list[str]:
