@@ -220,7 +220,7 @@ def test_the_log_has_everything(tmp_path: Path) -> None:
         assert table.column("reward").to_pylist() == [None] * 3 + [1.0, 0.0, 1.0, None]
         assert table.column("share").to_pylist() == [*asked["shares"], None, None, None, None]
         times = [f"{at:%Y-%m-%dT%H:%M:%S}" for at in table.column("time").to_pylist()]
-        assert times == [event["time"][:19] for event in events]
+        assert times == [e["time"][:19] for e in events]
         lines = served.send("GET", "/v1/experiments/shop/log?format=csv&after=2&limit=2").text.splitlines()
         assert [line.split(",")[0] for line in lines] == ["seq", "3", "4"]
         for event in events:  # a moment that programs read, near now

@@ -74,7 +74,7 @@ class Client:
             return json.loads(answer)
         except ValueError:
             raise ServiceError(
-                200, f"{self._line.url} answered with what is no JSON; is it a pmbandits service?"
+                200, f"the answer of {self._line.url} is not JSON; is a pmbandits service running there?"
             ) from None
 
     def ready(self) -> bool:
@@ -222,7 +222,7 @@ class Experiment:
             another process.
         """
         if reward is None or (ticket is None) == (arm is None):
-            raise ValueError("give a reward, and either the ticket that it is for or, without one, the arm.")
+            raise ValueError("give a reward and its ticket; if it has no ticket, give a reward and its arm.")
         body: dict[str, Any] = {}
         many = _check.is_list(reward)
         if many:
@@ -238,7 +238,7 @@ class Experiment:
                 body["arm"] = arm
         elif many:
             if not _check.is_list(ticket):
-                raise ValueError("one ticket has one reward; give as many tickets as rewards.")
+                raise ValueError(f"{len(body['rewards'])} rewards were given with one ticket; give a ticket for each.")
             body["tickets"] = [_number(one) for one in ticket]  # type: ignore[union-attr]
         else:
             body["ticket"] = _number(ticket)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -121,7 +122,7 @@ def needs(scope: str) -> Any:
 
 def _errors(app: FastAPI) -> None:
     def problem(status: int, sentence: str) -> Json:
-        return Json({"error": sentence}, status)
+        return Json({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
 
     @app.exception_handler(Refused)
     async def refused(_request: Request, error: Refused) -> Json:
@@ -134,9 +135,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
     @app.exception_handler(sqlalchemy.exc.TimeoutError)
+    @app.exception_handler(sqlite3.OperationalError)
     async def away(_request: Request, error: Exception) -> Json:
         log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
-        return Json({"error": DOWN}, 503, headers={"retry-after": "1"})
+        return problem(503, DOWN)
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
