@@ -249,6 +249,17 @@ class Policy(Asking, Declared):
         return lineup.playing(self)
 
     @property
+    def retired(self) -> tuple[str, ...]:
+        """The names of the arms that are retired, for good.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.retire("B"); policy.retired
+        ('B',)
+        """
+        return lineup.retired(self)
+
+    @property
     def confidence(self) -> ConfidenceSet | None:
         """The confidence set of each arm, or ``None``. Where rewards are forgotten, it is the one of this moment."""
         return sets.sets_now(self, self._memory) if "_now" in self.__dict__ else None

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from pmbandits import _check
+from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
@@ -47,6 +48,7 @@ class Service:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
         self.overdue: Overdue
+        self.alarms: Alarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -57,6 +59,7 @@ class Service:
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
         self.overdue = Overdue(self.store)
+        self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -95,6 +98,7 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
+        await self.alarms.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
