@@ -55,10 +55,17 @@ def test_stores_that_cannot_be(url: str) -> None:
         Store(url)
 
 
-def test_passwords_are_not_shown() -> None:
-    from pmbandits.service.store import _read
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@127.0.0.1:1/db", "postgresql://127.0.0.1:1/db?user=me&password=secret"]
+)
+def test_passwords_are_not_shown(url: str) -> None:
+    from pmbandits.service.store import _read, _shown, opened
 
-    assert "secret" not in _read("postgresql://me:secret@host/db").render_as_string(hide_password=True)
+    assert _shown(_read(url)).endswith("127.0.0.1:1/db")
+    assert "secret" not in _shown(_read(url))
+    with pytest.raises(ValueError, match="cannot be opened") as told:
+        opened(url)
+    assert "secret" not in str(told.value)
 
 
 def test_the_file_is_kept_safe(tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ def _rewards(request: Tell) -> Sequence[float]:
     named = [request.ticket is not None, request.tickets is not None, request.arm is not None, request.arms is not None]
     if one == many or sum(named) != 1 or many != (named[1] or named[3]):
         raise Refused(
-            422, "give ticket and reward, or tickets and rewards; for rewards without a ticket arm instead of ticket."
+            422, "give ticket and reward, or tickets and rewards; if there is no ticket, give arm instead of ticket."
         )
     if request.reward is not None:
         return (request.reward,)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from pmbandits import _check
+from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
@@ -47,6 +48,7 @@ class Service:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
         self.overdue: Overdue
+        self.alarms: Alarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -58,6 +60,7 @@ class Service:
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
         self.overdue = Overdue(self.store)
+        self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -97,6 +100,7 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
+        await self.alarms.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
@@ -158,7 +162,7 @@ class Service:
         else:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
-            raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
+            raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
         if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MOST_NAMED:
             raise Refused(
                 413,
@@ -200,4 +204,4 @@ class Service:
 
 def _storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
-        raise Refused(422, f"{what} has the character 0 in it; take it out.")
+        raise Refused(422, f"{what} has a null character in it; take it out.")
