@@ -87,7 +87,18 @@ def _filled(url: str) -> tuple[int, tuple[int, bytes]]:
 # ---- many minutes ---------------------------------------------------------------------------------------------------
 def soak() -> Iterator[Table]:
     """Memory, files and pace of two processes on SQLite, minute by minute."""
-    head = ("minute", "pairs/s", "ask p50", "ask p99 (ms)", "memory (MB)", "files", "events", "store (MB)", "WAL (MB)")
+    head = (
+        "minute",
+        "pairs/s",
+        "ask p50",
+        "ask p99 (ms)",
+        "sent again",
+        "memory (MB)",
+        "files",
+        "events",
+        "store (MB)",
+        "WAL (MB)",
+    )
     table = Table(*head, title=f"Two processes, {CLIENTS} clients with pauses of {PAUSE} s, SQLite")
     os.environ["LOAD_PAUSE"] = PAUSE
     with tempfile.TemporaryDirectory() as folder:
@@ -101,6 +112,7 @@ def soak() -> Iterator[Table]:
                 seen = live.load(address, key, "soak", CLIENTS, seconds=58.0)
                 row = (
                     str(minute), f"{seen['pairs']:,.0f}", f"{seen['ask50']:.1f}", f"{seen['ask99']:.1f}",
+                    f"{seen['again']:.0f}",
                     " + ".join(f"{_memory(one):.1f}" for one in processes),
                     " + ".join(str(len(os.listdir(f"/proc/{one}/fd"))) for one in processes),
                     f"{store.last(exp):,}", f"{file.stat().st_size / 1e6:.1f}",
