@@ -119,10 +119,16 @@ class Bandit:
         if metric is not None:
             wanted = as_metric(metric)
             if np.ndim(rates) != 0:
-                raise ValueError("with a metric, rates is one number, the rate of the first arm: the others follow.")
+                raise ValueError(
+                    "with a metric, rates must be one number, the rate of the first arm, because the other rates "
+                    f"follow from it; got {_check.short(rates)}."
+                )
             unit, top = wanted.value(stats.expon()), float(wanted(1.0))
             if not unit > 0.0:
-                raise ValueError(f"{wanted!r} values a unit exponential at {unit:.4g}; it must be positive.")
+                raise ValueError(
+                    f"an exponential reward of rate 1 is worth {unit:.4g} by {wanted!r}, but it must be worth more "
+                    "than 0; take another metric."
+                )
             scale = scale[0] + (c[0] - c) * top / unit  # c·h(1) + scale·unit is the same for all
         if not (np.isfinite(scale).all() and (scale > 0.0).all()):
             raise ValueError(
@@ -322,7 +328,7 @@ def _law_to_dict(law: Law) -> dict[str, Any]:
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
         numbers = [float(x) for x in (*shapes, loc, *([] if law.lattice else [scale]))]
         return {"scipy": name, "parameters": numbers}
-    raise TypeError(f"{law.describe()} cannot be written down.")
+    raise TypeError(f"the distribution {law.describe()} cannot be written as data.")
 
 
 def _law_from_dict(data: Any) -> Any:

@@ -264,7 +264,7 @@ def plot_life(
     else:
         notes = life
         if not notes:
-            raise ValueError("the notes are empty; take some: (policy.t, policy.pulls, policy.mixture).")
+            raise ValueError("the notes are empty; take at least one: (policy.t, policy.pulls, policy.mixture).")
         t = np.array([moment[0] for moment in notes], dtype=np.float64)
         played = np.array([np.asarray(moment[1]) for moment in notes]) / np.maximum(t, 1.0)[:, None]
         mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)

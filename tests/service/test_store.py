@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from pmbandits.service import live as lives
-from pmbandits.service import schema
+from pmbandits.service import schema, sqlite, turns
 from pmbandits.service import service as services
 from pmbandits.service.events import Batch
 from pmbandits.service.live import Live, Refused
@@ -77,10 +77,10 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
     store = tmp_path / "store.db"
     commit = SqliteLane.commit
 
-    def fails(self: SqliteLane, batch: Batch) -> None:
+    async def fails(self: SqliteLane, batch: Batch) -> None:
         if when == "after":
-            commit(self, batch)
-        self.abandon()
+            await commit(self, batch)
+        await self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -127,7 +127,7 @@ def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch:
         with monkeypatch.context() as broken:
             broken.setattr(served.service.store.engine, "connect", away)
             broken.setattr(served.service.store.engine, "begin", away)
-            for name in ("at_once", "begin", "tail"):
+            for name in ("begin", "tail"):
                 broken.setattr(SqliteLane, name, gone)
             for method, path, body, _, _ in ROUTES:
                 if path.endswith("/stream"):
@@ -151,6 +151,52 @@ def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch:
             assert time.monotonic() < until
             time.sleep(0.05)
         assert served.post("/shop/ask")["ticket"] == 2
+
+
+def test_a_file_that_was_taken_away_acknowledges_nothing(tmp_path: Path) -> None:
+    store, away = tmp_path / "store.db", tmp_path / "away.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        assert served.post("/shop/ask")["ticket"] == 1
+        store.rename(away)
+        for path, body in (("/shop/ask", {}), ("/shop/tell", {"ticket": 1, "reward": 1}), ("", {**SHOP, "name": "b"})):
+            found = served.send("POST", f"/v1/experiments{path}", json=body)
+            assert found.status_code == 503, found.text
+        assert served.send("GET", "/ready").status_code == 503
+        store.unlink(missing_ok=True)
+        away.rename(store)
+        served.service.turns.not_before = 0.0
+        assert served.post("/shop/ask")["ticket"] == 2
+    with serving(store) as served:
+        assert served.post("/shop/ask")["ticket"] == 3
+
+
+def test_a_process_that_holds_the_lock_and_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "PATIENCE", 0.8)
+    monkeypatch.setattr(sqlite, "PATIENCE", 0.8)
+    monkeypatch.setattr(services, "SILENCE", 1.5)
+    store = tmp_path / "store.db"
+    held = sqlite.Gate(store)
+    with serving(store) as served:
+        served.post("", SHOP)
+        assert served.post("/shop/ask")["ticket"] == 1
+        held.wait()
+        for path, body in (("/shop/ask", {}), ("/shop/ask", {}), ("", {**SHOP, "name": "b"})):
+            status, sentence = served.refused(path, body)
+            assert status == 503 and "nothing was counted" in sentence
+        began = time.monotonic()
+        assert served.get("/shop/state")["t"] == 1, "who only reads is shown what is in memory"
+        assert served.send("GET", "/health").status_code == 200 and time.monotonic() - began < 5
+        assert served.send("GET", "/ready").status_code == 503
+        held.__exit__()
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert served.post("/shop/ask")["ticket"] == 2, "what was refused was not done later"
+        served.post("", {**SHOP, "name": "b"})
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+    held.close()
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
@@ -190,11 +236,11 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
     store = tmp_path / "store.db"
     there, going, commit = threading.Event(), threading.Event(), SqliteLane.commit
 
-    def slow(self: SqliteLane, batch: Batch) -> None:
+    async def slow(self: SqliteLane, batch: Batch) -> None:
         monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
         there.set()
-        going.wait(30)
-        self.abandon()
+        await asyncio.to_thread(going.wait, 30)
+        await self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -211,7 +257,9 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
         assert there.wait(30)  # it is on its way to the disk, and the others wait
         for thread in threads[1:]:
             thread.start()
+        until = time.monotonic() + 30
         while len(served.service.turns.waiting) < 3:
+            assert time.monotonic() < until
             time.sleep(0.01)
         going.set()
         for thread in threads:

@@ -149,8 +149,8 @@ class AsyncExperiment:
         """How the experiment went."""
         return await self._later(self._one.history, after)
 
-    async def log(self, after: int = 0, limit: int = 10_000) -> list[dict[str, Any]]:
-        """Every event, the oldest first."""
+    async def log(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Every event, the oldest first: all of them, or at most ``limit``."""
         return await self._later(self._one.log, after, limit)
 
     async def save(self, path: str | Path) -> None:

@@ -103,10 +103,12 @@ def extreme_value(
     if not ((low <= high + 1e-12) & (low >= 0.0) & (high <= 1.0)).all() or (np.diff(low) > 1e-12).any() or (
         np.diff(high) > 1e-12
     ).any():  # fmt: skip
-        raise ValueError("limits of survival curves lie in [0, 1], fall from cell to cell, and lower is below upper.")
+        raise ValueError(
+            "lower and upper must lie in [0, 1] and fall from cell to cell, and lower must not be above upper."
+        )
     if metric.shape == "neither":
         raise ValueError(
-            f"{metric!r} is neither concave nor convex: only the bound cell by cell can be had, by utility_bounds()."
+            f"{metric!r} is neither concave nor convex, so there is no exact value; utility_bounds() gives a bound."
         )
     high = np.maximum(low, high)
     used = mix > 0.0

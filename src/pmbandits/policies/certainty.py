@@ -129,8 +129,8 @@ def _exact_ends(
     assert metric is not None and support is not None
     if chosen.kind == "ball":
         raise ValueError(
-            "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
-            "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
+            f"exact=True is not possible with the confidence set {chosen.name!r}: it limits how far away a curve is, "
+            "but not the curve itself. Leave exact out, or, on a bounded support, take confidence='dkw'."
         )
     if not np.isfinite(support.width):
         raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")

@@ -102,7 +102,7 @@ def tell_tickets(policy: Policy, ticket: Any, reward: float | ArrayLike | None) 
     many = _check.is_list(ticket) and not isinstance(ticket, Ticket)
     keys = [key_of(one) for one in (ticket if many else [ticket])]
     if _check.is_list(reward) != many:
-        raise ValueError("give one reward for each ticket: one and one, or two lists.")
+        raise ValueError("give one ticket and one reward, or two lists of the same length.")
     rewards: Any = reward if many else [reward]
     if len(keys) != len(rewards):
         raise ValueError(f"{len(keys)} tickets were told with {len(rewards)} rewards; give one reward for each.")

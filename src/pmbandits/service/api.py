@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -121,7 +122,7 @@ def needs(scope: str) -> Any:
 
 def _errors(app: FastAPI) -> None:
     def problem(status: int, sentence: str) -> Json:
-        return Json({"error": sentence}, status)
+        return Json({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
 
     @app.exception_handler(Refused)
     async def refused(_request: Request, error: Refused) -> Json:
@@ -134,9 +135,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
     @app.exception_handler(sqlalchemy.exc.TimeoutError)
+    @app.exception_handler(sqlite3.OperationalError)
     async def away(_request: Request, error: Exception) -> Json:
         log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
-        return Json({"error": DOWN}, 503, headers={"retry-after": "1"})
+        return problem(503, DOWN)
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
@@ -312,17 +314,24 @@ def _reads(app: FastAPI, service: Service) -> None:
         name: str,
         key: Annotated[keys.Key, needs("read")],
         form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
-        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        limit: Annotated[int, Query(ge=1, le=1_000_000)] = 10_000,
+        after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after this event.")] = 0,
+        limit: Annotated[int | None, Query(ge=1, le=2**53, description="At most so many; without it, all.")] = None,
     ) -> Response:
-        """Every event, oldest first; for more than ``limit``, ask again with ``after`` = the last seq."""
+        """Every event, oldest first: all of them, or ``limit`` after the event ``after``.
+
+        ``share`` is the share with which an arm was asked for, ``reward`` what was told. When ``limit`` cuts the log
+        off, the header ``Link`` has the address of what comes next.
+        """
         live = await service.newest(name)
-        names, record = live.fold.policy.names, live.record
-        rows = partial(reading.log, service.store, record, names, live.fold.seen)
+        names, record, last = live.fold.policy.names, live.record, live.fold.seen
+        rows = partial(reading.log, service.store, record, names, last)
         kind, content = reading.FORMS[form]
-        parts = content(rows, after, limit, service.aside)
+        parts = content(rows, after, last if limit is None else limit, service.aside)
         first = await anext(parts)  # what is wrong with the store is noticed before the answer begins
-        return StreamingResponse(_with(first, parts), media_type=kind)
+        headers = {"content-disposition": f'attachment; filename="{name}.{form}"'} if form != "json" else {}
+        if limit is not None and after + limit < last:  # events have numbers without gaps
+            headers["link"] = f'<log?format={form}&after={after + limit}&limit={limit}>; rel="next"'
+        return StreamingResponse(_with(first, parts), media_type=kind, headers=headers)
 
 
 async def _with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
+_PORT = re.compile(r":[0-9]*\Z")
+MOST_NAMED = 1_000_000  # arms of an ask times the arms that it is among: each is in the log with all of these
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -103,11 +106,9 @@ class Service:
         """The key of a request, or a refusal."""
         if self.settings.open:
             # Pages of strangers in a browser of this machine could reach a loopback address: they are sent away.
-            name = (host or b"").decode("latin-1").rpartition(":")[0] or (host or b"").decode("latin-1")
-            foreign = origin is not None and origin.decode("latin-1").partition("://")[2] != (host or b"").decode(
-                "latin-1"
-            )
-            if foreign or not is_loopback(name):
+            named = (host or b"").decode("latin-1")
+            foreign = origin is not None and origin.decode("latin-1").partition("://")[2] != named
+            if foreign or not is_loopback(_PORT.sub("", named)):
                 raise Refused(403, "without keys this service answers only programs and pages of this machine.")
             return ANYBODY
         key = await self.keyring.find(authorization, browser=reading)
@@ -124,7 +125,8 @@ class Service:
     @property
     def serves(self) -> bool:
         """Whether requests can be served now: all is read and compiled, and the store answers."""
-        return self.ready and not self.turns.failures and self.keyring.age < SILENCE
+        quiet = max(self.keyring.age, self.turns.stalls)
+        return self.ready and not self.turns.failures and quiet < SILENCE
 
     # ---- experiments --------------------------------------------------------------------------------------
     async def live(self, name: str) -> Live:
@@ -152,6 +154,11 @@ class Service:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
             raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
+        if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MOST_NAMED:
+            raise Refused(
+                413,
+                f"{size:,} arms among {len(request.among):,} are too many to write down at once; ask for fewer.",
+            )
         if isinstance(request, Ask) and request.unit is not None:
             if request.n is not None:
                 raise Refused(422, "unit is for one arm at a time; leave n out.")

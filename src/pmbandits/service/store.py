@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +20,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from pmbandits import __version__, _check
 from pmbandits.service import schema
 from pmbandits.service.events import RUNNING, Lane
-from pmbandits.service.sqlite import PRAGMAS, Gate, SqliteLane
+from pmbandits.service.sqlite import PRAGMAS, Gate, Gone, SqliteLane, identity
 
 log = logging.getLogger("pmbandits.service")
 DEFAULT = "sqlite:///experiments.db"
+# A machine that is gone says nothing: after half a minute without an answer a connection counts as broken.
+_ALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+          "tcp_user_timeout": 30_000}  # fmt: skip
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
 
 
@@ -40,6 +44,11 @@ class Record(NamedTuple):
 def now() -> int:
     """Milliseconds of the clock on the wall."""
     return time.time_ns() // 1_000_000
+
+
+def iso(at: int) -> str:
+    """A moment as text that programs read: 2026-11-17T08:29:05.250Z."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Taken(ValueError):
@@ -74,6 +83,7 @@ class Store:
         self.engine = self._engine()
         with self.engine.connect() as connection:
             current = schema.is_current(connection)
+        self._file = None if self._path is None else identity(self._path)
         if not current:
             self._upgrade()
 
@@ -84,7 +94,7 @@ class Store:
 
     def _engine(self) -> Engine:
         if self._path is None:
-            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args={"connect_timeout": 10})
+            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args=_ALIVE)
         engine = create_engine(self.url, connect_args={"check_same_thread": False, "timeout": 20})
 
         @event.listens_for(engine, "connect")
@@ -116,8 +126,10 @@ class Store:
         gate = None if self._path is None else Gate(self._path)
         try:
             with nullcontext() if gate is None else gate, self.engine.begin() as connection:
-                if gate is not None:
+                if gate is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    if identity(self._path) != self._file:
+                        raise Gone(self._path)
                 yield connection
         finally:
             if gate is not None:

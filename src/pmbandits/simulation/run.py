@@ -110,7 +110,10 @@ class Run:
         """The metric, made again from the specification."""
         data = self.provenance["spec"]["metric"]
         if "custom" in data:
-            raise ValueError(f"the metric was made from a function, {data['custom']}; code is never stored.")
+            raise ValueError(
+                f"the metric was made from a function, {data['custom']}; code is never stored, so it cannot be made "
+                "again."
+            )
         return Distortion.from_dict(data)
 
     def horizons(self, policy: str) -> tuple[int, ...]:

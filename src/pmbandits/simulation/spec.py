@@ -70,7 +70,9 @@ class BanditPart(_Part):
     def _one(self) -> BanditPart:
         given = [name for name in ("bernoulli", "arms", "samples") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give one of bernoulli, arms and samples, not {' and '.join(given) or 'none'}")
+            raise ValueError(
+                f"give exactly one of bernoulli, arms and samples; found {' and '.join(given) or 'none of them'}"
+            )
         return self
 
     def bandit(self, folder: Path) -> Bandit:
@@ -113,7 +115,9 @@ class WorldPart(_Part):
     def _one(self) -> WorldPart:
         kinds = [name for name in ("steps", "drift", "season") if getattr(self, name) is not None]
         if len(kinds) != 1:
-            raise ValueError(f"give one of steps, drift and season, not {' and '.join(kinds) or 'none'}")
+            raise ValueError(
+                f"give exactly one of steps, drift and season; found {' and '.join(kinds) or 'none of them'}"
+            )
         needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kinds[0]]
         may = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
         given = {

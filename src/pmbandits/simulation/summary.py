@@ -96,7 +96,7 @@ class Part(NamedTuple):
 class Summary:
     """The mean regret of each policy with a 95 % interval, quantiles, shares of pulls, time and speed.
 
-    It prints as a table, and can be had as Markdown, as LaTeX, and as a pandas or polars data frame. ``rows`` and
+    It prints as a table, and can be turned into Markdown, LaTeX, or a pandas or polars data frame. ``rows`` and
     ``differences`` hold the same as plain data. ``low`` and ``high`` of a row are the ends of the interval for the mean
     regret.
 
