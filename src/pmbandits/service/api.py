@@ -53,18 +53,26 @@ class _Body(BaseModel):
 class NewExperiment(_Body):
     """An experiment: what is valued, what can be played, and which policy learns."""
 
-    name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
-    metric: Annotated[str, Field(max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])]
-    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, examples=[["A", "B", "C"]])]
-    support: Annotated[dict[str, Any], Field(examples=[{"kind": "interval", "lo": 0, "hi": 1}])]
-    policy: Annotated[str, Field(max_length=100, examples=["vet", "track"])] = "vet"
-    options: Annotated[dict[str, Any], Field(description="Options of the policy.")] = {}
-    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    name: Annotated[str, Field(description="Its name: letters, digits, dots, dashes and underscores.", max_length=100)]
+    metric: Annotated[
+        str, Field(description="What you value.", max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])
+    ]
+    arms: Annotated[
+        list[ArmName], Field(description="Their names.", min_length=1, max_length=10_000, examples=[["A", "B"]])
+    ]
+    support: Annotated[
+        dict[str, Any], Field(description="Where rewards lie.", examples=[{"kind": "interval", "lo": 0, "hi": 1}])
+    ]
+    policy: Annotated[str, Field(description="The policy that learns.", max_length=100, examples=["vet", "track"])] = (
+        "vet"
+    )
+    options: Annotated[dict[str, Any], Field(description="The options of the policy, by name.")] = {}
+    seed: Annotated[int, Field(description="The seed of the policy's own random choices.", ge=0, le=2**53)] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
 class ArmAct(_Body):
-    """What becomes of an arm."""
+    """An arm, and what to do with it."""
 
     do: Literal["add", "pause", "resume", "retire"]
     arm: ArmName
@@ -73,18 +81,18 @@ class ArmAct(_Body):
 class NewLimits(_Body):
     """Limits on the shares of arms."""
 
-    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
+    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null removes all limits.')]
 
 
 class Expire(_Body):
-    """A reward for tickets that never came back."""
+    """A default reward for tickets whose own reward never came."""
 
     seconds: Annotated[float, Field(ge=0, le=1e11, description="Tickets that are older than this and have no reward.")]
     reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
 
 
 class NewStatus(_Body):
-    """Whether an experiment goes on."""
+    """Whether an experiment runs, pauses, or is archived."""
 
     status: Literal["running", "paused", "archived"]
 
@@ -162,12 +170,12 @@ def _errors(app: FastAPI) -> None:
 def _health(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["health"])
     async def health() -> Any:
-        """Whether the process lives. Needs no key."""
+        """Whether the process is alive. Needs no key."""
         return {"status": "alive"}
 
     @app.get("/ready", tags=["health"])
     async def ready() -> Any:
-        """Whether it can serve: experiments are read, kernels are compiled, and the store answers. Needs no key."""
+        """Whether it can answer: experiments are read, kernels are compiled, and the store answers. Needs no key."""
         if not service.serves:
             return Json({"status": "not ready"}, 503)
         return {"status": "ready"}
@@ -271,13 +279,13 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Pause (no arms are given, rewards are taken), archive (neither), or go on."""
+        """Pause (no arms are given, but rewards are taken), archive (neither), or go on."""
         assert body.status in (RUNNING, PAUSED, ARCHIVED)
         return await control(name, STATUS, body.status, key)
 
     @app.post("/v1/experiments/{name}/arms", tags=["control"])
     async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
+        """Add an arm, let one pause or resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
 
@@ -291,7 +299,7 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
     async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """New limits on the shares of arms."""
+        """Set new limits on the shares of arms."""
         return await control(name, LIMITS, body.shares, key)
 
 
@@ -336,7 +344,9 @@ def _reads(app: FastAPI, service: Service) -> None:
         key: Annotated[keys.Key, needs("read")],
         form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
         after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after this event.")] = 0,
-        limit: Annotated[int | None, Query(ge=1, le=2**53, description="At most so many; without it, all.")] = None,
+        limit: Annotated[
+            int | None, Query(ge=1, le=2**53, description="How many events at most; without it, all.")
+        ] = None,
     ) -> Response:
         """Every event, oldest first: all of them, or ``limit`` after the event ``after``.
 
