@@ -121,3 +121,19 @@ def test_of_very_many_arms_nothing_is_watched(tmp_path: Path, monkeypatch: pytes
         served.post("/shop/tell", {"arms": ["B"] * 600, "rewards": [0] * 500 + [1] * 100})
         state = served.get("/shop/state")
         assert state["changes"] == [] and state["watched"] is None and _gauges(served) == {}
+
+
+def test_mistakes_with_the_support_are_answered_with_an_example(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        for support in ({"lo": 0, "hi": 1}, "Interval(0, 1)", {"kind": "interval", "min": 0, "max": 1}, [0, 1]):
+            status, sentence = served.refused("", {**SHOP, "support": support})
+            assert status == 422 and '{"kind": "interval", "lo": 0, "hi": 1}' in sentence, sentence
+            assert "Value error" not in sentence and not sentence.endswith("..")
+        served.post("", {**SHOP, "support": {"kind": "interval", "lo": 0, "hi": 100}})
+        ticket = served.post("/shop/ask")["ticket"]
+        status, sentence = served.refused("/shop/tell", {"ticket": ticket, "reward": 250})
+        assert status == 422 and "cannot be changed" in sentence and "cut off at 100" in sentence
+        assert served.post("/shop/tell", {"ticket": ticket, "reward": 100})["taken"] == 1
+        status, sentence = served.refused("/shop/tell", {"ticket": ticket, "reward": -3, "correct": True})
+        assert status == 422 and "cut off at 0" in sentence
+        assert served.get("/shop/state")["arms"][0]["mean"] == 100

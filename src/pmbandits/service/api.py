@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy.exc
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, StreamingResponse
@@ -50,16 +50,34 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _an_object(given: Any) -> Any:
+    if not isinstance(given, dict):
+        raise ValueError(
+            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_check.short(given)}'
+        )
+    return given
+
+
 class NewExperiment(_Body):
     """An experiment: what is valued, what can be played, and which policy learns."""
 
     name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
-    metric: Annotated[str, Field(max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])]
-    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, examples=[["A", "B", "C"]])]
-    support: Annotated[dict[str, Any], Field(examples=[{"kind": "interval", "lo": 0, "hi": 1}])]
-    policy: Annotated[str, Field(max_length=100, examples=["vet", "track"])] = "vet"
-    options: Annotated[dict[str, Any], Field(description="Options of the policy.")] = {}
-    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    metric: Annotated[
+        str,
+        Field(max_length=2000, description="What is valued: mean, gini, cvar(0.9), lower_cvar(0.1), or a sum of them."),
+    ]
+    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, description="The names of the arms.")]
+    support: Annotated[
+        dict[str, Any],
+        BeforeValidator(_an_object),
+        Field(
+            description='Where rewards can lie. It cannot be changed later: {"kind": "interval", "lo": 0, "hi": 100}, '
+            '{"kind": "binary"} for 0 and 1, {"kind": "finite", "atoms": [0, 1, 5]} for a few values.'
+        ),
+    ]
+    policy: Annotated[str, Field(max_length=100, description="The policy that plays, such as vet or track.")] = "vet"
+    options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
+    seed: Annotated[int, Field(ge=0, le=2**53, description="Of the policy's own random choices.")] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
@@ -144,7 +162,8 @@ def _errors(app: FastAPI) -> None:
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return problem(422, f"{_check.readable(where)}: {_check.readable(str(first['msg']))}.")
+        why = _check.readable(str(first["msg"])).removeprefix("Value error, ")
+        return problem(422, f"{_check.readable(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
     async def other(_request: Request, error: HTTPException) -> Json:
