@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
 from pmbandits.pages import web
-from pmbandits.service import board, fold, history, keys, manual, reading, warmth
+from pmbandits.service import board, fold, history, keys, manual, reading, warmth, watch
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
@@ -173,6 +173,7 @@ def _health(app: FastAPI, service: Service) -> None:
         for name, numbers in (
             ("experiment_events", [live.fold.seen for live in lives]),
             ("experiment_disagreements", [live.others for live in lives]),
+            ("experiment_changes", [len(service.lookout.of(live.record.id).found) for live in lives]),
         ):
             lines.append(f"# TYPE pmbandits_{name} gauge")
             for live, n in zip(lives, numbers, strict=True):
@@ -286,12 +287,13 @@ def _reads(app: FastAPI, service: Service) -> None:
             str | None, Query(max_length=40, description='Also forecast when this is certain: 0.02 or "2%".')
         ] = None,
     ) -> Any:
-        """Shares wanted and played, estimates with bands, certainty, why the next arm is next, and a forecast."""
+        """Shares wanted and played, estimates with bands, certainty, changes of arms, the next arm, and a forecast."""
         live = await service.newest(name)
         twin, seen, status = live.fold.twin(), live.fold.seen, live.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
         found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
-        return {"name": name, "status": status, "events": seen, **found}
+        changes = watch.alarms(twin, service.lookout.of(live.record.id))
+        return {"name": name, "status": status, "events": seen, **found, "changes": changes}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(

@@ -23,6 +23,7 @@ from pmbandits.service.live import Live, Refused
 from pmbandits.service.settings import Settings, is_loopback
 from pmbandits.service.store import PAUSES, Store, is_name
 from pmbandits.service.turns import DOWN, Turns, Unavailable
+from pmbandits.service.watch import Lookout
 from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
@@ -42,6 +43,7 @@ class Service:
         self.keyring: Keyring
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
+        self.lookout: Lookout
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -51,6 +53,7 @@ class Service:
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
+        self.lookout = Lookout(self.store, self.book)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -58,6 +61,7 @@ class Service:
                 await self._warm_up(record.name)
         self.turns.start()
         self.historian.start()
+        self.lookout.start()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
@@ -89,6 +93,7 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
+        await self.lookout.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
