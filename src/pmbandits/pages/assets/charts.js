@@ -104,7 +104,9 @@ const Charts = (() => {
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
-        axes: [{ ...axis(options.x, 34), space: 60 }, { ...axis(options.y, 54) }],
+        // On a logarithmic scale also 2 and 5 times a power of ten are written.
+        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { filter: (u, ticks) => ticks.map((v) => (/^[125]/.test(Number(v).toExponential())
+          && /^\de/.test(Number(v).toExponential()) ? v : null)) } : {}) }, { ...axis(options.y, 54) }],
         legend: { live: true },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
