@@ -94,6 +94,13 @@ class NewLimits(_Body):
     shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
 
 
+class Expire(_Body):
+    """A reward for tickets that never came back."""
+
+    seconds: Annotated[float, Field(ge=0, le=1e11, description="Tickets that are older than this and have no reward.")]
+    reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
+
+
 class NewStatus(_Body):
     """Whether an experiment goes on."""
 
@@ -292,6 +299,14 @@ def _changes(app: FastAPI, service: Service) -> None:
         """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
+
+    @app.post("/v1/experiments/{name}/expire", tags=["control"])
+    async def expire(name: str, body: Expire, key: Annotated[keys.Key, needs("tell")]) -> Any:
+        """Give a default reward to tickets that have waited for one for too long, the oldest first.
+
+        One request does up to 10,000; ``more`` says whether to send it again.
+        """
+        return await service.expire(name, body.seconds, body.reward, key.id)
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
     async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
