@@ -142,6 +142,7 @@ def needs(scope: str) -> Any:
         allow(key, scope, request.path_params.get("name"))
         return key
 
+    check.scope = scope  # type: ignore[attr-defined]  # for the description
     return Depends(check)
 
 
@@ -231,7 +232,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         shown = [await _listed(service, record) for record in found if key.may("read", record.name)]
         return {"experiments": shown}
 
-    @app.post("/v1/experiments", tags=["experiments"], status_code=201)
+    @app.post("/v1/experiments", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
@@ -245,7 +246,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         return answers.experiment(record, await service.live(record.name))
 
-    @app.post("/v1/import", tags=["experiments"], status_code=201)
+    @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
