@@ -216,7 +216,7 @@ def _team(folder: Path, browser: Any, address: str, admin: str) -> None:
     page.wait_for_selector(".warning", timeout=30_000)
     film.take("An arm has changed: the board warns.")
     film.take("The moment of the change is marked in the charts.", focus="#chart-shares")
-    pause = page.get_by_role("button", name="Pause bundle")
+    pause = page.locator("#warnings button").first
     if pause.count():
         pause.click()
         page.wait_for_timeout(2500)

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from pmbandits import _check
-from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
@@ -23,6 +22,7 @@ from pmbandits.service.fold import Gap
 from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
+from pmbandits.service.lookout import Lookout
 from pmbandits.service.settings import Settings, is_loopback
 from pmbandits.service.store import PAUSES, Store, is_name
 from pmbandits.service.turns import DOWN, Turns, Unavailable
@@ -32,6 +32,11 @@ log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
 _PORT = re.compile(r":[0-9]*\Z")
 MOST_NAMED = 1_000_000  # arms of an ask times the arms that it is among: each is in the log with all of these
+_NO_KEY = "a key is needed: send the header Authorization: Bearer pmb_…"
+_NOT_KNOWN = (  # it is not said which of these: that is nobody's business
+    "this key is not known here, not whole, or revoked; pmbandits key list shows the good ones, and pmbandits key "
+    "create makes another."
+)
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -47,8 +52,8 @@ class Service:
         self.keyring: Keyring
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
+        self.lookout: Lookout
         self.overdue: Overdue
-        self.alarms: Alarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -58,8 +63,8 @@ class Service:
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
+        self.lookout = Lookout(self.store, self.book, self.aside)
         self.overdue = Overdue(self.store)
-        self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -67,6 +72,7 @@ class Service:
                 await self._warm_up(record.name)
         self.turns.start()
         self.historian.start()
+        self.lookout.start()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
@@ -98,7 +104,7 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
-        await self.alarms.stop()
+        await self.lookout.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
@@ -120,7 +126,7 @@ class Service:
             return ANYBODY
         key = await self.keyring.find(authorization, browser=reading)
         if key is None:
-            raise Refused(401, "a key is needed: send the header Authorization: Bearer pmb_…")
+            raise Refused(401, _NO_KEY if authorization is None else _NOT_KNOWN)
         if not self.keyring.within_rate(key):
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key

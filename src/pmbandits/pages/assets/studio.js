@@ -382,10 +382,7 @@
       const [said, kind] = BADGES[advice.sure];
       const { people } = advice, lines = people.notes.map((note) => element("li", {}, note));
       const [low, high] = advice.interval || [null, null];
-      const apart = Math.abs(advice.value - mine.worth) > 0.02 * Math.abs(mine.worth);
       const more = [people.outlook];
-      if (apart && advice.value !== null && low !== null) more.push(`In the data that chose it, it looks like ${number(mine.worth)}; the careful number `
-        + `is ${number(advice.value)}, measured on rewards that had no part in the choice. Tell others the careful one.`);
       if (low < 0 && Math.min(...mine.grid) >= 0) more.push("No reward here is below 0. If none can be, say so under “Change how it is read”: then the numbers stay above 0, too.");
       $("verdict").replaceChildren(
         ...people.warnings.map((text) => element("p", { class: "warning" }, text)),

@@ -259,12 +259,9 @@ def again(table: Table, metrics: Sequence[Distortion], limits: Limits | None, as
     texts = [written(metric) for metric in metrics]
     options = {**table.asked, "shares": None if limits is None else str(limits), "level": _level(asked)}
     said = texts[0] if len(texts) == 1 else texts
-    lines = in_python(table.said, said, options)
-    first, _, call = lines.rpartition("\n")
     return {
         "command": as_command(table.said, texts, options, "report.html"),
-        "python": f"{first}\nprint({call})",  # in a file nothing else would be seen
-        "call": lines,
+        "python": in_python(table.said, said, options),
     }
 
 
@@ -277,7 +274,7 @@ def careful(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         "shares": None if limits is None else str(limits),
         "level": _level(asked),
         "loss": table.asked["loss"],
-        "repeat": again(table, metrics, limits, asked)["call"],
+        "repeat": again(table, metrics, limits, asked)["python"],
         "source": table.name,
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -175,7 +176,7 @@ def _for_people(advice: Any) -> dict[str, Any]:
 
     def said(text: str) -> str:
         text = text.replace(f" by {name}", "").replace(name, "this preference").replace("`", "")
-        text = text.replace("(support=Interval(lo, hi), or --support lo,hi)", f"({where})")
+        text = re.sub(r"support=Interval.*?in the studio", where, text)
         text = text.replace("declare Interval(lo, hi)", f"say where they can lie ({where})")
         return text[:1].upper() + text[1:]
 
