@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 import math
-import threading
-import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import func, select
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
 from pmbandits.estimates.changes import Change, ChangeDetector
-from pmbandits.policies.policy import Policy
-from pmbandits.service.book import Book
 from pmbandits.service.events import (
     ADD,
-    ARCHIVED,
     ASK,
     ASKED,
     LIMITS,
@@ -33,17 +24,12 @@ from pmbandits.service.events import (
     TELL,
 )
 from pmbandits.service.schema import events
-from pmbandits.service.store import Store
+from pmbandits.service.store import Store, iso
 from pmbandits.service.trail import clock
-from pmbandits.supports import Binary, Finite, Interval, Support
 
-log = logging.getLogger("pmbandits.service")
 LEVEL = 0.01  # the probability of any false alarm in one experiment, over all time
 AT_ONCE = 20_000  # rewards that are looked at in one go; more wait for the next
 MOST = 100  # acts that are shown
-EVERY = 5.0  # seconds between two looks when nobody looks at the board
-REST = 100  # it rests so many times as long as a look took: it takes 1 % of a processor at most
-_THRESHOLDS = 16  # of a detector
 _SAID = {
     ADD: "{} was added; from here on certainty is for one more arm",
     PAUSE: "{} pauses",
@@ -54,13 +40,12 @@ _SAID = {
 }
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """A change that was found, and with which event, when it came."""
+class Alarm(NamedTuple):
+    """A change, and with which event and when it was found; None where only the policy knows, by its round."""
 
-    seq: int
-    when: str
     change: Change
+    event: int | None
+    at: int | None
 
     def __str__(self) -> str:
         found = self.change
@@ -68,47 +53,22 @@ class Alarm:
         way = ""
         if not found.what.startswith("rewards outside"):
             way = " for the worse" if found.share_after < found.share_before else " for the better"
-        return f"{head}{way}, noticed {self.when}: {rest}"
+        when = "" if self.at is None else f", noticed {clock(self.at)}"
+        return f"{head}{way}{when}: {rest}"
 
-
-class _Arm:
-    """The detectors of one arm.
-
-    One has thresholds that are known beforehand, where rewards lie between two numbers: it watches from the first
-    reward on. The other takes its own from the first 64 rewards, and so sees finer. Each has half of the arm's level.
-    """
-
-    def __init__(self, level: float, support: Support | None) -> None:
-        fixed = _thresholds(support)
-        exact = fixed is not None and isinstance(support, (Binary, Finite))
-        kinds = [fixed] if exact else [None] if fixed is None else [fixed, None]
-        self.detectors = [ChangeDetector(level / len(kinds), values=values) for values in kinds]
-        self.seen, self.last = 0, 0  # rewards; and of these, those before the last alarm
-
-    def extend(self, rewards: FloatArray) -> list[tuple[int, Change]]:
-        """Take rewards in; the places of those with which a change was found. Two detectors may find the same one."""
-        found = []
-        for detector in self.detectors:
-            before = len(detector.changes)
-            found += list(zip(detector.extend(rewards), detector.changes[before:], strict=True))
-        out = []
-        for at, change in sorted(found, key=lambda pair: pair[0]):
-            if self.seen + at - change.after >= self.last:  # it began after the last one was found
-                out.append((at, change))
-                self.last = self.seen + at
-        self.seen += rewards.size
-        return out
-
-
-def _thresholds(support: Support | None) -> FloatArray | None:
-    if isinstance(support, Binary):
-        return np.zeros(1)
-    if isinstance(support, Finite):
-        points = np.asarray(support.atoms, dtype=np.float64)
-        return points if points.size <= _THRESHOLDS else None
-    if isinstance(support, Interval):
-        return np.linspace(support.lo, support.hi, _THRESHOLDS, endpoint=False)
-    return None
+    def shown(self) -> dict[str, Any]:
+        """As it goes over the wire."""
+        change = self.change
+        return {
+            "arm": change.arm,
+            "event": self.event,
+            "time": None if self.at is None else iso(self.at),
+            "round": change.round if self.event is None else None,
+            "rewards": change.what,
+            "before": {"n": change.before, "share": change.share_before},
+            "after": {"n": change.after, "share": change.share_after},
+            "sentence": str(self),
+        }
 
 
 class Watch:
@@ -121,25 +81,20 @@ class Watch:
     def __init__(self) -> None:
         self.seen = 0
         self.found: list[Alarm] = []
-        self._lock = threading.Lock()
-        self._arms: dict[int, _Arm] = {}
+        self._detectors: dict[int, ChangeDetector] = {}
         self._corrected: dict[int, float] = {}  # the newest reward of each ticket that was corrected
         self._corrections = 0  # the newest correction that is known
         self._since: list[Alarm] | None = None  # what was found since it began anew, while it catches up
         self._goal, self._anew = 0, False
 
-    def follow(self, store: Store, exp: int, policy: Policy, upto: int) -> bool:
+    def follow(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> bool:
         """Take in rewards up to an event, so many at most; whether all are in."""
-        with self._lock:
-            return self._follow(store, exp, policy, upto)
-
-    def _follow(self, store: Store, exp: int, policy: Policy, upto: int) -> bool:
         self._anew = self._news(store, exp, upto) or self._anew
         if self._anew and self._since is None:
-            self._arms, self._since, self._goal, self.seen, self._anew = {}, [], self.seen, 0, False
+            self._detectors, self._since, self._goal, self.seen, self._anew = {}, [], self.seen, 0, False
         found = self.found if self._since is None else self._since
-        found += self._take_in(store, exp, policy, upto)
-        found.sort(key=lambda alarm: alarm.seq)
+        found += self._take_in(store, exp, names, upto)
+        found.sort(key=lambda alarm: alarm.event or 0)
         if self._since is not None and self.seen >= self._goal:
             self.found, self._since = self._since, None
         return self.seen >= upto and not self._anew
@@ -165,7 +120,7 @@ class Watch:
                 for k in range(0, len(late), step)
             )
 
-    def _take_in(self, store: Store, exp: int, policy: Policy, upto: int) -> list[Alarm]:
+    def _take_in(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> list[Alarm]:
         if self.seen >= upto:
             return []
         wanted = (
@@ -180,68 +135,15 @@ class Watch:
         arms = np.array([row[1] for row in rows], dtype=np.int64)
         rewards = np.array([known.get(ticket, value) for _, _, value, ticket, _ in rows], dtype=np.float64)
         for arm in np.unique(arms).tolist():
-            if arm not in self._arms:
-                self._arms[arm] = _Arm(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2, policy.support)
-            mine = np.flatnonzero(arms == arm)
-            for at, change in self._arms[arm].extend(rewards[mine]):
+            if arm not in self._detectors:
+                self._detectors[arm] = ChangeDetector(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2)
+            detector, mine = self._detectors[arm], np.flatnonzero(arms == arm)
+            before = len(detector.changes)
+            for at, change in zip(detector.extend(rewards[mine]), detector.changes[before:], strict=False):
                 seq, *_, when = rows[int(mine[at])]
-                out.append(Alarm(int(seq), clock(when), replace(change, arm=policy.names[arm])))
+                out.append(Alarm(replace(change, arm=names[arm]), int(seq), int(when)))
         self.seen = upto if len(rows) < AT_ONCE else int(rows[-1][0])
         return out
-
-
-class Lookout:
-    """Watches all experiments of one process in the background, so that alarms are known also when nobody looks."""
-
-    def __init__(self, store: Store, book: Book) -> None:
-        self._store, self._book = store, book
-        self._watches: dict[int, Watch] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def of(self, exp: int) -> Watch:
-        """The watch of an experiment."""
-        return self._watches.setdefault(exp, Watch())
-
-    def start(self) -> None:
-        """Look again and again."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def stop(self) -> None:
-        """No more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
-    async def _run(self) -> None:
-        ripe: dict[int, float] = {}
-        while True:
-            await asyncio.sleep(EVERY)
-            for live in list(self._book.lives.values()):
-                exp, policy, seen = live.record.id, live.fold.policy, live.fold.seen
-                watch = self.of(exp)
-                if live.status == ARCHIVED or watch.seen >= seen or time.monotonic() < ripe.get(exp, 0.0):
-                    continue
-                spent = await asyncio.to_thread(self._look, watch, exp, policy, seen)
-                ripe[exp] = time.monotonic() + REST * spent
-
-    def _look(self, watch: Watch, exp: int, policy: Policy, seen: int) -> float:
-        began = time.thread_time()
-        try:
-            watch.follow(self._store, exp, policy, seen)
-        except Exception as error:  # alarms come later, or not at all; nothing else
-            log.warning("the arms of an experiment are not watched now: %s", _check.readable(str(error))[:200])
-            return 1.0
-        return time.thread_time() - began
-
-
-def alarms(policy: Policy, watch: Watch) -> list[dict[str, Any]]:
-    """Changes of the arms: those that the policy found itself, if it watches its arms; else those of the watch."""
-    own = [(change, str(change), {"round": change.round}) for change in policy.changes]
-    found = own or [(alarm.change, str(alarm), {"event": alarm.seq}) for alarm in watch.found]
-    return [
-        {"arm": change.arm, **where, "before": change.share_before, "after": change.share_after, "sentence": sentence}
-        for change, sentence, where in found
-    ]
 
 
 class Acts:
