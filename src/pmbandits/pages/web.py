@@ -153,7 +153,8 @@ def kindly(answer: Answering) -> Answering:
         try:
             return await answer(request)
         except (ValueError, TypeError, IndexError, KeyError) as error:
-            return as_json({"error": str(error) or "that cannot be answered."}, 400)
+            more = getattr(error, "more", {})  # such as what could have been meant
+            return as_json({"error": str(error) or "that cannot be answered.", **more}, 400)
         except OSError as error:
             return as_json({"error": f"cannot use {Path(str(error.filename)).name!r}: {error.strerror}."}, 400)
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import tempfile
 from collections.abc import Callable
 from html import escape
@@ -35,12 +36,7 @@ class Studio:
 
     def add(self, table: Table) -> int:
         """Take in a table, and read it if it is clear which columns are meant."""
-        guess = table.peek
-        if guess.sure:
-            try:
-                table.read({"arm": guess.arm, "reward": guess.reward, "wide": guess.wide})
-            except ValueError:
-                table.asked = {}  # the page asks for the columns
+        table.begin(examples.RANGES.get(table.example, {}))
         at = next(self._ids)
         self.tables[at] = table
         while len(self.tables) > _KEPT:
@@ -82,7 +78,9 @@ def make(studio: Studio) -> Starlette:
         return web.asset(request.path_params["name"])
 
     async def start(request: Request) -> Response:
-        first = await run_in_threadpool(studio.shown, studio.first) if studio.first in studio.tables else None
+        before = request.query_params.get("table", "")  # a page that is loaded again goes on with its table
+        at = int(before) if before.isdecimal() and int(before[:9]) in studio.tables else studio.first
+        first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
         return web.as_json(
             {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
         )
@@ -101,15 +99,26 @@ def make(studio: Studio) -> Starlette:
                 handle.write(piece)
         return await run_in_threadpool(taken, path, name)
 
-    def taken(path: Path, name: str) -> Response:
-        table = Table(path, name, own=True)
+    def taken(path: Path, name: str, example: str = "") -> Response:
+        try:
+            table = Table(path, name, own=True, example=example)
+        except Exception:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            raise
         return web.as_json(studio.shown(studio.add(table)))
 
     async def example(request: Request) -> Response:
         asked = await web.question(request)
         folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
         path = await run_in_threadpool(examples.write, str(asked.get("name")), folder)
-        return await run_in_threadpool(taken, path, path.name)
+        return await run_in_threadpool(taken, path, path.name, path.stem)
+
+    async def table(request: Request) -> Response:
+        found = studio.tables.get(int(request.path_params["at"]))
+        if found is None or not found.example:
+            raise ValueError("only an example can be downloaded.")
+        headers = {**web.HEADERS, "Content-Disposition": f'attachment; filename="{found.name}"'}
+        return Answer(found.path.read_bytes(), headers=headers, media_type="text/csv; charset=utf-8")
 
     def asking(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
         async def asked(request: Request) -> Response:
@@ -140,7 +149,7 @@ def make(studio: Studio) -> Starlette:
 
     questions: dict[str, Callable[[dict[str, Any]], Any]] = {
         "/read": read,
-        "/wish": lambda asked: sliders.understood(str(asked.get("said", ""))),
+        "/wish": lambda asked: sliders.understood(str(asked.get("said", "")), formula=bool(asked.get("formula"))),
         "/look": lambda asked: answers.look(studio.table(asked), asked),
         "/way": lambda asked: answers.way(studio.table(asked), asked),
         "/compare": lambda asked: answers.compare(studio.table(asked), asked),
@@ -151,6 +160,7 @@ def make(studio: Studio) -> Starlette:
             Route("/", page),
             Route("/assets/{name}", file),
             Route("/start", web.kindly(start)),
+            Route("/table/{at:int}", web.kindly(table)),
             Route("/drop", web.kindly(drop), methods=["POST"]),
             Route("/example", web.kindly(example), methods=["POST"]),
             Route("/report", web.kindly(report), methods=["POST"]),

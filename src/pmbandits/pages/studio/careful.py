@@ -161,11 +161,21 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
                 "recommendation": advice.recommendation,
                 "reason": advice.reason,
                 "outlook": advice.outlook,
-                "costs": [str(price) for price in advice.costs.values()],
+                "notes": [note for note in advice.notes if not note.startswith("In the data, ")],
+                "costs": [_cost(price) for price in advice.costs.values()],
             }
             for advice in found
         ]
     }
+
+
+def _cost(price: Any) -> str:
+    """What a limit costs, in percent of what could be reached without it."""
+    limit = f"The limit {price.text}" if price.arm is None else f"The limit on {price.arm} ({price.text})"
+    if price.gain <= 1e-9 * max(abs(price.value), abs(price.without)):
+        return f"{limit} costs nothing."
+    share = f" ({100.0 * price.gain / price.without:.2g} %)" if price.without > 0.0 else ""
+    return f"{limit} costs {price.gain:.3g}{share} in these data."
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
@@ -10,6 +12,7 @@ from typing import Any
 from pmbandits.metrics import as_metric, preferences
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.registry import FAMILIES
+from pmbandits.pages.studio.spoken import spoken
 
 _MOST = 20  # parts of a preference that get sliders
 
@@ -69,6 +72,7 @@ def described(metric: Distortion) -> dict[str, Any]:
         shown = []
     return {
         "text": written(metric),
+        "words": spoken(metric),
         "average": average,
         "parts": [
             {
@@ -123,26 +127,76 @@ def written(metric: Distortion) -> str:
     return out
 
 
-def understood(said: str) -> dict[str, Any]:
-    """A preference from what somebody typed: a statement in plain words, or a metric as text."""
+class Unknown(ValueError):
+    """Words that are not understood, with the statements that come nearest."""
+
+    def __init__(self, said: str, near: list[str]) -> None:
+        super().__init__(said)
+        self.more = {"near": near}
+
+
+def understood(said: str, *, formula: bool = False) -> dict[str, Any]:
+    """A preference from what somebody typed: a statement in plain words, or (also) a metric as text.
+
+    >>> understood("80 % average and 20 % worst 5 %")["text"], understood("lower CVaR")["text"]
+    ('0.8*mean + 0.2*lower_cvar(0.05)', 'lower_cvar(0.1)')
+    """
     said = said.strip()
     if not said:
         raise ValueError("say what you value, such as 'avoid the worst 10 %', or choose a statement.")
+    if formula:
+        return _taken(as_metric(said))
+    name = re.sub(r"[\s-]+", "_", said.lower())
+    for family in FAMILIES:  # who knows a name may say it in words
+        if name in (family.name, *family.aliases):
+            return _taken(family.example())
     try:
-        return {**described(as_metric(said)), "statement": "", "does": ""}
+        return _taken(as_metric(said))
     except ValueError as error:
         as_text = error
-    looks_like_text = any(sign in said for sign in "(*+") or said.replace("_", "").isidentifier()
+    if any(sign in said for sign in "(*") and re.search(r"[a-z_]+\(", said):
+        raise as_text
     try:
         found = preferences(said)
     except ValueError as error:
-        raise (as_text if looks_like_text else error) from None
-    return {**described(found.metric), "statement": found.statement, "does": found.does}
+        listed = str(error).partition("; say one of these")[0]
+        raise Unknown(f"{listed[:1].upper()}{listed[1:].removesuffix('.')}.", nearest(said)) from None
+    return {**_taken(found.metric), "statement": found.statement, "does": found.does, "period": period(said)}
+
+
+def _taken(metric: Distortion) -> dict[str, Any]:
+    return {**described(metric), "statement": "", "does": "", "period": ""}
+
+
+def period(said: str) -> str:
+    """A period that the words speak about: then one row is perhaps not what is meant by one reward.
+
+    >>> period("bad weeks are not too bad"), period("avoid the worst 10 %")
+    ('week', '')
+    """
+    found = re.search(r"\b(day|week|month)(?:s|ly)?\b|\bdaily\b", said.lower())
+    return "" if found is None else found[1] or "day"
+
+
+def nearest(said: str, count: int = 3) -> list[str]:
+    """The statements that have most in common with some words.
+
+    >>> nearest("profit from the worst weeks")[0]
+    'avoid the worst 10 %'
+    """
+    asked = set(re.findall(r"[a-z]{3,}", said.lower()))
+
+    def near(entry: Any) -> float:
+        text = f"{entry.statement} {entry.does}".lower()
+        common = sum(any(word[:5] == other[:5] for other in re.findall(r"[a-z]{3,}", text)) for word in asked)
+        return common + difflib.SequenceMatcher(None, said.lower(), entry.statement).ratio()
+
+    return [entry.statement for entry in sorted(preferences(), key=near, reverse=True)[:count]]
 
 
 def catalogue() -> list[dict[str, Any]]:
     """All statements, for a list to choose from."""
-    return [{**described(p.metric), "statement": p.statement, "does": p.does, "mixes": p.mixes} for p in preferences()]
+    return [{**described(p.metric), "statement": p.statement, "does": p.does} for p in preferences()]
 
 
 def named() -> list[dict[str, str]]:
