@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all browser lint bench paper family docs fuzz faults audit wheels numba lock clean
+.PHONY: demo test test-all browser lint bench paper family docs look fuzz faults audit wheels numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -49,6 +49,12 @@ family: $(RUNTIME)
 # The documentation, out/docs/index.html: runs every example and checks every link inside. Warnings are errors.
 docs: $(DOCS)
 	$(BIN)/python docs/build.py
+
+# Every page of the documentation in a browser, at three widths, light and dark: what is too wide, cut off, missing or hard
+# to read is an error. Pictures of all pages are in out/look.
+look: $(READY) browser
+	@test -d out/docs || $(MAKE) docs
+	$(BIN)/python -m tools.look
 
 # Attacks on all readers and public functions, for an hour or so; prints the table of docs/security.md. Then atheris, which
 # looks for inputs by itself, where there is one for this Python (FUZZ_SECONDS for each reader).

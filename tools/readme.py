@@ -18,13 +18,14 @@ try:
 except ImportError:  # only hatchling needs the class; the functions are for tests, too
     MetadataHookInterface = object
 
+ASIDE = re.compile(r"\s\(\[[^\]]*\]\((?!https?:)[^)\s]+\)\)")  # a link in brackets says nothing without the link
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:)([^)\s]+)\)")
 
 
 def rendered(text: str, address: str, version: str) -> str:
     """The README with links that work outside of this folder.
 
-    >>> rendered("![A picture](docs/a.png) and [a page](docs/a.md).", "", "1.0")
+    >>> rendered("![A picture](docs/a.png) and [a page](docs/a.md) ([guide](docs/b.md)).", "", "1.0")
     '*(Picture: A picture)* and a page.'
     >>> rendered("![A picture](docs/a.png)", "https://example.org/p", "1.0")
     '![A picture](https://example.org/p/raw/v1.0/docs/a.png)'
@@ -38,6 +39,8 @@ def rendered(text: str, address: str, version: str) -> str:
             return found[0]
         return f"{picture}[{words}]({address}/{'raw' if picture else 'blob'}/v{version}/{path})"
 
+    if not address:
+        text = ASIDE.sub("", text)
     return LINK.sub(replace, text)
 
 

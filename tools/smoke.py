@@ -1,5 +1,6 @@
 """What every user does, on a package that has just been installed, with or without extras.
 
+    python smoke.py smallest   # only numpy and numba are there: enough to ask and tell
     python smoke.py bare       # only what the package always brings along is there
     python smoke.py service    # the service, the command line and all that they bring are there
 
@@ -133,10 +134,11 @@ def main(kind: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         asking_and_telling(folder)
-        known_arms_and_logs()
+        if kind != "smallest":
+            known_arms_and_logs()
         if kind == "bare":
             extras_are_asked_for()
-        else:
+        if kind == "service":
             simulations_and_pictures(folder)
             commands(folder)
             service(folder)

@@ -5,9 +5,9 @@
 
 What is checked: an index can show the README (twine, strict). The source distribution has every file of the repository,
 and the wheel that is built from it is the same as the one that is built here. In a clean environment of each Python the
-wheel is installed with nothing but the versions that it asks for. ``tools/smoke.py`` then does what every user does,
-first without extras and then with the service and the command line. Of a version of Python that is not here, it is only
-checked that all packages can be had for it. Needs the network.
+wheel is installed with nothing but the versions that it asks for. ``tools/smoke.py`` then does what every user does:
+with numpy and numba alone, then without extras, then with the service and the command line. Of a version of Python that
+is not here, it is only checked that all packages can be had for it. Needs the network.
 """
 
 from __future__ import annotations
@@ -95,8 +95,14 @@ def try_out(python: str, wheel: Path, unpacked: Path, folder: Path) -> None:
     version = run(inside, "-c", "import platform; print(platform.python_version())").strip()
     smoke = shutil.copy(ROOT / "tools" / "smoke.py", folder)
     kernels = {"PMBANDITS_CACHE_DIR": str(folder / "kernels"), "MPLBACKEND": "Agg"}
-    for kind, package in (("bare", str(wheel)), ("service", f"{wheel}[service]")):
-        pip(inside, package)
+    for kind, packages in (
+        ("smallest", ("--no-deps", wheel)),
+        ("bare", (wheel,)),
+        ("service", (f"{wheel}[service]",)),
+    ):
+        if kind == "smallest":
+            pip(inside, "numpy", "numba")
+        pip(inside, *packages)
         size = megabytes(folder / "environment")
         said = run(inside, smoke, kind, cwd=folder, **kernels).strip()
         print(f"Python {version}, {size} MB, {said}", flush=True)

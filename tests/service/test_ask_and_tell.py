@@ -95,6 +95,23 @@ def test_corrections_are_taken_whole_or_not_at_all(service: Served, shop: str) -
     assert means == {"A": (3, pytest.approx(2 / 3)), "B": (2, 1.0), "C": (0, None)}, "only its own reward was replaced"
 
 
+def test_a_correction_that_is_sent_again_late_does_not_undo_a_newer_one(service: Served, shop: str) -> None:
+    ticket = service.post(f"{shop}/ask")["ticket"]
+    service.post(f"{shop}/tell", {"ticket": ticket, "reward": 1})
+    first = {"ticket": ticket, "reward": 0, "correct": True, "key": "one"}
+    assert service.post(f"{shop}/tell", first)["corrected"] == 1
+    assert service.post(f"{shop}/tell", {**first, "reward": 1, "key": "two"})["corrected"] == 1
+    for _ in range(2):
+        assert service.post(f"{shop}/tell", first) == {"taken": 0, "repeated": 1, "corrected": 0}
+        service.service.book.lives[shop[1:]].keys.clear()  # so that it must be looked up
+    assert service.get(f"{shop}/state")["arms"][0]["mean"] == 1.0
+    assert service.refused(f"{shop}/tell", {**first, "reward": 1})[0] == 409, "a key is for one request"
+    known = {"ticket": ticket, "reward": 1, "key": "three"}  # it changes nothing, and its key is known nevertheless
+    assert service.post(f"{shop}/tell", known)["repeated"] == 1
+    service.service.book.lives[shop[1:]].keys.clear()
+    assert service.refused(f"{shop}/ask", {"key": "three"})[0] == 409
+
+
 def test_arms_come_and_go(service: Served, shop: str) -> None:
     for _ in range(12):
         service.post(f"{shop}/tell", {"ticket": service.post(f"{shop}/ask")["ticket"], "reward": 1})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ from pmbandits.cli.app import app
 from pmbandits.service import keys
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import Store
+from pmbandits.service.wire import Ask
 from tests.service.serving import SHOP, Served, serving
 
 # Every route: method, path, body, the scope that it needs, and of what: this experiment, or all of them.
@@ -156,6 +160,54 @@ def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Ser
         keys.revoke(store, number, "test")
 
 
+def test_a_revoked_key_is_known_though_the_process_is_busy_with_other_things(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["ask"], None, "", "test")
+    assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 200
+    done = threading.Event()
+
+    async def occupy() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        return [loop.run_in_executor(None, done.wait, 60) for _ in range(64)]  # all threads, and a long queue
+
+    service.wait(occupy())
+    try:
+        keys.revoke(store, token.split("_")[1], "test")
+        time.sleep(1.2 * keys.FRESH)
+        assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 401
+    finally:
+        done.set()
+
+
+def test_a_stream_ends_when_its_key_is_revoked(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["read"], None, "", "test")
+
+    async def seen() -> list[bytes]:
+        request = {
+            "type": "http", "method": "GET", "path": "/board/stream", "raw_path": b"/board/stream", "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {token}".encode())], "asgi": {"version": "3.0"}, "root_path": "",
+            "scheme": "http", "http_version": "1.1", "server": ("127.0.0.1", 8000), "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        parts: list[bytes] = []
+        sent, never = iter([{"type": "http.request", "body": b"", "more_body": False}]), asyncio.Event()
+
+        async def receive() -> Any:
+            return next(sent, None) or await never.wait()
+
+        async def send(message: Any) -> None:
+            parts.append(message.get("body", b""))
+            if b"moved" in parts[-1]:
+                await asyncio.to_thread(keys.revoke, store, token.split("_")[1], "test")
+                await asyncio.sleep(1.2 * keys.FRESH)
+                await service.service.decide("shop", Ask())  # there is news, but not for this key
+
+        await asyncio.wait_for(service.app(request, receive, send), 30)
+        return parts
+
+    assert sum(b"moved" in part for part in service.wait(seen())) == 1
+
+
 def test_a_browser_may_read_with_the_key_as_password_and_not_write(service: Served) -> None:
     token = keys.create(service.service.store, ["admin"], None, "", "test")
     auth = ("anybody", token)
@@ -211,3 +263,28 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert [act["act"] for act in acts] == ["revoke key", "create key"]
     assert json.loads(acts[1]["detail"])["experiments"] == ["shop"]
     assert token.split("_")[2] not in json.dumps(acts)
+
+
+def test_mistakes_on_the_command_line_are_one_sentence_and_leave_nothing_behind(tmp_path: Path) -> None:
+    run, missing = CliRunner(), tmp_path / "missing.db"
+    (tmp_path / "junk.db").write_text("no database, but longer than the head of one: " * 10)
+    with socket.socket() as taken, socket.socket() as other:
+        for line in (taken, other):
+            line.bind(("127.0.0.1", 0))
+        taken.listen()
+        free = str(other.getsockname()[1])
+        other.close()
+        port = str(taken.getsockname()[1])
+        for words, sentence in (
+            (["key", "list", "--store", f"sqlite:///{missing}"], "there is no store at"),
+            (["key", "revoke", "x", "--store", f"sqlite:///{missing}"], "there is no store at"),
+            (["key", "create", "-e", "two words", "--store", f"sqlite:///{missing}"], "the name of an experiment has"),
+            (["key", "list", "--store", f"sqlite:///{tmp_path / 'junk.db'}"], "cannot be opened: file is not a data"),
+            (["key", "list", "--store", "postgresql://me:secret@127.0.0.1:1/x"], "cannot be opened: connection failed"),
+            (["serve", "--store", f"sqlite:///{missing}", "--example", "--port", port], "cannot listen at 127.0.0.1"),
+            (["serve", "--store", "mysql://me:secret@x/y", "--port", free], "there is no store of the kind 'mysql'"),
+        ):
+            found = run.invoke(app, words)
+            assert isinstance(found.exception, ValueError) and sentence in str(found.exception), words
+            assert "secret" not in str(found.exception) + found.output
+    assert not missing.exists()

@@ -14,6 +14,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.service import book as books
 from pmbandits.service import events as kinds
+from pmbandits.service import reading
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, Served, serving
 
@@ -170,6 +171,33 @@ def test_a_gap_in_the_log_stops_its_experiment_and_no_other(tmp_path: Path) -> N
     with serving(store) as served:
         assert served.refused("/broken/ask", {})[0] == 500
         assert served.post("/whole/ask")["ticket"] == 6
+
+
+def test_a_long_log_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(reading, "PIECE", 7)
+    monkeypatch.setattr(reading, "GROUP", 3)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"n": 50})
+        served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1] * 50})
+
+        def log(form: str, after: int, limit: int) -> bytes:
+            found = served.send("GET", f"/v1/experiments/shop/log?format={form}&after={after}&limit={limit}")
+            assert found.status_code == 200
+            return found.content
+
+        for after, limit in ((0, 1000), (0, 14), (3, 15), (90, 8), (99, 1), (100, 5)):
+            wanted = list(range(after + 1, min(after + limit, 100) + 1))
+            assert [event["seq"] for event in json.loads(log("json", after, limit))["events"]] == wanted
+            lines = log("csv", after, limit).decode().splitlines()
+            assert lines[0] == ",".join(reading.COLUMNS)
+            assert [int(line.split(",")[0]) for line in lines[1:]] == wanted
+            (tmp_path / "log.parquet").write_bytes(log("parquet", after, limit))
+            table = pq.read_table(tmp_path / "log.parquet")
+            assert table.column("seq").to_pylist() == wanted
+            assert table.column("ticket").to_pylist() == [(k - 1) % 50 + 1 for k in wanted]
 
 
 def test_the_log_has_everything(tmp_path: Path) -> None:

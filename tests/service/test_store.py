@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from pmbandits.service import live as lives
 from pmbandits.service import schema
+from pmbandits.service import service as services
 from pmbandits.service.events import Batch
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.sqlite import SqliteLane
@@ -20,6 +22,7 @@ from pmbandits.service.store import Store
 from pmbandits.service.wire import Ask
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
+from tests.service.test_keys import ROUTES
 from tests.service.test_processes import play, policy_of
 
 
@@ -108,6 +111,46 @@ def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
         while served.send("GET", "/ready").status_code != 200:
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        served.post("/shop/ask")
+
+        def away(*_: Any, **__: Any) -> Any:
+            raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("disk I/O error"))
+
+        def gone(*_: Any, **__: Any) -> Any:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(served.service.store.engine, "connect", away)
+            broken.setattr(served.service.store.engine, "begin", away)
+            for name in ("at_once", "begin", "tail"):
+                broken.setattr(SqliteLane, name, gone)
+            for method, path, body, _, _ in ROUTES:
+                if path.endswith("/stream"):
+                    continue  # it does not end
+                given = {"content": body} if isinstance(body, str) else {} if body is None else {"json": body}
+                found = served.send(method, path, **given)
+                assert found.status_code < 500 or found.status_code == 503, (path, found.text)
+                if path in ("/v1/experiments", "/v1/audit", "/board/view") and method == "GET":
+                    assert found.status_code == 503 and found.headers["retry-after"] == "1"
+            until = time.monotonic() + 30
+            served.service.turns.failures, served.service.turns.not_before = (
+                0,
+                0.0,
+            )  # nobody sends anything, and it is noticed nevertheless
+            monkeypatch.setattr(services, "SILENCE", 1.0)
+            while served.send("GET", "/ready").status_code != 503:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert served.post("/shop/ask")["ticket"] == 2
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

@@ -383,6 +383,8 @@ def _arms(
 def _within(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
     """Cut an interval to what the metric can be on the support, which standard errors do not know."""
     support = problem.support
+    if words.stops_at_zero(not problem.declared, support, metric) and isfinite(interval[0]):
+        return max(interval[0], 0.0), interval[1]
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval
     base = support.lo * float(metric(1.0))

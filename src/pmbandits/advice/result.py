@@ -13,7 +13,7 @@ from pmbandits._check import FloatArray
 from pmbandits._tables import columns
 from pmbandits.advice import words
 from pmbandits.advice.checks import Drift, Tail
-from pmbandits.advice.evidence import Evidence
+from pmbandits.advice.evidence import TIE, Evidence
 from pmbandits.best.prices import Price
 from pmbandits.estimates import ArmEstimate
 from pmbandits.limits import Limits
@@ -125,6 +125,12 @@ class Advice:
         return self.apparent - max(others) if others else 0.0
 
     @property
+    def tied(self) -> bool:
+        """Whether all arms are worth the same in the data, so that there is nothing to recommend."""
+        worth = [a.utility for a in self.arms]
+        return len(worth) > 1 and max(worth) - min(worth) <= TIE * max(map(abs, worth)) and not self.gain > 0.0
+
+    @property
     def mixture(self) -> dict[str, float]:
         """The shares to play, by the names of the arms. Arms without a share are left out."""
         return {n: float(w) for n, w in zip(self.names, self.weights, strict=True) if w > 0.0}
@@ -143,6 +149,11 @@ class Advice:
     def reason(self) -> str:
         """Whether that is beyond chance, in a sentence or two."""
         return words.reason(self)
+
+    @property
+    def price(self) -> str:
+        """What the recommendation gives by the plain average, beside the arm with the best average, in a sentence."""
+        return words.price(self)
 
     @property
     def outlook(self) -> str:
@@ -176,10 +187,18 @@ class Advice:
     def __str__(self) -> str:
         head = ("arm", "rewards", "average", "worth", "probably between", "share")
         rows = self.rows()
-        lines = [*self.warnings, self.recommendation, self.reason, self.outlook, "", *columns([head, *rows])]
+        lines = [
+            *self.warnings,
+            self.recommendation,
+            self.reason,
+            self.price,
+            self.outlook,
+            "",
+            *columns([head, *rows]),
+        ]
         if len(self.arms) > len(rows):
             lines.append(f"… and {len(self.arms) - len(rows)} more arms")
-        lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.examples)]
+        lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.shown())]
         text = "\n".join(lines)
         while "\n\n\n" in text:
             text = text.replace("\n\n\n", "\n\n")
@@ -205,7 +224,7 @@ class Advice:
                 words.number(a.mean, self),
                 words.number(a.utility, self),
                 words.span(a.interval),
-                words.percent(a.share),
+                "any" if self.tied else words.percent(a.share),
             )
             for a in self._shown()
         ]
@@ -255,7 +274,7 @@ class Advice:
                 }
                 for a in self.arms
             ],
-            "sentences": [s for s in (self.recommendation, self.reason, self.outlook) if s],
+            "sentences": [s for s in (self.recommendation, self.reason, self.price, self.outlook) if s],
             "warnings": list(self.warnings),
             "checks": list(self.checks),
             "notes": list(self.notes),
@@ -330,7 +349,7 @@ class AdviceTable(Sequence[Advice]):
     def __str__(self) -> str:
         first = self.advice[0]
         lines = [*self.warnings, "", *columns(self.rows()), "", *first.general, first.log.account()]
-        lines += [f"  {bad}" for bad in first.log.examples]
+        lines += [f"  {bad}" for bad in first.log.shown()]
         return "\n".join(lines).strip()
 
     __repr__ = __str__

@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pmbandits.advice.words import span
-
 out = Console()
 
 
@@ -134,6 +132,8 @@ def advise(
 
 
 def _arms(advice: Any) -> Table:
+    from pmbandits.advice.words import span
+
     log = advice.log
     table = Table(title=f"{escape(repr(advice.metric))}, {log.outcomes:,} rewards of {len(advice.names)} arms")
     for k, name in enumerate(("arm", "rewards", "average", "worth", "probably between", "share")):

@@ -23,7 +23,6 @@ from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.cli.visit import visit
 from pmbandits.cli.warm import warm
-from pmbandits.client import ServiceError
 from pmbandits.metrics import Family
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
@@ -50,7 +49,7 @@ def main() -> None:
     """Bad input is one sentence on standard error and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, IndexError, ServiceError) as error:
+    except (ValueError, TypeError, IndexError) as error:
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
@@ -246,7 +245,14 @@ def demo(
     path: Annotated[Path, typer.Option("--out", help="Where the picture goes.")] = Path("pmbandits-demo.png"),
     rounds: Annotated[int, typer.Option(help="Rewards drawn to check each line of the table.", min=100)] = 200_000,
 ) -> None:
-    """Show in a table and a picture where a mixture of arms beats every single arm."""
+    """Show in a table and a picture where a mixture of arms beats every single arm.
+
+    Examples:
+
+        pmbandits demo
+
+        pmbandits demo --out mixtures.png
+    """
     from pmbandits.cli.demo import show
 
     show(out, path, rounds)

@@ -21,7 +21,14 @@ def studio(
     port: Annotated[int, typer.Option(help="The port; default any that is free.", min=0, max=65535)] = 0,
     browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
 ) -> None:
-    """Find out what you value, in a browser: move sliders, and see what to play. Only this machine can reach it."""
+    """Find out what you value, in a browser: move sliders, and see what to play. Only this machine can reach it.
+
+    Examples:
+
+        pmbandits studio
+
+        pmbandits studio log.csv --no-browser --port 8080
+    """
     from pmbandits.pages.web import check_installed
 
     check_installed("pmbandits studio")
@@ -35,7 +42,14 @@ def board(
     port: Annotated[int, typer.Option(help="The port; default any that is free.", min=0, max=65535)] = 0,
     browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
 ) -> None:
-    """Watch a simulation in a browser, while it is played or afterwards. Only this machine can reach it."""
+    """Watch a simulation in a browser, while it is played or afterwards. Only this machine can reach it.
+
+    Examples:
+
+        pmbandits run study.toml --out study
+
+        pmbandits board study
+    """
     from pmbandits.pages.web import check_installed
 
     check_installed("pmbandits board")

@@ -42,12 +42,23 @@ def serve(
         bool, typer.Option("--example", help="Make an experiment to try it with, and a key for it.")
     ] = False,
 ) -> None:
-    """Serve experiments over HTTP: every ask and tell is on disk before it is answered."""
+    """Serve experiments over HTTP: every ask and tell is on disk before it is answered.
+
+    Examples:
+
+        pmbandits serve --example
+
+        pmbandits serve --store sqlite:///shop.db --port 9000
+
+        pmbandits serve --store postgresql://localhost/shop --host 0.0.0.0 --processes 4
+    """
     _needs_extra()
+    from pmbandits.service.run import check
     from pmbandits.service.run import serve as run
     from pmbandits.service.settings import Settings
 
     settings = Settings(store=store, host=host, port=port, open=without_keys, processes=processes, rate=rate)
+    check(settings)
     if example:
         _example(store, f"http://{host}:{port}")
     run(settings)
@@ -77,11 +88,23 @@ def create_key(
     label: Annotated[str, typer.Option(help="What it is for, so that you know it again.")] = "",
     store: Store = _DEFAULT,
 ) -> None:
-    """Make a key. It is shown once, and kept nowhere."""
+    """Make a key. It is shown once, and kept nowhere.
+
+    Examples:
+
+        pmbandits key create --label 'the web shop'
+
+        pmbandits key create --scopes admin --store sqlite:///shop.db
+
+        pmbandits key create --scopes read --experiment offers --experiment prices
+    """
     _needs_extra()
     from pmbandits.service import keys
+    from pmbandits.service.store import check_name
 
-    opened = _opened(store)
+    for name in experiment or ():
+        check_name(name)
+    opened = _opened(store, new=True)
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     print(keys.create(opened, wanted, experiment or None, label, _who()))
     opened.close()
@@ -89,7 +112,14 @@ def create_key(
 
 @app.command("list")
 def list_keys(store: Store = _DEFAULT) -> None:
-    """Show all keys: what they are for, and when they were used last."""
+    """Show all keys: what they are for, and when they were used last.
+
+    Examples:
+
+        pmbandits key list
+
+        pmbandits key list --store sqlite:///shop.db
+    """
     _needs_extra()
     from pmbandits.service import keys
 
@@ -110,7 +140,14 @@ def revoke_key(
     key: Annotated[str, typer.Argument(help="The twelve characters that pmbandits key list shows.")],
     store: Store = _DEFAULT,
 ) -> None:
-    """Let a key open nothing any more, in all processes after a second at most."""
+    """Let a key open nothing any more, in all processes after a second at most.
+
+    Examples:
+
+        pmbandits key revoke 0123456789ab
+
+        pmbandits key revoke 0123456789ab --store sqlite:///shop.db
+    """
     _needs_extra()
     from pmbandits.service import keys
 
@@ -121,10 +158,10 @@ def revoke_key(
     print(f"{readable(number)} is revoked.")
 
 
-def _opened(url: str) -> Opened:
-    from pmbandits.service.store import Store as Opening
+def _opened(url: str, *, new: bool = False) -> Opened:
+    from pmbandits.service.store import opened
 
-    return Opening(url)
+    return opened(url, new=new)
 
 
 def _who() -> str:

@@ -44,7 +44,12 @@ def bound(
     confidence: Annotated[str, typer.Option(help="Whose radius: paper, auto, dkw, wasserstein or kl.")] = "paper",
     gap: Annotated[str, typer.Option(help="12, 13, or distinct where the best mixtures tie.")] = "12",
 ) -> None:
-    """The regret bound of a policy, with its terms and what it needs."""
+    """The regret bound of a policy, with its terms and what it needs.
+
+    Examples:
+
+        pmbandits theory bound --metric gini --arms bernoulli:0.1,0.9 --horizon 3000000 --epsilon 0.5
+    """
     from pmbandits import _check
     from pmbandits.metrics import metric as read
     from pmbandits.theory import bounds
@@ -65,7 +70,12 @@ def exponent(
     arms: Arms,
     gap: Annotated[str, typer.Option(help="12 for β, 13 for β̄, or distinct.")] = "13",
 ) -> None:
-    """How fast the gap between the best mixtures shrinks with the grid, with the fit."""
+    """How fast the gap between the best mixtures shrinks with the grid, with the fit.
+
+    Examples:
+
+        pmbandits theory exponent --metric gini --arms bernoulli:0.2,0.9
+    """
     from pmbandits.metrics import metric as read
     from pmbandits.theory.exponents import gap_exponent
 
@@ -81,7 +91,12 @@ def plan(
     trials: Annotated[int, typer.Option(help="Runs simulated at each horizon.", min=2)] = 20,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say how long to run until the regret is small enough: by two bounds, and by simulation."""
+    """Say how long to run until the regret is small enough: by two bounds, and by simulation.
+
+    Examples:
+
+        pmbandits theory plan --metric gini --arms bernoulli:0.2,0.9 --regret 0.01
+    """
     from pmbandits.metrics import metric as read
     from pmbandits.theory.planning import plan as make
 

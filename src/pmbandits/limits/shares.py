@@ -23,15 +23,21 @@ _MOST = 2_000  # limits of one problem
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits on the shares of arms: ``matrix @ weights <= bound``, with equality where ``equal``.
+    """Limits on the shares of arms: ``matrix @ weights <= bound``, with equality where ``equal`` is true.
 
-    Made by :func:`pmbandits.limits.limits`, which also makes sure that some mixture keeps them.
+    It is made by :func:`pmbandits.limits.limits`, which also makes sure that some mixture keeps the limits.
 
     Attributes
     ----------
-    matrix, bound, equal : one row for each limit, one column for each arm.
-    texts : the limits as text; ``"; ".join(texts)`` says the same limits again.
-    names : the arms' names.
+    matrix, bound, equal : the limits as numbers, one row for each limit and one column for each arm.
+    texts : the limits as text. ``"; ".join(texts)`` gives the same limits again.
+    names : the names of the arms.
+
+    Examples
+    --------
+    >>> found = limits("A >= 10%; B <= 0.3", ["A", "B", "C"])
+    >>> found.texts, found.keeps([0.8, 0.1, 0.1])
+    (('A >= 10%', 'B <= 0.3'), True)
     """
 
     matrix: FloatArray = field(repr=False)
@@ -54,7 +60,7 @@ class Limits:
 
     @cached_property
     def polytope(self) -> Polytope:
-        """The mixtures that keep the limits; rows are scaled so that the largest coefficient of each is 1."""
+        """The set of mixtures that keep the limits. Rows are scaled so that the largest coefficient of each is 1."""
         return Polytope(self.matrix / self.sizes[:, None], self.bound / self.sizes, self.equal)
 
     @cached_property
@@ -63,7 +69,9 @@ class Limits:
         return np.abs(self.matrix).max(axis=1, initial=0.0)
 
     def excess(self, weights: Any) -> FloatArray:
-        """By how much a mixture is beyond each limit (whose largest coefficient counts as 1); 0 where it keeps it.
+        """By how much a mixture is beyond each limit; 0 where it keeps the limit.
+
+        The largest coefficient of each limit counts as 1.
 
         >>> limits("A >= 10%; B <= 0.3", ["A", "B"]).excess([0.5, 0.5])
         array([0. , 0.2])
@@ -79,10 +87,10 @@ class Limits:
         return bool((self.excess(weights) <= CLOSE).all())
 
     def among(self, names: Sequence[str]) -> Limits | None:
-        """The limits for some of the arms, and for others that they say nothing of; ``None`` if none is left.
+        """The limits for some of the arms, and for new arms that they say nothing about; ``None`` if no limit is left.
 
-        The arms that are missing have no share. So floors of them are suspended, and so is an equality that one of them
-        is part of; all else stays.
+        Arms that are missing have no share. So lower limits on them are suspended, and so is an equality that one of
+        them is part of. All other limits stay.
 
         >>> limits("A >= 10%; B + C <= 0.3", ["A", "B", "C"]).among(["B", "C", "D"])
         Limits(texts=('B + C <= 0.3',), names=('B', 'C', 'D'))
@@ -104,7 +112,7 @@ class Limits:
         return found
 
     def without(self, text: str) -> Limits:
-        """The same without one of them."""
+        """The same limits without one of them."""
         kept = np.array([t != text for t in self.texts])
         texts = tuple(t for t in self.texts if t != text)
         return Limits(self.matrix[kept], self.bound[kept], self.equal[kept], texts, self.names)
@@ -117,15 +125,15 @@ def limits(
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
 ) -> Limits:
-    """Limits on shares, from text or a dictionary, and a budget; refuses what no mixture can keep.
+    """Read limits on shares from text or a dictionary, and a budget. Limits that no mixture can keep are refused.
 
     Parameters
     ----------
-    shares : text like ``"A >= 10%; B + C <= 0.3; A == 2 * B"``, or a dictionary with the least and the largest share of
-        an arm, ``{"A": (0.1, 1.0)}``, or of a group, ``{("B", "C"): (0.0, 0.3)}``; or a list of these. An end that
-        is ``None`` is open.
+    shares : text like ``"A >= 10%; B + C <= 0.3; A == 2 * B"``; or a dictionary with the smallest and the largest share
+        of an arm, ``{"A": (0.1, 1.0)}``, or of a group, ``{("B", "C"): (0.0, 0.3)}``; or a list of these. An end that
+        is ``None`` is not limited.
     names : the names of all arms.
-    cost, budget : what a pull of each arm costs (0 if not named), and what a round may cost on average.
+    cost, budget : what a pull of each arm costs (0 for arms that are not named), and what a round may cost on average.
 
     Examples
     --------

@@ -72,6 +72,11 @@ class Account:
         """How many rows could not be used."""
         return sum(self.malformed.values())
 
+    def shown(self) -> list[str]:
+        """The examples as text, and how many more there are."""
+        left = self.n_malformed - len(self.examples)
+        return [*map(str, self.examples), *([f"… and {left:,} more"] if self.examples and left > 0 else [])]
+
     def account(self) -> str:
         """One sentence on the rows that were not used; empty if there are none."""
         rows = {reason: count for reason, count in self.malformed.items() if reason != NO_REWARDS}

@@ -176,10 +176,16 @@ def as_times(cells: Any) -> FloatArray:
     return _one_by_one(texts)
 
 
+_DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{2}:\d{2}(?::\d{2})?))?")
+
+
 def _one_by_one(texts: list[str]) -> FloatArray:
-    """Dates of which some cannot be read."""
+    """Dates of which some cannot be read, or with the day first (03.08.2026: points are written in that order only)."""
     out = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
+        if found := _DAY_FIRST.fullmatch(text):
+            day, month, year, clock = found.groups()
+            text = f"{year}-{int(month):02d}-{int(day):02d}{f'T{clock}' if clock else ''}"
         try:
             out[k] = float(np.datetime64(text, "us").astype(np.int64)) if text else np.nan
         except ValueError:

@@ -105,6 +105,12 @@ class Log(Account):
         """How many outcomes there are: rows that were used, or periods of arms."""
         return sum(arm.n for arm in self.arms)
 
+    def commonest(self) -> tuple[float, float]:
+        """The reward that is most common in the first arm, and its share in the arm that has it least often."""
+        first = self.arms[0].all
+        value = float(first.x[int(np.argmax(first.p))])
+        return value, min(float(arm.all.p[arm.all.x == value].sum()) for arm in self.arms)
+
 
 class PartsOfArms(Collector):
     """Of each eight rewards of an arm in a row, one goes to each part of the arm, in an order that chance decides.

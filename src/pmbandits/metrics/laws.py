@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, ndtr
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
@@ -268,13 +267,21 @@ def tails_of_family(laws: Sequence[Scipy], anchor: float, y: FloatArray) -> tupl
     return np.where(left, small, other), np.where(left, other, small)
 
 
+def _normal(z: FloatArray) -> FloatArray:
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(z), dtype=np.float64)
+
+
 def _beta(z: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    from scipy.special import betainc
+
     return np.asarray(betainc(a, b, np.clip(z, 0.0, 1.0)), dtype=np.float64)
 
 
 # The same numbers as scipy.stats gives, without its checks; the survival of a Beta law is that of the mirrored one.
 _SPECIAL: dict[object, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "norm": (ndtr, lambda z: ndtr(-z)),
+    "norm": (_normal, lambda z: _normal(-z)),
     "beta": (_beta, lambda z, a, b: _beta(1.0 - z, b, a)),
 }
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
+import sqlalchemy.exc
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
 from pmbandits.pages import web
@@ -22,10 +26,13 @@ from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUM
 from pmbandits.service.front import App, Front, allow
 from pmbandits.service.live import Refused
 from pmbandits.service.openapi import described
-from pmbandits.service.service import Service, check_name
+from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import Record, Taken, now
+from pmbandits.service.store import Record, Taken, check_name, now
+from pmbandits.service.turns import DOWN
 
+log = logging.getLogger("pmbandits.service")
+IMPORTED = 1 << 30  # bytes of memory that an imported policy may take
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -97,7 +104,7 @@ def make(settings: Settings) -> App:
     _changes(app, service)
     _reads(app, service)
     shown = board.pages(app, service, needs)
-    app.openapi = lambda: described(app)  # type: ignore[method-assign]
+    app.openapi = cache(lambda: described(app))  # type: ignore[method-assign]
     return Front(service, app)
 
 
@@ -124,6 +131,13 @@ def _errors(app: FastAPI) -> None:
     async def taken(_request: Request, error: Taken) -> Json:
         return problem(409, str(error))
 
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(InterfaceError)
+    @app.exception_handler(sqlalchemy.exc.TimeoutError)
+    async def away(_request: Request, error: Exception) -> Json:
+        log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
+        return Json({"error": DOWN}, 503, headers={"retry-after": "1"})
+
     @app.exception_handler(RequestValidationError)
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
         first = error.errors()[0]
@@ -145,7 +159,7 @@ def _health(app: FastAPI, service: Service) -> None:
     @app.get("/ready", tags=["health"])
     async def ready() -> Any:
         """Whether it can serve: experiments are read, kernels are compiled, and the store answers. Needs no key."""
-        if not service.ready or service.turns.failures:
+        if not service.serves:
             return Json({"status": "not ready"}, 503)
         return {"status": "ready"}
 
@@ -178,6 +192,8 @@ def _health(app: FastAPI, service: Service) -> None:
 
 
 def _experiments(app: FastAPI, service: Service) -> None:
+    compiling = asyncio.Semaphore(1)  # it takes a whole core
+
     @app.get("/v1/experiments", tags=["experiments"])
     async def list_experiments(request: Request) -> Any:
         """All experiments that the key may read."""
@@ -189,12 +205,13 @@ def _experiments(app: FastAPI, service: Service) -> None:
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
-        check_name(body.name)
+        _refusing(partial(check_name, body.name))
         allow(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
-        await asyncio.to_thread(_made, spec)
+        await service.aside(partial(_made, spec))
         if service.settings.warm:
-            await asyncio.to_thread(warmth.warm_elsewhere, spec)
+            async with compiling:
+                await warmth.warm_elsewhere(spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         await service.live(record.name)
         return _shown(record)
@@ -203,10 +220,10 @@ def _experiments(app: FastAPI, service: Service) -> None:
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        check_name(name)
+        _refusing(partial(check_name, name))
         allow(key, "admin", name)
         content = await request.body()
-        policy = await asyncio.to_thread(_refusing, lambda: fold.unpacked(content))
+        policy = await service.aside(partial(_refusing, lambda: fold.unpacked(content, IMPORTED)))
         spec = fold.described(policy)
         record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
         await service.live(record.name)
@@ -216,7 +233,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
     async def export_policy(name: str, key: Annotated[keys.Key, needs("read")]) -> Response:
         """The policy as a file that pmbandits.load reads: it goes on exactly where this one is."""
         twin = (await service.newest(name)).fold.twin()
-        content = await asyncio.to_thread(fold.packed, twin)
+        content = await service.aside(partial(fold.packed, twin))
         headers = {"content-disposition": f'attachment; filename="{name}.pmb"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -273,7 +290,7 @@ def _reads(app: FastAPI, service: Service) -> None:
         live = await service.newest(name)
         twin, seen, status = live.fold.twin(), live.fold.seen, live.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
-        found = await asyncio.to_thread(_refusing, lambda: reading.state(twin, goal))
+        found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
         return {"name": name, "status": status, "events": seen, **found}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
@@ -287,7 +304,7 @@ def _reads(app: FastAPI, service: Service) -> None:
         twin, seen, exp = live.fold.twin(), live.fold.seen, live.record.id
         found = await asyncio.to_thread(history.written, service.store, exp, after)
         if seen > after and (not found or found[-1]["seq"] < seen):
-            found.append({"seq": seen, "at": now(), **await asyncio.to_thread(history.point, twin)})
+            found.append({"seq": seen, "at": now(), **await service.aside(partial(history.point, twin))})
         return {"points": found}
 
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
@@ -301,13 +318,17 @@ def _reads(app: FastAPI, service: Service) -> None:
         """Every event, oldest first; for more than ``limit``, ask again with ``after`` = the last seq."""
         live = await service.newest(name)
         names, record = live.fold.policy.names, live.record
-        rows = await asyncio.to_thread(lambda: list(reading.log(service.store, record, names, after, limit)))
-        if form == "json":
-            return Json({"events": rows})
-        if form == "csv":
-            return Response(await asyncio.to_thread(reading.as_csv, rows), media_type="text/csv")
-        content = await asyncio.to_thread(reading.as_parquet, rows)
-        return Response(content, media_type="application/vnd.apache.parquet")
+        rows = partial(reading.log, service.store, record, names, live.fold.seen)
+        kind, content = reading.FORMS[form]
+        parts = content(rows, after, limit, service.aside)
+        first = await anext(parts)  # what is wrong with the store is noticed before the answer begins
+        return StreamingResponse(_with(first, parts), media_type=kind)
+
+
+async def _with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in rest:
+        yield part
 
 
 def _shown(record: Record) -> dict[str, Any]:

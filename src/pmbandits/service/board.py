@@ -6,9 +6,10 @@ import asyncio
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from fastapi import FastAPI, Query, Request, Response
@@ -131,7 +132,7 @@ class Glances:
             sign = (record.status, last.get(record.id, {}).get("t"), live and (live.fold.seen, live.status))
             before = self._known.get(record.name)
             if before is None or before[0] != sign:
-                before = (sign, await asyncio.to_thread(_glance, record, live, last.get(record.id)))
+                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id))))
             known[record.name] = before
         self._known = known
 
@@ -184,6 +185,15 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
     def html(text: str) -> HTMLResponse:
         return HTMLResponse(text, headers=web.HEADERS)
 
+    def streamed(parts: AsyncIterator[bytes], key: Key) -> Response:
+        async def until_revoked() -> AsyncIterator[bytes]:
+            async for part in parts:
+                if not service.still(key):
+                    return
+                yield part
+
+        return cast("Response", view.as_stream(until_revoked()))
+
     @app.get("/", include_in_schema=False)
     @app.get("/board", include_in_schema=False)
     async def front() -> Response:
@@ -204,7 +214,7 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
     @app.get("/board/stream", include_in_schema=False)
     async def list_stream(request: Request) -> Response:
         key = request.scope["pmbandits.key"]
-        return view.as_stream(view.stream(lambda: board.glances.moved(key), board.bell, every=GLANCES))
+        return streamed(view.stream(lambda: board.glances.moved(key), board.bell, every=GLANCES), key)
 
     @app.get("/board/{name}", include_in_schema=False)
     async def slash(name: str, key: Any = reader) -> Response:
@@ -226,7 +236,7 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
 
     @app.get("/board/{name}/stream", include_in_schema=False)
     async def one_stream(name: str, key: Any = reader) -> Response:
-        return view.as_stream((await board.of(name)).stream())
+        return streamed((await board.of(name)).stream(), key)
 
     @app.get("/board/{name}/preview", include_in_schema=False)
     async def what_would_happen(
@@ -238,6 +248,6 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
     ) -> Response:
         live = await service.newest(name)
         fold, status = Fold(live.fold.twin(), live.fold.seen), live.status
-        return web.as_json({"sentences": await asyncio.to_thread(preview, fold, status, do, arm, shares)})
+        return web.as_json({"sentences": await service.aside(partial(preview, fold, status, do, arm, shares))})
 
     return board

@@ -64,7 +64,7 @@ class Batch:
     audit: list[tuple[int, str, str, str, str]] = field(default_factory=list)  # at, who, act, experiment, detail
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.audit)
+        return bool(self.events or self.audit or self.requests)
 
     def add(self, other: Batch) -> None:
         """Write what another one writes, too."""

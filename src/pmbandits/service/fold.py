@@ -64,12 +64,12 @@ def packed(policy: Policy) -> bytes:
         return file.read_bytes()
 
 
-def unpacked(content: bytes) -> Policy:
-    """The policy of such bytes; a sentence if it is none."""
+def unpacked(content: bytes, most: int | None = None) -> Policy:
+    """The policy of such bytes; a sentence if it is none, or if it would take more than ``most`` bytes of memory."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "the file"
         file.write_bytes(content)
-        return load(file)
+        return load(file, max_memory=most)
 
 
 class Fold:

@@ -170,8 +170,29 @@ class Live:
         if self.status == ARCHIVED:
             raise Refused(409, "this experiment is archived, so it takes no rewards; resume it first.")
         rewards = _rewards(request)
+        first, what = self.fold.seen + 1, ""
+        if request.key is not None:
+            named = _tickets(request) or _arms(request)
+            what = _digest("tell", list(named), list(rewards), *([True] if request.correct else []))
+            before = self.keys.get(request.key)
+            if before is not None:
+                self._same(request.key, before, what)
+                return Told(0, len(rewards), 0)
+        told = self._tell(request, rewards, batch)
+        if request.key is not None:
+            batch.requests.append((self.record.id, request.key, first, self.fold.seen + 1 - first, what))
+            self.keys[request.key] = Done(first, what, ())
+        return told
+
+    def _tell(self, request: Tell, rewards: Sequence[float], batch: Batch) -> Told:
         if request.tickets is None and request.ticket is None:
-            return self._tell_arms(request, rewards, batch)
+            arms = _arms(request)
+            if len(arms) != len(rewards):
+                raise Refused(
+                    422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm."
+                )
+            self._take_in(batch, [(None, self.place(arm), reward) for arm, reward in zip(arms, rewards, strict=True)])
+            return Told(len(rewards), 0, 0)
         fresh: dict[int, tuple[int, float]] = {}
         again: dict[int, tuple[int, float]] = {}
         repeated = 0
@@ -201,23 +222,6 @@ class Live:
                 again[ticket] = (known[0], reward)
         self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()], again)
         return Told(len(fresh), repeated, len(again))
-
-    def _tell_arms(self, request: Tell, rewards: Sequence[float], batch: Batch) -> Told:
-        arms = [request.arm] if request.arm is not None else request.arms or []
-        if len(arms) != len(rewards):
-            raise Refused(422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm.")
-        what = _digest("tell", arms, list(rewards)) if request.key is not None else ""
-        before = None if request.key is None else self.keys.get(request.key)
-        if before is not None:
-            assert request.key is not None
-            self._same(request.key, before, what)
-            return Told(0, len(rewards), 0)
-        first = self.fold.seen + 1
-        self._take_in(batch, [(None, self.place(arm), reward) for arm, reward in zip(arms, rewards, strict=True)])
-        if request.key is not None:
-            batch.requests.append((self.record.id, request.key, first, len(rewards), what))
-            self.keys[request.key] = Done(first, what, ())
-        return Told(len(rewards), 0, 0)
 
     def _take_in(
         self,
@@ -284,6 +288,10 @@ class Live:
 
 def _tickets(request: Tell) -> Sequence[int]:
     return request.tickets or () if request.ticket is None else (request.ticket,)
+
+
+def _arms(request: Tell) -> Sequence[str]:
+    return request.arms or () if request.arm is None else (request.arm,)
 
 
 def _rewards(request: Tell) -> Sequence[float]:

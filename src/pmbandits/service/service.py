@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import re
 import time
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
@@ -21,12 +21,13 @@ from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.settings import Settings, is_loopback
-from pmbandits.service.store import Store
+from pmbandits.service.store import PAUSES, Store, is_name
 from pmbandits.service.turns import DOWN, Turns, Unavailable
 from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+T = TypeVar("T")
+SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
 class Service:
@@ -39,6 +40,7 @@ class Service:
         self.book: Book
         self.turns: Turns
         self.keyring: Keyring
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
 
     async def start(self) -> None:
@@ -61,9 +63,13 @@ class Service:
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Work that takes long, in threads of its own: two at a time, so that asks and tells need not wait for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
     async def _open(self) -> Store:
         """The store; if it cannot be reached yet, a little later."""
-        for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 0.0):
+        for pause in (*PAUSES, 0.0):
             try:
                 return await asyncio.to_thread(Store, self.settings.store)
             except OperationalError as error:
@@ -86,6 +92,7 @@ class Service:
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
+        self._readers.shutdown()
         self.turns.lane.close()
         self.store.close()
 
@@ -110,6 +117,15 @@ class Service:
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key
 
+    def still(self, key: Key) -> bool:
+        """Whether a key that was let in may stay: it was not revoked meanwhile."""
+        return self.settings.open or self.keyring.good(key)
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests can be served now: all is read and compiled, and the store answers."""
+        return self.ready and not self.turns.failures and self.keyring.age < SILENCE
+
     # ---- experiments --------------------------------------------------------------------------------------
     async def live(self, name: str) -> Live:
         """An experiment, or a refusal."""
@@ -117,7 +133,7 @@ class Service:
         if live is not None:
             return live
         try:
-            found = await self.book.find(name) if _NAME.fullmatch(name) else None
+            found = await self.book.find(name) if is_name(name) else None
         except Gap as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
@@ -159,14 +175,3 @@ class Service:
 def _storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
         raise Refused(422, f"{what} has the character 0 in it; take it out.")
-
-
-def check_name(name: str) -> str:
-    """The name of an experiment; it is part of addresses, so few characters are allowed."""
-    if not _NAME.fullmatch(name):
-        raise Refused(
-            422,
-            f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
-            f"letter or digit; got {_check.short(name)}.",
-        )
-    return name

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sqlalchemy.exc import SQLAlchemyError
 
 from pmbandits import _check
 from pmbandits.pages import web
@@ -27,7 +28,7 @@ from pmbandits.service.watch import Acts, Watch
 
 log = logging.getLogger("pmbandits.service")
 EVERY = 1.0  # seconds between two looks at what moved
-REST = 50  # a part is worked out anew after so many times as long as it took: it takes 2 % of a processor at most
+REST = 100  # a part is worked out anew after so many times as long as it took: it takes 1 % of a processor at most
 PATIENCE = 0.25  # seconds for which an answer waits for parts that take long
 QUIET = 60.0  # seconds after which a part that could not be made is tried again
 GOAL = "5%"  # the regret of the forecast
@@ -68,6 +69,7 @@ class Showing:
         self._count = secrets.randbelow(1 << 40)  # so that versions of different processes are not mistaken
         self._trail, self._watch, self._acts, self._watched = Trail(), Watch(), Acts(), True
         self._points: list[tuple[int, int, bytes]] = []  # event, round and row of each point of the past
+        self._ripe = 0.0  # the past is not read again before
         self._row: dict[str, Any] = {}
         self._present = b"null"
         self._work: asyncio.Task[None] | None = None
@@ -91,7 +93,7 @@ class Showing:
     async def _watch_it(self) -> None:
         while self.viewers and not self.bell.closed:
             try:
-                await self._begin(await self.service.newest(self.name))
+                self._begin(await self.service.newest(self.name))
             except Refused:  # the store is away, or the experiment cannot be read: what was seen last stays
                 pass
             except Exception:
@@ -101,7 +103,7 @@ class Showing:
     async def view(self, after: int, have: str) -> bytes:
         """What the page lacks: parts that are newer than those it has, and points of the past after an event."""
         watched = self._run is not None and not self._run.done()  # then it is up to date, but for a second
-        work = await self._begin(await (self.service.live if watched else self.service.newest)(self.name))
+        work = self._begin(await (self.service.live if watched else self.service.newest)(self.name))
         if work is not None:
             await asyncio.wait({work}, timeout=PATIENCE)
             while not self.parts["now"].text and not work.done():
@@ -121,7 +123,7 @@ class Showing:
         return ".".join(str(part.version) for part in self.parts.values())
 
     # ---- working it out -----------------------------------------------------------------------------------
-    async def _begin(self, live: Live) -> asyncio.Task[None] | None:
+    def _begin(self, live: Live) -> asyncio.Task[None] | None:
         """Begin with what is due, unless it has begun already."""
         if self._work is not None and not self._work.done():
             return self._work
@@ -133,14 +135,16 @@ class Showing:
             if part.shape != shape
             or (now >= part.ripe and (part.seen != seen or (name == "happened" and not self._watched)))
         ]
-        if not due:
+        if not due and now < self._ripe:
             return None
-        fold = Fold(live.fold.twin(), seen)
+        fold = Fold(live.fold.twin(), seen) if due else live.fold
         self._work = asyncio.get_running_loop().create_task(self._do(due, live, fold, shape))
         return self._work
 
     async def _do(self, due: list[str], live: Live, fold: Fold, shape: Any) -> None:
         work, late = asyncio.get_running_loop().run_in_executor, time.monotonic()
+        await work(self._pool, self._read_past, live.record.id, fold.policy.names)
+        self._ripe = late + EVERY  # the historian goes on also when nothing else moves
         for name in due:
             part = self.parts[name]
             text, spent = await work(self._pool, self._made, name, live, fold)
@@ -179,7 +183,6 @@ class Showing:
                     "played": view.share(n / t) if t else None, "wanted": view.share(share)}  # fmt: skip
         played = [round(100.0 * n / max(t, 1), 3) for n in pulls.tolist()]
         self._note(t, {"played": played, "wanted": [round(100.0 * share, 3) for share in mixture.tolist()]})
-        self._read_past(live.record.id, policy.names)
         options = (f"{name}={value}" for name, value in (spec.get("options") or {}).items())
         return {
             "kind": "experiment",
@@ -205,8 +208,11 @@ class Showing:
 
     def _read_past(self, exp: int, names: tuple[str, ...]) -> None:
         last = self._points[-1][0] if self._points else 0
-        for point in history.written(self.service.store, exp, last):
-            self._points.append((point["seq"], point["t"], web.encoded(_row(point, names))))
+        try:
+            found = history.written(self.service.store, exp, last)
+        except SQLAlchemyError:  # the store is away; it is tried again
+            return
+        self._points = self._points + [(p["seq"], p["t"], web.encoded(_row(p, names))) for p in found]
 
     def _known(self, live: Live, fold: Fold) -> dict[str, Any]:
         policy, metric = fold.policy, fold.policy.metric

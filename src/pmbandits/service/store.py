@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +14,16 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, create_engine, delete, event, func, insert, select
 from sqlalchemy import text as sql
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
-from pmbandits import __version__
+from pmbandits import __version__, _check
 from pmbandits.service import schema
 from pmbandits.service.events import RUNNING, Lane
 from pmbandits.service.sqlite import PRAGMAS, Gate, SqliteLane
 
+log = logging.getLogger("pmbandits.service")
 DEFAULT = "sqlite:///experiments.db"
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
 
 
 class Record(NamedTuple):
@@ -40,6 +44,20 @@ def now() -> int:
 
 class Taken(ValueError):
     """There is such a thing already."""
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of an experiment; it is part of addresses, so few characters are allowed."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text) is not None
+
+
+def check_name(name: str) -> None:
+    """A sentence if this cannot be the name of an experiment."""
+    if not is_name(name):
+        raise ValueError(
+            f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
+            f"letter or digit; got {_check.short(name)}."
+        )
 
 
 class Store:
@@ -182,6 +200,28 @@ class Store:
             wanted = wanted.where(schema.audit.c.id < before)
         with self.engine.connect() as connection:
             return [dict(row._mapping) for row in connection.execute(wanted)]
+
+
+def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store:
+    """A store, or one sentence that says why it cannot be opened.
+
+    ``pauses``: so often and so many seconds later it is tried again, if it is a database that cannot be reached yet.
+    ``new``: whether a file may be made that is not there.
+    """
+    read = _read(url)
+    shown, file = read.render_as_string(hide_password=True), read.get_backend_name() == "sqlite"
+    if file and not new and not Path(str(read.database)).exists():
+        raise ValueError(f"there is no store at {read.database!r}; give the one that is served with --store.")
+    for pause in (*(() if file else pauses), None):
+        try:
+            return Store(url)
+        except DBAPIError as error:
+            why = str(error.orig).strip().split("\n")[0]
+            if pause is None or not isinstance(error, OperationalError):
+                raise ValueError(f"the store {shown} cannot be opened: {why}.") from None
+            log.warning("the store %s cannot be reached yet: %s", shown, _check.readable(why)[:300])
+            time.sleep(pause)
+    raise AssertionError
 
 
 def _read(url: str) -> URL:

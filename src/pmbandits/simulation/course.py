@@ -20,7 +20,7 @@ MOST_PIECES = 100_000
 
 
 class Event(NamedTuple):
-    """An arm comes or goes, after so many rounds."""
+    """An arm comes or goes, after this many rounds."""
 
     after: int
     verb: str
@@ -61,7 +61,7 @@ class Course:
 
     @classmethod
     def of(cls, bandit: Any, delay: Delay = 0, batch: Any = 1, schedule: Any = (), horizon: int = 2**53) -> Course:
-        """Checked, from what people write."""
+        """Read and check what the user wrote."""
         if not isinstance(bandit, Changing):
             check_bandit(bandit)
         batch = _check.whole("batch", batch, 1, 2**53)

@@ -1,4 +1,7 @@
-"""A run's regret in two parts (``eq:regret_decomposition``): by the policy's grid, and by its choices."""
+"""The regret of a run in two parts: what the policy's grid costs, and what its choices cost.
+
+See ``eq:regret_decomposition``.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,11 @@ class Decomposition:
 
     Attributes
     ----------
-    policy, horizon : which run.
-    grid : among which mixtures the policy chooses.
-    best : the utility of the best mixture of all; ``best_of_grid`` that of the grid's i-th best.
-    t, regret : the checkpoints, and the regret at them, one row a trial.
+    policy, horizon : which run it is.
+    grid : the mixtures among which the policy chooses, in words.
+    best : the utility of the best mixture of all.
+    best_of_grid : the utility of the i-th best mixture of the grid.
+    t, regret : the checkpoints, and the regret at them, one row for each trial.
     """
 
     policy: str
@@ -47,19 +51,20 @@ class Decomposition:
 
     @property
     def estimation(self) -> float:
-        """δ_0i: what the best mixture of all is worth above the i-th best of the grid."""
+        """δ_0i: how much more the best mixture of all is worth than the i-th best of the grid."""
         return self.best - self.best_of_grid
 
     @property
     def selection(self) -> FloatArray:
-        """What the i-th best mixture of the grid is worth above what was played, one row a trial.
+        """How much more the i-th best mixture of the grid is worth than what was played; one row for each trial.
 
-        It can be negative: the shares that were played may lie between grid points, and be better than all of them.
+        It can be negative, because the shares that were played may lie between grid points, and be better than all of
+        them.
         """
         return self.regret - self.estimation
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Axes:
-        """The regret and its two parts against rounds."""
+        """Draw the regret and its two parts against rounds."""
         from pmbandits.plots import plot_decomposition
 
         return plot_decomposition(self, ax, path=path)

@@ -1,4 +1,4 @@
-"""How late rewards come: after so many rounds, by chance, or as a function of yours says."""
+"""How late rewards come: after a number of rounds, by chance, or as a function of the user says."""
 
 from __future__ import annotations
 

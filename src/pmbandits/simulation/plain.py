@@ -38,7 +38,7 @@ _AT_ONCE = 256  # rewards of an arm that are drawn together
 
 
 class PolicyError(RuntimeError):
-    """A policy in plain Python did what no policy may do; says which one, in which trial and round."""
+    """The error for a policy in plain Python that did what no policy may do. It says which policy, trial and round."""
 
 
 @dataclass(frozen=True)

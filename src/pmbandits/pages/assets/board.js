@@ -61,7 +61,7 @@
         show(found);
         state.version = found.version || "";
         state.drawn += 1;
-        Object.assign(document.body.dataset, { drawn: state.drawn, main: (performance.now() - start).toFixed(1) });
+        Object.assign(document.body.dataset, { ready: "yes", drawn: state.drawn, main: (performance.now() - start).toFixed(1) });
         $("wrong").hidden = true;
       } catch (error) {
         $("wrong").textContent = error.message;
@@ -320,6 +320,6 @@
   });
 
   if (live) $("all").hidden = false;
-  refresh().then(() => { document.body.dataset.ready = "yes"; });
+  refresh();
   listen();
 })();
