@@ -145,7 +145,7 @@ def _rewards(path: Path) -> dict[str, np.ndarray]:
     return {name: np.array([float(row[3]) for row in rows if row[2] == name]) for name in names}
 
 
-@pytest.mark.parametrize("text", ["mean", "gini", "0.7*mean + 0.3*cvar(0.9)", "mean - 0.5*gini", "lower_cvar(0.2)"])
+@pytest.mark.parametrize("text", ["mean", "gini", "0.7*mean + 0.3*cvar(0.9)", "mean - 0.5*gini", "lower_cvar(0.9)"])
 def test_quick_numbers_are_those_of_the_rewards(shop: Path, ask: Ask, text: str) -> None:
     rewards = _rewards(shop)
     found = ask("/look", metric=text)
@@ -191,13 +191,13 @@ def test_the_command_and_the_lines_that_are_taken_away_give_the_same_advice(
 
     again = ask("/look", metric="cvar(0.9)", limits={"arms": {"bundle": [0, 20]}})["again"]
     scope: dict[str, Any] = {}
-    lines = again["python"].splitlines()
-    exec("\n".join([*lines[:-1], f"found = {lines[-1]}"]), scope)
+    exec(again["python"], scope)
+    assert "Play" in capsys.readouterr().out
     words = shlex.split(again["command"])
     assert words[:2] == ["pmbandits", "advise"] and words[-2:] == ["--out", "report.html"]
     app([*words[1:-2], "--json"], standalone_mode=False)
     printed = json.loads(capsys.readouterr().out)
-    assert printed["mixture"] == pytest.approx(scope["found"].mixture)
+    assert printed["mixture"] == pytest.approx(scope["advice"].mixture)
     assert printed["mixture"]["bundle"] == pytest.approx(0.2, abs=1e-6)
 
 
@@ -221,7 +221,7 @@ def test_along_the_slider_the_shares_are_those_of_the_single_looks(ask: Ask) -> 
 
 
 def test_preferences_side_by_side_say_what_each_loses_by_the_choice_of_another(shop: Path, ask: Ask) -> None:
-    found = ask("/compare", metrics=["mean", "cvar(0.9)"])
+    found = ask("/compare", rows=[{"metric": "mean"}, {"metric": "cvar(0.9)"}])
     rewards = _rewards(shop)
     best = max(rewards, key=lambda name: rewards[name].mean())
     assert found["rows"][0]["plays"] == best
@@ -234,7 +234,7 @@ def test_preferences_side_by_side_say_what_each_loses_by_the_choice_of_another(s
 
 @pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry["statement"])
 def test_every_statement_has_sliders_that_say_the_same_again(entry: dict[str, Any]) -> None:
-    assert described(pmb.metric(entry["text"])) == {k: entry[k] for k in ("text", "average", "parts")}
+    assert described(pmb.metric(entry["text"])) == {k: entry[k] for k in ("text", "words", "average", "parts")}
     for part in entry["parts"]:
         for slider in part["sliders"]:
             assert slider["min"] <= slider["value"] <= slider["max"] and slider["step"] > 0
@@ -255,14 +255,23 @@ def test_every_named_preference_can_be_written_and_read_again() -> None:
 
 @pytest.mark.parametrize(
     ("said", "text"),
-    [("avoid the worst 5 %", "lower_cvar(0.05)"), ("reward spread", "gini_deviation"), ("cvar(0.8)", "cvar(0.8)")],
+    [
+        ("avoid the worst 5 %", "lower_cvar(0.05)"),
+        ("reward spread", "gini_deviation"),
+        ("cvar(0.8)", "cvar(0.8)"),
+        ("lower CVaR", "lower_cvar(0.1)"),
+        ("worst quarter", "lower_cvar(0.25)"),
+        ("80 % average and 20 % worst 5 %", "0.8*mean + 0.2*lower_cvar(0.05)"),
+        ("half average, half worst 95 %", "0.5*mean + 0.5*lower_cvar(0.95)"),
+    ],
 )
 def test_words_and_formulas_are_understood(ask: Ask, said: str, text: str) -> None:
     assert ask("/wish", said=said)["text"] == text
 
 
 def test_what_is_not_understood_gets_one_sentence(ask: Ask) -> None:
-    assert "cannot tell what" in ask("/wish", 400, said="purple elephants")["error"]
+    unclear = ask("/wish", 400, said="purple elephants, not the median")
+    assert unclear["error"].startswith("Cannot tell what") and unclear["nearest"][0] == "the median"
     assert "cvar" in ask("/wish", 400, said="cvarr(0.8)")["error"]
     assert "say what you value" in ask("/wish", 400, said=" ")["error"]
     assert "must be text" in ask("/look", 400, metric=3)["error"]
@@ -279,9 +288,12 @@ def _drop(client: Client, name: str, content: bytes) -> dict[str, Any]:
 
 def test_a_table_that_is_dropped_in_is_read_and_can_be_read_otherwise(client: Client) -> None:
     found = _drop(client, "my log.csv", b"who;variant;paid\n1;A;1,5\n2;B;0\n3;A;2,5\n4;B;7\n")
-    assert found["guess"] == {"arm": "variant", "reward": "paid", "wide": False, "sure": True}
-    assert "decimal commas" in found["read"]["account"] and found["name"] == "my log.csv"
-    asked = {"table": found["table"], "arm": "variant", "reward": "paid", "decimal": ","}
+    guess = {"arm": "variant", "reward": "paid", "wide": False, "sure": True, "arms": ["paid"], "decimal": ","}
+    assert found["guess"] == guess
+    assert not found["read"]["account"] and found["name"] == "my log.csv"  # the commas were seen
+    asked = {"table": found["table"], "arm": "variant", "reward": "paid", "decimal": "."}
+    assert "decimal commas" in client.post("/read", json=asked).json()["read"]["account"]
+    asked["decimal"] = ","
     read = client.post("/read", json=asked).json()["read"]
     assert [(a["name"], a["n"], a["mean"]) for a in read["arms"]] == [("A", 2, 2.0), ("B", 2, 3.5)]
     lost = client.post("/read", json={**asked, "loss": True}).json()["read"]
@@ -304,6 +316,42 @@ def test_bad_files_get_one_sentence_and_leave_nothing_behind(client: Client, tmp
     ):
         found = _drop(client, name, content)
         assert found["status"] == 400 and len(found["error"]) < 400, name
+
+
+def test_columns_that_are_arms_can_be_chosen_and_counters_are_not_among_them(client: Client) -> None:
+    rows = "".join(f"{week},{week % 3},{week % 5}\n" for week in range(30, 60))
+    found = _drop(client, "weeks.csv", f"week,A,B\n{rows}".encode())
+    assert found["guess"]["wide"] and found["guess"]["arms"] == ["A", "B"] and found["read"] is None
+    asked = {"table": found["table"], "wide": ["A", "B"]}
+    read = client.post("/read", json=asked).json()["read"]
+    assert [arm["name"] for arm in read["arms"]] == ["A", "B"]
+    again = client.post("/look", json={"table": found["table"], "metric": "mean"}).json()["again"]
+    assert "wide=['A', 'B']" in again["python"]
+    assert client.post("/read", json={**asked, "wide": 3}).status_code == 400
+
+
+def test_days_before_months_are_read_as_dates(client: Client) -> None:
+    rows = "".join(f"{'AB'[k % 2]};{k % 3},5;{k % 28 + 1:02d}.{k % 12 + 1:02d}.2026\n" for k in range(80))
+    found = _drop(client, "german.csv", f"variant;revenue;day\n{rows}".encode())
+    asked = {"table": found["table"], "arm": "variant", "reward": "revenue", "decimal": ",", "time": "day"}
+    answer = client.post("/read", json=asked)
+    assert answer.status_code == 200 and answer.json()["read"]["used"] == 80, answer.text
+
+
+def test_sentences_name_the_file_as_its_owner_does(client: Client) -> None:
+    assert "'my holiday.pdf'" in _drop(client, "my holiday.pdf", b"%PDF")["error"]
+    found = _drop(client, "words.csv", b"a,b\nx,y\nz,w\n")
+    assert found["read"] is None and "No column of words.csv holds numbers" in found["why"]
+
+
+def test_a_table_that_was_dropped_in_can_be_fetched_again_and_the_page_can_be_loaded_again(client: Client) -> None:
+    raw = b"arm,reward\na,1\nb,2\nb,3\na,2\n"
+    found = _drop(client, "my ä.csv", raw)
+    answer = client.get(f"/table?table={found['table']}")
+    assert answer.content == raw and "attachment" in answer.headers["content-disposition"]
+    assert client.get("/table?table=1").status_code == 400  # a file of the command line stays where it is
+    assert client.get(f"/start?table={found['table']}").json()["first"]["name"] == found["name"]
+    assert client.get("/start?table=999").json()["first"]["name"] == "shop.csv"
 
 
 def test_markup_in_names_stays_text(client: Client) -> None:

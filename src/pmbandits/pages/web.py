@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,11 +77,16 @@ def asset(name: str) -> Response:
     if name == "palette.css":
         lines = "".join(f"--arm-{k}: {colour(k)}; " for k in range(_ARMS))
         return Answer(f":root {{ {lines}--mixture-light: {MIXTURE}; }}\n", headers=headers, media_type=_KINDS[".css"])
-    known = {file.name: file for file in ASSETS.iterdir() if file.suffix in (*_KINDS, ".svg")}
-    if name not in known:
+    kind = Path(name).suffix
+    if name not in files() or kind not in (*_KINDS, ".svg"):
         return PlainTextResponse("there is no such file", 404, headers=headers)
-    file = known[name]
-    return Answer(file.read_bytes(), headers=headers, media_type=_KINDS.get(file.suffix, "image/svg+xml"))
+    return Answer(files()[name], headers=headers, media_type=_KINDS.get(kind, "image/svg+xml"))
+
+
+@cache
+def files() -> dict[str, bytes]:
+    """All files of the pages, read once: an upgrade must not give new scripts to a server that runs."""
+    return {file.name: file.read_bytes() for file in ASSETS.iterdir() if file.is_file()}
 
 
 def as_json(data: Any, status: int = 200) -> Response:

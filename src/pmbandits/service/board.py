@@ -181,6 +181,7 @@ class Board:
 def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
     """Add the board to the application; ``needs`` makes what checks the key of a request."""
     board, keyed, reader = Board(service), not service.settings.open, needs("read")
+    web.files()  # those of this version, whatever is installed later
 
     def html(text: str) -> HTMLResponse:
         return HTMLResponse(text, headers=web.HEADERS)

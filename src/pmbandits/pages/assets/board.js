@@ -1,7 +1,7 @@
 // The board: draws what the server sees, again whenever something moves. What people typed is only ever set as text.
 "use strict";
 (() => {
-  const { Chart, element, number, here } = Charts;
+  const { Chart, chip, element, number, here } = Charts;
   const $ = (id) => document.getElementById(id);
   const kind = $("board").dataset.kind;
   const live = kind === "experiment";
@@ -10,20 +10,7 @@
     : share >= 0.01 ? `${(100 * share).toFixed(0)} %` : `${(100 * share).toPrecision(2)} %`);
   const STATUS = { running: "yes", finished: "yes", paused: "open", archived: "wait" };
 
-  function chip(colour) {
-    const made = element("span", { class: "chip", "aria-hidden": "true" });
-    made.style.background = colour;
-    return made;
-  }
-
-  function bar(arms, share) {
-    return arms.filter((arm) => arm[share] > 0).map((arm) => {
-      const made = element("span", { title: `${arm.name} ${percent(arm[share])}` });
-      made.style.width = `${100 * arm[share]}%`;
-      made.style.background = arm.colour;
-      return made;
-    });
-  }
+  const bar = (arms, share) => Charts.bar(arms, share, percent);
 
   const charts = {
     shares: new Chart($("chart-shares"), { title: "Shares played (lines) and wanted (dashes)", x: "rounds", y: "share (%)", log: true,

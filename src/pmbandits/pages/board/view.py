@@ -110,7 +110,7 @@ def _bent(metric: Distortion, above: FloatArray) -> FloatArray:
 
 def page(title: str, *, kind: str, root: str = "", keys: bool = False) -> str:
     """The board's page; ``kind`` is ``"folder"``, ``"experiment"`` or ``"list"``."""
-    body = (web.ASSETS / ("list.html" if kind == "list" else "board.html")).read_text(encoding="utf-8")
+    body = web.files()["list.html" if kind == "list" else "board.html"].decode()
     for name, value in {"title": title, "kind": kind, "version": __version__, "keys": "yes" if keys else "no"}.items():
         body = body.replace("{" + name + "}", escape(value))
     scripts = ("charts.js", "list.js") if kind == "list" else ("uplot.js", "charts.js", "board.js")

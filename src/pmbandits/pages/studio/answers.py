@@ -14,7 +14,7 @@ from pmbandits.advice.again import as_command, in_python
 from pmbandits.limits import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.pages.studio import sentences, ties
+from pmbandits.pages.studio import examples, sentences, ties
 from pmbandits.pages.studio.sliders import described, written
 from pmbandits.pages.studio.spoken import spoken
 from pmbandits.pages.studio.table import Table
@@ -46,8 +46,9 @@ def overview(table: Table) -> dict[str, Any]:
             "decimal": first.decimal,
             "sure": first.sure,
         },
-        "trouble": table.trouble,
-        "example": table.example,
+        "why": table.trouble,
+        "own": bool(table.example),
+        "begin": examples.BEGIN.get(table.example, {}).get("say", ""),
         "when": table.when,
         "read": None,
     }
@@ -65,6 +66,7 @@ def overview(table: Table) -> dict[str, Any]:
         "outcomes": log.outcomes,
         "per": log.per,
         "outcome": sentences.outcome(table),
+        "outcomes_can_be": sentences.outcomes(table),
         "account": log.account(),
         "examples": [str(bad) for bad in log.examples],
         "arms": [
@@ -84,7 +86,8 @@ def _undrawn(table: Table) -> str:
     """Which rewards are too far away to be drawn."""
     (low, high), samples = table.ends, table.problem.samples
     least, most = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
-    said = [f"down to {least:,.4g}"] * (least < low) + [f"up to {most:,.4g}"] * (most > high)
+    said = [f"down to {least:,.4g}"] if least < low else []
+    said += [f"up to {most:,.4g}"] if most > high else []
     return f"A few rewards {' and '.join(said)} are not drawn." if said else ""
 
 
@@ -152,18 +155,22 @@ def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
     one, two = _metric(asked.get("from")), _metric(asked.get("to"))
     limits = table.limits(asked.get("limits"))
 
-    def at(place: float) -> FloatArray:
-        return table.glance.look(_between(one, two, place), limits).weights
+    def at(place: float) -> FloatArray | None:
+        seen = table.glance.look(_between(one, two, place), limits)
+        return None if ties.tied(seen, limits) else seen.weights
 
-    steps = [float(v) for v in np.linspace(0.0, 1.0, _STEPS)]
-    shares = [at(place) for place in steps]
+    found = [(float(v), at(float(v))) for v in np.linspace(0.0, 1.0, _STEPS)]
+    steps, shares = [v for v, w in found if w is not None], [w for _, w in found if w is not None]
+    if not steps:
+        raise ValueError("along this slider no preference can tell the arms apart.")
     left, k = _CLOSER, 0
     while k < len(steps) - 1:  # where the choice changes much, it is looked at more closely
         if left and steps[k + 1] - steps[k] > _CLOSE and float(np.abs(shares[k + 1] - shares[k]).max()) > _JUMP:
             left -= 1
             middle = round(0.5 * (steps[k] + steps[k + 1]), 6)
+            between = at(middle)
             steps.insert(k + 1, middle)
-            shares.insert(k + 1, at(middle))
+            shares.insert(k + 1, shares[k] if between is None else between)
         else:
             k += 1
     every = np.array(shares)

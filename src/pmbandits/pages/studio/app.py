@@ -9,6 +9,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pmbandits import __version__
 from pmbandits.pages import web
@@ -32,15 +33,16 @@ class Studio:
         self.tables: dict[int, Table] = {}
         self.careful = Careful()
         self._ids = itertools.count(1)
+        self.first: int | None = None
         self.first = self.add(Table(path, path.name, own=False)) if path is not None else None
 
     def add(self, table: Table) -> int:
         """Take in a table, and read it if it is clear which columns are meant."""
-        table.begin(examples.RANGES.get(table.example, {}))
+        table.begin(examples.BEGIN.get(table.example, {}))
         at = next(self._ids)
         self.tables[at] = table
-        while len(self.tables) > _KEPT:
-            self.tables.pop(next(iter(self.tables))).forget()
+        for old in [k for k in self.tables if k != self.first][: max(len(self.tables) - _KEPT, 0)]:
+            self.tables.pop(old).forget()
         return at
 
     def table(self, asked: dict[str, Any], *, read: bool = True) -> Table:
@@ -78,8 +80,8 @@ def make(studio: Studio) -> Starlette:
         return web.asset(request.path_params["name"])
 
     async def start(request: Request) -> Response:
-        before = request.query_params.get("table", "")  # a page that is loaded again goes on with its table
-        at = int(before) if before.isdecimal() and int(before[:9]) in studio.tables else studio.first
+        given = request.query_params.get("table", "")  # a page that was loaded again
+        at = int(given) if given.isascii() and given.isdigit() and int(given) in studio.tables else studio.first
         first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
         return web.as_json(
             {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
@@ -113,12 +115,13 @@ def make(studio: Studio) -> Starlette:
         path = await run_in_threadpool(examples.write, str(asked.get("name")), folder)
         return await run_in_threadpool(taken, path, path.name, path.stem)
 
-    async def table(request: Request) -> Response:
-        found = studio.tables.get(int(request.path_params["at"]))
-        if found is None or not found.example:
-            raise ValueError("only an example can be downloaded.")
-        headers = {**web.HEADERS, "Content-Disposition": f'attachment; filename="{found.name}"'}
-        return Answer(found.path.read_bytes(), headers=headers, media_type="text/csv; charset=utf-8")
+    async def whole(request: Request) -> Response:
+        given = request.query_params.get("table", "")
+        table = studio.table({"table": int(given) if given.isascii() and given.isdigit() else -1}, read=False)
+        if not table.own:
+            raise ValueError("this file is on your machine already.")
+        headers = {**web.HEADERS, "Content-Disposition": f"attachment; filename*=utf-8''{quote(table.name)}"}
+        return Answer(table.path.read_bytes(), headers=headers, media_type="application/octet-stream")
 
     def asking(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
         async def asked(request: Request) -> Response:
@@ -160,7 +163,7 @@ def make(studio: Studio) -> Starlette:
             Route("/", page),
             Route("/assets/{name}", file),
             Route("/start", web.kindly(start)),
-            Route("/table/{at:int}", web.kindly(table)),
+            Route("/table", web.kindly(whole)),
             Route("/drop", web.kindly(drop), methods=["POST"]),
             Route("/example", web.kindly(example), methods=["POST"]),
             Route("/report", web.kindly(report), methods=["POST"]),
@@ -181,5 +184,5 @@ def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bo
 
 
 def _page() -> str:
-    body = (web.ASSETS / "studio.html").read_text(encoding="utf-8").replace("{version}", escape(__version__))
-    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "studio.js"))
+    body = web.files()["studio.html"].decode().replace("{version}", escape(__version__))
+    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "copy.js", "table.js", "studio.js"))

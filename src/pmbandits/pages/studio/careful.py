@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+_CODE = re.compile(r"\b(?:lower_cvar|cvar|var)\([\d.]+\)|\binter_quantile_range\b(?:\([\d., ]+\))?")
 _PATIENCE = 1.5  # seconds after which a verdict that nobody waits for is ended, not finished
 
 
@@ -161,11 +163,41 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
                 "recommendation": advice.recommendation,
                 "reason": advice.reason,
                 "outlook": advice.outlook,
-                "notes": [note for note in advice.notes if not note.startswith("In the data, ")],
                 "costs": [_cost(price) for price in advice.costs.values()],
+                "people": _for_people(advice),
             }
             for advice in found
         ]
+    }
+
+
+def _for_people(advice: Any) -> dict[str, Any]:
+    """The sentences without what only programmers need, and with the words of the page."""
+    from pmbandits.metrics import as_metric
+    from pmbandits.pages.studio.spoken import spoken
+
+    name, where = repr(advice.metric), "“Change how it is read”, then “Where can rewards lie at all?”"
+
+    offers: dict[str, str] = {}
+
+    def in_words(found: re.Match[str]) -> str:
+        offers[found[0]] = spoken(as_metric(found[0]))
+        return offers[found[0]]
+
+    def said(text: str) -> str:
+        text = _CODE.sub(in_words, text.replace(name, "this preference"))
+        text = text.replace(" by this preference", "").replace("`", "")
+        text = re.sub(r"support=Interval.*?in the studio", where, text)
+        text = text.replace("declare Interval(lo, hi)", f"say where they can lie ({where})")
+        return text[:1].upper() + text[1:]
+
+    return {
+        "recommendation": said(advice.recommendation),
+        "reason": said(advice.reason),
+        "outlook": said(advice.outlook),
+        "warnings": [said(text) for text in advice.warnings],
+        "offers": [{"say": f"Look at {words}", "metric": text} for text, words in offers.items()],
+        "notes": [said(text) for text in (*advice.checks, *advice.notes) if not text.startswith("In the data, ")],
     }
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 EXAMPLES = {
-    "scouts": "A club: how good (0 to 100) the players were that scouts found in 3 kinds of places. Only the best 10 % are "
-    "taken on. Here a mixture is best.",
+    "scouts": "A club: how good (0 to 100) the players were that scouts found in 3 kinds of places. Only the best "
+    "10 % are taken on. Here a mixture is best.",
     "shop": "A shop: what 4 offers earned with each of 8,000 visitors. Most visitors buy nothing.",
     "savings": "Savings: what 4 ways to invest brought in each of 600 months, in percent.",
 }
-RANGES = {"scouts": {"range": {"kind": "between", "lo": 0.0, "hi": 100.0}}}  # where it is known
+BEGIN = {"scouts": {"say": "go for the best 10 %", "range": {"kind": "between", "lo": 0.0, "hi": 100.0}}}
+"""With what an example begins: a preference, and where rewards can lie."""
 
 
 def write(name: str, folder: Path) -> Path:

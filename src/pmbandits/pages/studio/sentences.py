@@ -28,23 +28,32 @@ BENDS = {
 }
 
 
+def outcomes(table: Table) -> dict[str, str]:
+    """What one reward can be, by period (``""``: what it is in the table), for a list to choose from."""
+    asked = table.asked
+    what = "" if asked["wide"] else f" “{asked['reward']}”"
+    out = {"": "a cell of the table" if asked["wide"] else f"a row: its{what}"}
+    periods = list(_PERIODS) if table.when is not None else ["time"] if asked.get("time") else []
+    return out | {period: f"a {_period(table, period)}: the average{what} of an arm in it" for period in periods}
+
+
 def outcome(table: Table) -> str:
-    """What one reward is, in a sentence or two."""
-    log, asked = table.problem.log, table.asked
-    named = "a cell of the table" if asked["wide"] else f"a row: its “{asked['reward']}”"
-    said = f"One reward is {named}."
+    """What else must be known of one reward."""
+    log, said = table.problem.log, []
     if log.per is not None:
-        period = _PERIODS.get(log.per) or f"value of “{asked['time']}”"
-        what = "" if asked["wide"] else f" “{asked['reward']}”"
-        said = (
-            f"One reward is the average{what} of an arm in one {period}: {log.outcomes:,} rewards from {log.used:,} "
-            f"rows. A mixture then means that in each {period} one arm is played alone: if two arms took turns within "
-            f"one {period}, its average would be another one."
+        period = _period(table, log.per)
+        said.append(
+            f"{log.used:,} rows became {log.outcomes:,} rewards. A mixture means here that in each {period} one arm is "
+            f"played alone: if two arms took turns within one {period}, its average would be another one."
         )
     common = most_common(table)
     if common is not None and len(table.names) > 1:
-        said += f" {between(common[1])} of the rewards of each arm are {common[0]:g}."
-    return said
+        said.append(f"{between(common[1])} of the rewards of each arm are {common[0]:g}.")
+    return " ".join(said)
+
+
+def _period(table: Table, per: str) -> str:
+    return _PERIODS.get(per) or f"value of “{table.asked['time']}”"
 
 
 def play(names: Sequence[str], weights: FloatArray) -> str:

@@ -132,7 +132,7 @@ class Unknown(ValueError):
 
     def __init__(self, said: str, near: list[str]) -> None:
         super().__init__(said)
-        self.more = {"near": near}
+        self.more = {"nearest": near}
 
 
 def understood(said: str, *, formula: bool = False) -> dict[str, Any]:

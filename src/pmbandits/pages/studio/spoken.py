@@ -16,7 +16,7 @@ _SAID: dict[str, Callable[..., str]] = {
     "quadratic": lambda s: f"the average, and {_percent(s)} of the spread (Gini)",
     "gini_deviation": lambda: "the spread (Gini): half the average distance between two rewards",
     "mean_median_deviation": lambda: "the spread: the average distance from the median",
-    "inter_quantile_range": lambda lower, upper: f"from the {_percent(lower)} level to the {_percent(upper)} level",
+    "inter_quantile_range": lambda lower, upper: f"the gap between the {_percent(lower)} and {_percent(upper)} levels",
     "pht": lambda s: f"the average, with rare large rewards counting more (by {_percent(1.0 - s)})",
 }  # fmt: skip
 

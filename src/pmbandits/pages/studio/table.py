@@ -100,8 +100,10 @@ class Table:
 
     def _wide(self, given: Any, asked: Mapping[str, Any]) -> bool | list[str]:
         """Whether columns are arms, or which of them."""
-        if not isinstance(given, list):
+        if given is None or isinstance(given, bool):
             return bool(given)
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"wide must be true, or a list of the columns that are arms, got {_check.short(given)}.")
         if not given:
             raise ValueError("tick the columns that are arms.")
         others = {asked.get("unit"), asked.get("time")}

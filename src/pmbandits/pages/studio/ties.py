@@ -128,6 +128,9 @@ def _by_slider(table: Table, metric: Distortion, same: list[int]) -> Distortion 
 
 
 def _differ(metric: Distortion, table: Table, same: list[int]) -> bool:
-    """Whether no two of these arms are worth the same."""
+    """Whether no two of these arms are worth the same, and none just what most of its rewards are."""
     worth = np.sort(values_alone(metric, [table.problem.samples[k] for k in same]))
+    common = most_common(table)
+    if common is not None:  # an arm that is worth no more than its most common reward is not looked at yet
+        worth = np.sort(np.append(worth, common[0]))
     return bool(np.diff(worth).min() > _DIFFER * max(float(np.abs(worth).max()), 1e-300))
