@@ -15,7 +15,7 @@ author = "The pmbandits developers"
 copyright = "the pmbandits developers, BSD 3-Clause"
 version = release = pmbandits.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "docstrings"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "docstrings", "words"]
 exclude_patterns = ["_ext", "_static"]
 html_theme = "furo"
 html_title = f"pmbandits {release}"

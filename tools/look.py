@@ -16,11 +16,10 @@ import importlib.resources
 import io
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image, ImageDraw
-from playwright.sync_api import Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, OUT = ROOT / "out" / "docs", ROOT / "out" / "look"
@@ -56,24 +55,13 @@ WRONG = """
 """
 
 
-@dataclass(frozen=True)
-class Look:
-    """One page, at one width, light or dark."""
-
-    page: str
-    width: int
-    scheme: str
-
-
-def look(page: Page, at: Look, errors: list[str]) -> tuple[list[str], Image.Image]:
-    """What is wrong, and a picture of the whole page."""
+def look(page: Page, address: str, errors: list[str]) -> list[str]:
+    """Open a page, and say what is wrong with it."""
     errors.clear()
-    page.goto((DOCS / f"{at.page}.html").as_uri())
+    page.goto(address)
     page.evaluate("document.querySelectorAll('img').forEach((e) => { e.loading = 'eager'; })")
     page.wait_for_load_state("networkidle")
-    wrong = [*page.evaluate(WRONG), *(f"the browser says: {error}" for error in errors)]
-    picture = Image.open(io.BytesIO(page.screenshot(full_page=True, animations="disabled"))).convert("RGB")
-    return wrong, picture
+    return [*page.evaluate(WRONG), *(f"the browser says: {error}" for error in errors)]
 
 
 def kept_out(page: Page) -> list[str]:
@@ -85,63 +73,60 @@ def kept_out(page: Page) -> list[str]:
     return [f"axe, {one['id']}: {node['html'][:90]}" for one in found for node in one["nodes"][:3]]
 
 
-def sheet(pictures: list[tuple[str, Image.Image]]) -> Image.Image:
-    """Pages beside each other, each cut into columns that can be read."""
-    strips: list[tuple[str, Image.Image]] = []
-    for name, picture in pictures:
-        width = min(COLUMN, picture.width)
-        small = picture.resize((width, max(1, picture.height * width // picture.width)), Image.Resampling.LANCZOS)
-        strips += [
-            (name, small.crop((0, top, width, min(top + TALL, small.height)))) for top in range(0, small.height, TALL)
-        ]
-    whole = Image.new("RGB", (COLUMN * len(strips), TALL + 16), "#808080")
-    for k, (name, strip) in enumerate(strips):
-        whole.paste(strip, (k * COLUMN, 16))
-        ImageDraw.Draw(whole).text((k * COLUMN + 4, 2), name, fill="white")
+def sheet(page: Page) -> Image.Image:
+    """A picture of the whole page that is open, cut into columns that can be read."""
+    picture = Image.open(io.BytesIO(page.screenshot(full_page=True, animations="disabled"))).convert("RGB")
+    width = min(COLUMN, picture.width)
+    small = picture.resize((width, max(1, picture.height * width // picture.width)), Image.Resampling.LANCZOS)
+    tops = range(0, small.height, TALL)
+    whole = Image.new("RGB", ((width + 8) * len(tops), min(TALL, small.height)), "#808080")
+    for k, top in enumerate(tops):
+        whole.paste(small.crop((0, top, width, min(top + TALL, small.height))), (k * (width + 8), 0))
     return whole
 
 
-def main() -> int:
-    """Look at all pages, say what is wrong, and write the sheets."""
+def opened(browser: Browser, width: int, scheme: str) -> tuple[Page, list[str]]:
+    """An empty page of some width, light or dark, and the list of what the browser will complain of."""
+    size = {"width": width, "height": WIDTHS[width]}
+    page = browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True).new_page()
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return page, errors
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Look at all pages, say what is wrong, and draw them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", help="pages without .html; all, if none is given")
-    parser.add_argument("--no-sheets", action="store_true", help="only the checks")
-    given = parser.parse_args()
-    if not DOCS.is_dir() or CHROMIUM is None:
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where the pages are")
+    parser.add_argument("--out", type=Path, default=OUT, help="where pictures go")
+    given = parser.parse_args(arguments)
+    if not given.docs.is_dir() or CHROMIUM is None:
         sys.exit("This needs the built documentation (make docs) and chromium (make browser).")
-    pages = given.pages or sorted(
-        str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.html") if "_static" not in path.parts
-    )
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True)
+    every = (path for path in given.docs.rglob("*.html") if "_static" not in path.parts)
+    pages = given.pages or sorted(path.relative_to(given.docs).with_suffix("").as_posix() for path in every)
+    shutil.rmtree(given.out, ignore_errors=True)
+    given.out.mkdir(parents=True)
     count = 0
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        for width, height in WIDTHS.items():
+        for width in WIDTHS:
             for scheme in ("light", "dark"):
-                context = browser.new_context(
-                    viewport={"width": width, "height": height},
-                    color_scheme=scheme,
-                    bypass_csp=True,
-                )
-                page, errors = context.new_page(), []
-                page.on("console", lambda m, to=errors: to.append(m.text) if m.type == "error" else None)
-                page.on("pageerror", lambda error, to=errors: to.append(str(error)))
+                page, errors = opened(browser, width, scheme)
                 for name in pages:
-                    at = Look(name, width, scheme)
-                    wrong, picture = look(page, at, errors)
+                    wrong = look(page, (given.docs / f"{name}.html").resolve().as_uri(), errors)
+                    sheet(page).save(given.out / f"{name.replace('/', '-')}-{width}-{scheme}.png")
                     if width == AXE_WIDTH:
                         wrong += kept_out(page)
                     for sentence in wrong:
                         print(f"{name}, {width}, {scheme}: {sentence}", flush=True)
                     count += len(wrong)
-                    if not given.no_sheets:
-                        sheet([(f"{name} {width} {scheme}", picture)]).save(
-                            OUT / f"{name.replace('/', '-')}-{width}-{scheme}.png"
-                        )
-                context.close()
+                page.context.close()
         browser.close()
-    print(f"{len(pages)} pages at {len(WIDTHS)} widths, light and dark: {count} things are wrong; pictures: out/look")
+    print(
+        f"{len(pages)} pages at {len(WIDTHS)} widths, light and dark: {count} things are wrong; pictures: {given.out}"
+    )
     return 1 if count else 0
 
 

@@ -119,17 +119,23 @@ class Bandit:
         if metric is not None:
             wanted = as_metric(metric)
             if np.ndim(rates) != 0:
-                raise ValueError("with a metric, rates is one number, the rate of the first arm: the others follow.")
+                raise ValueError(
+                    "with a metric, rates must be one number, the rate of the first arm, because the other rates "
+                    f"follow from it; got {_check.short(rates)}."
+                )
             unit, top = wanted.value(stats.expon()), float(wanted(1.0))
             if not unit > 0.0:
-                raise ValueError(f"{wanted!r} values a unit exponential at {unit:.4g}; it must be positive.")
+                raise ValueError(
+                    f"an exponential reward of rate 1 is worth {unit:.4g} by {wanted!r}, but it must be worth more "
+                    "than 0; take another metric."
+                )
             scale = scale[0] + (c[0] - c) * top / unit  # c·h(1) + scale·unit is the same for all
         if not (np.isfinite(scale).all() and (scale > 0.0).all()):
             raise ValueError(
                 "there are no positive rates with which all arms are worth the same; take shifts that differ less, or "
                 "a smaller rate of the first arm."
                 if metric is not None
-                else "rates must be positive."
+                else f"rates must be positive, got {_check.short(rates)}."
             )
         return cls([stats.expon(loc=a, scale=b) for a, b in zip(c, scale, strict=True)], names, support=support)
 
@@ -290,7 +296,8 @@ def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if strange is not None:
         raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
-        raise ValueError(f"{len(given)} names were given for {count} arms; give one each.")
+        one = "name was" if len(given) == 1 else "names were"
+        raise ValueError(f"{len(given)} {one} given for {count} arm{'s' if count > 1 else ''}; give one each.")
     if len(set(given)) != count:
         twice = next(name for name in given if given.count(name) > 1)
         raise ValueError(f"arm names must differ, but {twice!r} occurs twice.")
@@ -316,13 +323,13 @@ def _law_to_dict(law: Law) -> dict[str, Any]:
         frozen: Any = law.frozen
         dist = frozen.dist
         name = str(dist.name)
-        if type(dist) is not type(getattr(st, name, None)):  # of your own: its values
+        if type(dist) is not type(getattr(st, name, None)):  # a user's own distribution: known by its values
             levels = np.asarray(law.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
             return {"own": law.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
         numbers = [float(x) for x in (*shapes, loc, *([] if law.lattice else [scale]))]
         return {"scipy": name, "parameters": numbers}
-    raise TypeError(f"{law.describe()} cannot be written down.")
+    raise TypeError(f"the distribution {law.describe()} cannot be written as data.")
 
 
 def _law_from_dict(data: Any) -> Any:

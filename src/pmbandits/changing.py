@@ -16,13 +16,13 @@ from pmbandits.arms import Bandit, agree, check_bandit
 from pmbandits.metrics.laws import Atoms, Law, Scipy, as_law
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
-PIECES = 100  # in which a drift, or a season, is cut by default
+PIECES = 100  # pieces into which a drift or a season is cut by default
 _LATEST = 2**53
 _NUMBERS = {
     "steps": ("starts", "repeat"),
     "drift": ("start", "end", "every", "by"),
     "season": ("period", "every", "by"),
-}  # that a description has
+}  # the numbers in a description of each kind
 
 
 class Piece(NamedTuple):
@@ -289,7 +289,8 @@ class Changing:
     def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
         """A description that can be written as JSON.
 
-        For a function of your own it lists the arms that the function gives in the first ``horizon`` rounds.
+        A function of your own cannot be written. Its description has a hash of the arms that it gives in the first
+        ``horizon`` rounds.
 
         >>> import pmbandits as pmb
         >>> pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.4]))]).to_dict()["changing"]
@@ -307,7 +308,7 @@ class Changing:
         """Make the world that :meth:`to_dict` described."""
         kind = _check.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
         if kind == "function":
-            raise ValueError("the arms came from a function of yours; code is never stored: make them again.")
+            raise ValueError("the arms came from a function of yours; code is never stored, so make them again.")
         declared = data.get("support")
         if declared is not None and not isinstance(declared, Mapping):
             raise ValueError(
@@ -329,11 +330,14 @@ class Changing:
         """The world with these bandits and numbers."""
         if kind == "steps":
             if not _check.is_list(numbers["starts"]) or len(numbers["starts"]) != len(bandits):
-                raise ValueError("there must be one start for each bandit.")
+                raise ValueError(
+                    f"there must be one start for each of the {len(bandits)} bandits, got "
+                    f"{_check.short(numbers['starts'])}."
+                )
             pieces = list(zip(numbers["starts"], bandits, strict=True))
             return cls.steps(pieces, repeat=numbers["repeat"], support=support)
         if len(bandits) != 2:
-            raise ValueError(f"a {kind} is between two bandits, not {len(bandits)}.")
+            raise ValueError(f"a {kind} goes between two bandits, but {len(bandits)} are given.")
         (first, last), every, by = bandits, numbers["every"], numbers["by"]
         if kind == "drift":
             return cls.drift(first, last, numbers["start"], numbers["end"], every=every, by=by, support=support)
@@ -381,7 +385,7 @@ def _same_arms(first: Bandit, other: Bandit) -> None:
     if first.names != other.names:
         raise ValueError(
             f"all bandits of a world must have the same arms, but one has {', '.join(first.names)} and another "
-            f"{', '.join(other.names)}; an arm that comes or goes is a matter of a schedule."
+            f"{', '.join(other.names)}; to let an arm come or go, give simulate a schedule."
         )
 
 

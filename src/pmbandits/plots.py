@@ -43,7 +43,7 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-MOST_CHANGES = 20  # that are marked in a picture
+MOST_CHANGES = 20  # changes that are marked in a picture
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -264,7 +264,7 @@ def plot_life(
     else:
         notes = life
         if not notes:
-            raise ValueError("the notes are empty; take some: (policy.t, policy.pulls, policy.mixture).")
+            raise ValueError("the notes are empty; take at least one: (policy.t, policy.pulls, policy.mixture).")
         t = np.array([moment[0] for moment in notes], dtype=np.float64)
         played = np.array([np.asarray(moment[1]) for moment in notes]) / np.maximum(t, 1.0)[:, None]
         mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)

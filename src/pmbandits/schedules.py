@@ -59,7 +59,7 @@ def spacing_exponent(q: float, beta: float) -> float:
 
 
 def arms_exponent_etc(q: float, beta: float) -> float:
-    """c_E = 2(1 + (β + 1)/q): the power of K in the bound of PM-ETC-M with the scheduled ε (``theorem:PM-ETC-M``).
+    """The power of K in the bound of PM-ETC-M with the scheduled ε: c_E = 2(1 + (β + 1)/q) (``theorem:PM-ETC-M``).
 
     >>> arms_exponent_etc(q=1.0, beta=2.0)
     8.0
@@ -69,7 +69,7 @@ def arms_exponent_etc(q: float, beta: float) -> float:
 
 
 def arms_exponent_ucb(q: float, beta: float) -> float:
-    """c_U = max{q(1 + 2κ/q), 1 − κ}: the power of K in the bound of the UCB policies (``corollary:PM-UCB-M``).
+    """The power of K in the bound of the UCB policies: c_U = max{q(1 + 2κ/q), 1 − κ} (``corollary:PM-UCB-M``).
 
     >>> round(arms_exponent_ucb(q=1.0, beta=2.0), 12)
     1.333333333333

@@ -243,6 +243,7 @@ def test_a_paused_experiment_takes_late_rewards_and_gives_no_arms(service: Serve
     [
         ("ask", {"n": 0}, 422),
         ("ask", {"n": 10_001}, 413),
+        ("ask", {"n": 10_000, "among": ["A"] * 101}, 413),
         ("ask", {"n": 2, "unit": "u"}, 422),
         ("ask", {"unit": "\0"}, 422),
         ("ask", {"m": 1}, 422),

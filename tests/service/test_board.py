@@ -85,8 +85,8 @@ def test_the_reason_of_a_decision_is_what_the_policy_would_have_said_before_it(s
         if row["seq"] in decisions:
             assert decisions[row["seq"]]["arm"] == row["arm"]
             assert decisions[row["seq"]]["reason"] == why(fold.policy)[1]
-        ticket = None if row["kind"] == "ask" else row["ticket"]
-        fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], row["value"], row["data"])])
+        ticket, value = (None, row["share"]) if row["kind"] == "ask" else (row["ticket"], row["reward"])
+        fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], value, row["data"])])
     assert set(asked["tickets"]) <= set(decisions) and all(d["reason"] for d in decisions.values())
     assert not any("probability" in d["reason"] or "not been told" in d["reason"] for d in decisions.values())
     service.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1.0, 0.0, 1.0]})

@@ -52,6 +52,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
     ("GET", "/board/shop/preview?do=paused", None, "read", "this"),
     ("POST", "/v1/experiments/shop/ask", {}, "ask", "this"),
     ("POST", "/v1/experiments/shop/tell", {"arm": "A", "reward": 1}, "tell", "this"),
+    ("POST", "/v1/experiments/shop/expire", {"seconds": 1e9, "reward": 0}, "tell", "this"),
     ("POST", "/v1/experiments/shop/status", {"status": "running"}, "admin", "this"),
     ("POST", "/v1/experiments/shop/arms", {"do": "pause", "arm": "nobody"}, "admin", "this"),
     ("PUT", "/v1/experiments/shop/limits", {"shares": "nothing"}, "admin", "this"),
@@ -91,7 +92,9 @@ def test_every_route_with_every_kind_of_key(service: Served) -> None:
             good = scope == "any" or (scope in may and where in ("all", of))
             if good and path.endswith("/stream"):
                 continue  # it does not end
+            seen = service.service.book.lives["shop"].fold.seen
             found = service.send(method, path, key=key, **given)
+            assert good or service.service.book.lives["shop"].fold.seen == seen, "who is refused changes nothing"
             about = (holder, method, path, found.status_code, found.text[:200])
             if scope is None:
                 assert found.status_code == 200, about
@@ -111,6 +114,30 @@ def test_the_table_above_has_all_routes(service: Served) -> None:
     known = {(verb, path.replace("{name}", "shop").replace("{file}", "nothing")) for verb, path in described | routes}
     assert known == {(method, path.partition("?")[0]) for method, path, _, _, _ in ROUTES}
     assert {path for _, path in routes - described if not path.startswith("/board")} == {"/"}
+
+
+def test_there_are_no_other_ways_in(service: Served) -> None:
+    admin = keys.create(service.service.store, ["admin"], None, "", "test")
+    known = {(method, path.partition("?")[0]) for method, path, _, _, _ in ROUTES}
+    before = service.get("/shop", key=admin)
+    for path in {path for _, path in known}:
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "ASK"):
+            if (method, path) not in known:
+                assert service.send(method, path, key=admin, json={}).status_code in (404, 405), (method, path)
+    for path in (
+        "/v1/experiments/shop/ask/", "/v1/experiments//shop/ask", "/v1/experiments/shop/..%2fshop/ask",
+        "/V1/experiments/shop/ask", "/v1/experiments/shop/ASK", "/v1/experiments/SHOP/ask",
+        "/v1/experiments/shop%00/ask",
+        "/v1/experiments/shop%2f/ask", "/v1/experiments/shop%20/ask", "/v1/experiments/%2e%2e/ask",
+        "/v1/experiments/sho%EF%BD%90/ask", "/v1/experiments/shop;x/ask", "/v1/experiments/" + "a" * 5000 + "/ask",
+        "/v1/experiments/shop%0d%0ax:y/ask", "/v1/experiments/shop/ask%3Fx",
+    ):  # fmt: skip
+        assert service.send("POST", path, key=admin, json={}).status_code in (404, 405), path
+    assert service.get("/shop", key=admin) == before
+    other = keys.create(service.service.store, keys.SCOPES, ["another"], "", "test")
+    for path in ("another%2f..%2fshop/ask", "shop%23another/ask", "shop?name=another", "shop"):
+        found = service.send("POST" if path.endswith("ask") else "GET", f"/v1/experiments/{path}", key=other, json={})
+        assert found.status_code in (403, 404, 405), path
 
 
 def test_the_list_shows_only_what_a_key_may_read(service: Served) -> None:
@@ -231,6 +258,16 @@ def test_without_keys_pages_of_strangers_are_sent_away(tmp_path: Path) -> None:
             ({"origin": "https://evil.example"}, 403),
             ({"host": "evil.example"}, 403),  # a name that somebody lets point to 127.0.0.1
             ({"host": "[::1]:8000"}, 200),
+            ({"host": "[::1]"}, 200),
+            ({"host": "127.0.0.1"}, 200),
+            ({"host": "127.0.0.1.evil.example"}, 403),
+            ({"host": "localhost.evil.example:8000"}, 403),
+            ({"host": "evil.example:127.0.0.1"}, 403),
+            ({"host": "0.0.0.0:8000"}, 403),
+            ({"host": ""}, 403),
+            ({"origin": "null"}, 403),
+            ({"origin": "http://127.0.0.1:3000"}, 403),  # another program of this machine shows pages, too
+            ({"origin": "http://127.0.0.1:8000.evil.example"}, 403),
         ):
             assert served.send("GET", "/v1/experiments", headers=headers).status_code == status, headers
     with pytest.raises(ValueError, match="loopback"):

@@ -6,9 +6,11 @@ import json
 import random
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import pmbandits as pmb
@@ -214,6 +216,39 @@ def test_the_log_has_everything(tmp_path: Path) -> None:
         assert [event["arm"] for event in events[3:6]] == asked["arms"]
         assert json.loads(events[6]["data"]) == "paused"
         (tmp_path / "log.parquet").write_bytes(served.send("GET", "/v1/experiments/shop/log?format=parquet").content)
-        assert pq.read_table(tmp_path / "log.parquet").column("value").to_pylist()[3:6] == [1.0, 0.0, 1.0]
+        table = pq.read_table(tmp_path / "log.parquet")
+        assert table.column("reward").to_pylist() == [None] * 3 + [1.0, 0.0, 1.0, None]
+        assert table.column("share").to_pylist() == [*asked["shares"], None, None, None, None]
+        times = [f"{at:%Y-%m-%dT%H:%M:%S}" for at in table.column("time").to_pylist()]
+        assert times == [e["time"][:19] for e in events]
         lines = served.send("GET", "/v1/experiments/shop/log?format=csv&after=2&limit=2").text.splitlines()
         assert [line.split(",")[0] for line in lines] == ["seq", "3", "4"]
+        for event in events:  # a moment that programs read, near now
+            at = datetime.fromisoformat(event["time"])
+            assert abs((datetime.now(UTC) - at).total_seconds()) < 3600 and event["time"].endswith("Z")
+
+
+def test_the_whole_log_comes_unless_it_is_cut_and_then_it_says_where_it_goes_on(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    def log(query: str) -> httpx.Response:
+        return served.send("GET", f"/v1/experiments/shop/log?{query}")
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        for _ in range(3):
+            served.post("/shop/tell", {"arms": ["A"] * 4_000, "rewards": [1, 0] * 2_000})
+        assert len(log("").json()["events"]) == 12_000 and "link" not in log("").headers
+        (tmp_path / "log.parquet").write_bytes(log("format=parquet").content)
+        assert pq.read_table(tmp_path / "log.parquet").column("seq").to_pylist() == list(range(1, 12_001))
+        rows, query = [], "format=csv&limit=5000"
+        for _ in range(3):
+            found = log(query)
+            rows += [int(line.split(",")[0]) for line in found.text.splitlines()[1:]]
+            if "link" not in found.headers:
+                break
+            assert found.links["next"]["url"].startswith("log?")
+            query = found.links["next"]["url"].partition("?")[2]
+        assert rows == list(range(1, 12_001)) and query.endswith("after=10000&limit=5000")
+        assert len(log("after=11000&limit=1000").json()["events"]) == 1000
+        assert "link" not in log("after=11000&limit=1000").headers

@@ -31,13 +31,15 @@ _DEFAULT = "sqlite:///experiments.db"
 
 def serve(
     store: Store = _DEFAULT,
-    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 means all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
-    processes: Annotated[int, typer.Option(help="How many processes serve.", min=1, max=64)] = 1,
+    processes: Annotated[int, typer.Option(help="How many processes answer requests.", min=1, max=64)] = 1,
     without_keys: Annotated[
         bool, typer.Option("--open", help="Ask for no keys; only on a loopback address such as 127.0.0.1.")
     ] = False,
-    rate: Annotated[float, typer.Option(help="Requests a second of one key, in each process.", min=1)] = 20_000.0,
+    rate: Annotated[
+        float, typer.Option(help="How many requests a second one key may send to each process.", min=1)
+    ] = 20_000.0,
     example: Annotated[
         bool, typer.Option("--example", help="Make an experiment to try it with, and a key for it.")
     ] = False,
@@ -80,15 +82,16 @@ def _example(store: str, address: str) -> None:
 @app.command("create")
 def create_key(
     scopes: Annotated[
-        str, typer.Option(help="One or more of read, ask, tell, admin; admin includes the others.")
+        str, typer.Option(help="What the key allows: read, ask, tell, admin; admin includes all.")
     ] = "read,ask,tell",
     experiment: Annotated[
-        list[str] | None, typer.Option("--experiment", "-e", help="Only for this experiment; may be repeated.")
+        list[str] | None,
+        typer.Option("--experiment", "-e", help="Only for this experiment; can be given several times."),
     ] = None,
-    label: Annotated[str, typer.Option(help="What it is for, so that you know it again.")] = "",
+    label: Annotated[str, typer.Option(help="A note on what the key is for.")] = "",
     store: Store = _DEFAULT,
 ) -> None:
-    """Make a key. It is shown once, and kept nowhere.
+    """Make a key. It is shown once, and cannot be shown again.
 
     Examples:
 
@@ -140,7 +143,7 @@ def revoke_key(
     key: Annotated[str, typer.Argument(help="The twelve characters that pmbandits key list shows.")],
     store: Store = _DEFAULT,
 ) -> None:
-    """Let a key open nothing any more, in all processes after a second at most.
+    """Make a key invalid. All processes know it after a second at most.
 
     Examples:
 

@@ -15,7 +15,9 @@ out = Console()
 
 
 def visit(
-    address: Annotated[str, typer.Argument(help="Where the service is.", metavar="URL")] = "http://127.0.0.1:8000",
+    address: Annotated[
+        str, typer.Argument(help="The address of the service.", metavar="URL")
+    ] = "http://127.0.0.1:8000",
     key: Annotated[
         str | None, typer.Option(help="A key for asking, telling and reading.", envvar="PMBANDITS_KEY")
     ] = None,
@@ -23,12 +25,13 @@ def visit(
         str, typer.Option(help="Which experiment; its rewards must lie between 0 and 1.")
     ] = "example",
     rounds: Annotated[int, typer.Option(help="How many asks and tells.", min=1, max=1_000_000)] = 500,
-    seed: Annotated[int, typer.Option(help="Of the rewards.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the rewards.", min=0)] = 0,
 ) -> None:
-    """Ask a service for arms, and tell it rewards that are drawn here: each arm has a distribution of its own.
+    """Ask a service for arms, and tell it rewards that are drawn here. Each arm has a distribution of its own.
 
-    Of the example's three arms the first pays little, the last pays much, and the second lies between. The
-    preference likes outcomes that are far apart, so the best mixture is of the first and the last, and no arm alone is.
+    The example has three arms. The first pays little, the last pays much, and the second is between them. The
+    preference likes outcomes that are far apart. So a mixture of the first and the last arm is best, and no single arm
+    is.
 
     Examples:
 

@@ -51,7 +51,9 @@ class Line:
         try:
             port = parts.port
         except ValueError:
-            raise ValueError(f"the address {_check.short(url)} has no good port; a port is from 1 to 65535.") from None
+            raise ValueError(
+                f"the address {_check.short(url)} has no valid port; a port is a number from 1 to 65535."
+            ) from None
         if key is not None and (not isinstance(key, str) or not key.isascii() or not key.isprintable() or not key):
             raise ValueError("the key must be the text that pmbandits key create printed.")
         self.url, self._base, self._host, self._port = url, parts.path.rstrip("/"), parts.hostname, port

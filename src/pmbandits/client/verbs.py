@@ -7,6 +7,7 @@ import math
 import tempfile
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 from urllib.parse import quote, urlencode
@@ -24,6 +25,7 @@ from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.policy import Policy
 from pmbandits.supports import Support
 
+_PIECE = 10_000  # events that are fetched at once
 _COMPILING = 600.0  # seconds: the service compiles what a new experiment needs before it answers
 
 
@@ -73,7 +75,7 @@ class Client:
             return json.loads(answer)
         except ValueError:
             raise ServiceError(
-                200, f"{self._line.url} answered with what is no JSON; is it a pmbandits service?"
+                200, f"the answer of {self._line.url} is not JSON; is a pmbandits service running there?"
             ) from None
 
     def ready(self) -> bool:
@@ -221,7 +223,7 @@ class Experiment:
             another process.
         """
         if reward is None or (ticket is None) == (arm is None):
-            raise ValueError("give a reward, and either the ticket that it is for or, without one, the arm.")
+            raise ValueError("give a reward and its ticket; if it has no ticket, give a reward and its arm.")
         body: dict[str, Any] = {}
         many = _check.is_list(reward)
         if many:
@@ -237,13 +239,36 @@ class Experiment:
                 body["arm"] = arm
         elif many:
             if not _check.is_list(ticket):
-                raise ValueError("one ticket has one reward; give as many tickets as rewards.")
+                raise ValueError(f"{len(body['rewards'])} rewards were given with one ticket; give a ticket for each.")
             body["tickets"] = [_number(one) for one in ticket]  # type: ignore[union-attr]
         else:
             body["ticket"] = _number(ticket)
         if correct:
             body["correct"] = True
         return Told(**self._call("POST", "/tell", body))
+
+    def expire(self, *, older_than: timedelta, reward: float) -> list[int]:
+        """Give a default reward to all tickets that have been open for too long, and return their numbers.
+
+        Parameters
+        ----------
+        older_than : how long is too long.
+        reward : the reward that they get, such as 0.0 for customers who never came back. If the true reward comes
+            later, it is refused like any second reward; ``tell(..., correct=True)`` puts it in place.
+        """
+        if not isinstance(older_than, timedelta):
+            raise TypeError(
+                "older_than is a length of time, because a service counts no rounds for its tickets: "
+                f"give timedelta(days=1), not {_check.short(older_than)}."
+            )
+        body = {"seconds": _check.within("older_than", older_than.total_seconds(), 0.0), "reward": _reward(reward)}
+        gone: list[int] = []
+        more = True
+        while more:
+            found = self._call("POST", "/expire", body)
+            gone += found["tickets"]
+            more = found["more"]
+        return gone
 
     # ---- reading -----------------------------------------------------------------------------------------
     def state(self, regret: float | str | None = None) -> dict[str, Any]:
@@ -299,11 +324,22 @@ class Experiment:
         found: list[dict[str, Any]] = self._call("GET", f"/history?after={_check.whole('after', after, 0)}")["points"]
         return found
 
-    def log(self, after: int = 0, limit: int = 10_000) -> list[dict[str, Any]]:
-        """Every event, the oldest first. For more, ask again with ``after`` set to the last ``seq``."""
-        query = urlencode({"after": _check.whole("after", after, 0), "limit": _check.whole("limit", limit, 1)})
-        found: list[dict[str, Any]] = self._call("GET", f"/log?{query}")["events"]
-        return found
+    def log(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Every event, the oldest first: all of them, or at most ``limit`` after the event ``after``.
+
+        Each is a dictionary with ``seq`` (its number), ``time``, ``kind``, ``ticket``, ``arm``, ``share`` (of an ask),
+        ``reward`` (of a tell) and ``data``. Long logs are fetched in pieces.
+        """
+        after, left = _check.whole("after", after, 0), None if limit is None else _check.whole("limit", limit, 1)
+        out: list[dict[str, Any]] = []
+        while left is None or len(out) < left:
+            n = _PIECE if left is None else min(_PIECE, left - len(out))
+            found: list[dict[str, Any]] = self._call("GET", f"/log?after={after}&limit={n}")["events"]
+            out += found
+            if len(found) < n:
+                break
+            after = found[-1]["seq"]
+        return out
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a file that ``pmbandits.load`` reads. It goes on exactly where this one is."""

@@ -33,8 +33,8 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import Distortion
 
-_MOST_STEPS = 200  # of the interior point method, in all
-_MOST_ROUNDS = 60  # of linear programs
+_MOST_STEPS = 200  # steps of the interior point method, in all
+_MOST_ROUNDS = 60  # rounds of linear programs
 _FIRST_TANGENTS = 7  # in each cell, before the first linear program
 _BESIDE = 1e-9  # how far beside a corner the slope behind it is taken
 _FIXED = 1e-12  # a curve between limits this close is known
@@ -103,10 +103,12 @@ def extreme_value(
     if not ((low <= high + 1e-12) & (low >= 0.0) & (high <= 1.0)).all() or (np.diff(low) > 1e-12).any() or (
         np.diff(high) > 1e-12
     ).any():  # fmt: skip
-        raise ValueError("limits of survival curves lie in [0, 1], fall from cell to cell, and lower is below upper.")
+        raise ValueError(
+            "lower and upper must lie in [0, 1] and fall from cell to cell, and lower must not be above upper."
+        )
     if metric.shape == "neither":
         raise ValueError(
-            f"{metric!r} is neither concave nor convex: only the bound cell by cell can be had, by utility_bounds()."
+            f"{metric!r} is neither concave nor convex, so there is no exact value; utility_bounds() gives a bound."
         )
     high = np.maximum(low, high)
     used = mix > 0.0

@@ -8,15 +8,23 @@ change at k is
 
 where kl is the relative entropy of two coins. This is the logarithm of the largest likelihood with two shares, divided
 by the largest with one. The alarm is raised when, for one of the sets and one of the moments, G reaches ln(1/(level·w))
-+ ½·ln(n₁·n₂) + ln 4. Here w is the weight of this set and this moment; all weights add up to 1.
++ ½·ln(n₁·n₂) + ln 4. Here w is the weight of this set and this moment; all weights add up to 0.9.
 
 **The sets** are given by at most 16 thresholds. For each threshold v there are two sets: all rewards above v, and all
 from v on. For pairs of thresholds from both ends there is the set of all rewards outside. These are m sets of the last
 kind and 2m others, with equal weights. So a change of the mean, of the spread, or of how often something rare happens
 is seen. The thresholds are known beforehand (0/1 rewards, few atoms), or they are order statistics of the first 64
-rewards, which then do not count.
+rewards, which then do not count here.
 
-**The moments** are every eighth reward. Number j = 2^u, …, 2^(u+1) − 1 has the weight 1/((u + 1)(u + 2)2^u).
+**The moments** are every eighth reward. Number j = 2^u, …, 2^(u+1) − 1 has the weight 0.9/((u + 1)(u + 2)2^u).
+
+**Early changes.** A change among the first 64 rewards, or right after them, leaves nothing to compare with. But the
+ranks say something. Let v be the r-th smallest of the first 64. If nothing changes and no two rewards are equal, then
+the share of all later rewards below v is drawn from Beta(r, 65 − r). So whether each later reward lies below v follows
+Pólya's urn, which begins with r balls of one kind and 65 − r of the other. If k of n later rewards lie below v, the
+evidence for a change is the probability of these rewards by an urn with s·r balls of the first kind instead, divided by
+that by the true urn; for s = 4 and s = 64, of which the larger one is halved. The alarm is raised when it reaches
+128/(0.1·level). The same is done with the rewards above v.
 
 **False alarms.** In a world that does not change, whether each reward lies in A is decided by independent coins with
 one probability q. Give those before k and those since k each the probability of Krichevsky and Trofimov's mixture of
@@ -24,7 +32,11 @@ coins. The product, divided by the true probability of all of them, is a nonnega
 Ville's inequality it ever reaches 1/a with probability a at most. The true probability is no more than that with q = p,
 the most likely one, and the mixture's of n coins is at least 1/(2√n) of the most likely one's. So G ≥ ln(1/a) +
 ½·ln(n₁·n₂) + ln 4 ever happens with probability a at most. Take a = level·w, and add up over all sets and moments: **in
-a world that does not change, an alarm is ever raised with probability level at most, however long it lasts.** This
+a world that does not change, an alarm is ever raised with probability level at most, however long it lasts.** (A tenth
+of the level is for early changes: by the true urn their evidence is a nonnegative martingale, too, for each of 64 ranks
+and two sides. If rewards can be equal, think of each as made from a uniform number by the quantile function. Rewards
+below v are then fewer than those whose number is below the r-th smallest number, which follow the urn. The evidence
+grows with k, so it is only made smaller.) This
 stays true however often one looks, and however few of the moments one looks at. So only some 60 moments are kept, the
 closer together the more recent they are.
 
@@ -115,7 +127,7 @@ class ChangeDetector:
     ----------
     level : the probability of a false alarm, over all time. The default is 1 %.
     values : thresholds, at most 16, if they are known beforehand: ``[0]`` for 0/1 rewards. By default they are taken
-        from the first 64 rewards, which then do not count.
+        from the first 64 rewards. A change among these is found, too, but later than it would be with known ones.
 
     Attributes
     ----------

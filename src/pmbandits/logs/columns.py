@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray
 from pmbandits.logs.cells import Beside, pick
 
-_SIGNS = (".", ",", " ", "'", "’", "_")  # that can stand between thousands
+_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
 PERIODS = ("day", "week", "month", "time")
 _DAY = 86_400_000_000  # microseconds
 _MONDAY = 4  # the first Monday of 1970 was its fifth day
@@ -148,8 +148,19 @@ def picked(how: Reading, known: list[str], source: str) -> Picked:
     return Picked(tuple((known[k], k) for k in arms), None, unit, time, how.per)
 
 
+_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
+
+
+def _year_first(found: re.Match[str]) -> str:
+    day, month, year = found.groups()
+    return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
+
+
 def as_times(cells: Any) -> FloatArray:
-    """Times as numbers that grow; NaN where a cell is no time. Numbers stay, dates and timestamps are in ISO form."""
+    """Times as numbers that grow; NaN where a cell is no time.
+
+    Numbers stay. Dates and timestamps are in ISO form (2026-08-03), or day.month.year (3.8.2026 14:30).
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -166,6 +177,7 @@ def as_times(cells: Any) -> FloatArray:
             out[k] = float(text)
     if np.isfinite(out).any():
         return out
+    texts = [_DAY_FIRST.sub(_year_first, text) for text in texts]
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             filled = pa.array([text or None for text in texts], pa.string())
@@ -176,16 +188,10 @@ def as_times(cells: Any) -> FloatArray:
     return _one_by_one(texts)
 
 
-_DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{2}:\d{2}(?::\d{2})?))?")
-
-
 def _one_by_one(texts: list[str]) -> FloatArray:
-    """Dates of which some cannot be read, or with the day first (03.08.2026: points are written in that order only)."""
+    """Dates of which some cannot be read."""
     out = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
-        if found := _DAY_FIRST.fullmatch(text):
-            day, month, year, clock = found.groups()
-            text = f"{year}-{int(month):02d}-{int(day):02d}{f'T{clock}' if clock else ''}"
         try:
             out[k] = float(np.datetime64(text, "us").astype(np.int64)) if text else np.nan
         except ValueError:

@@ -40,6 +40,7 @@ def option(*, default: Any = _REQUIRED, check: Check = anything, alias: str | No
     default : its value if it is not given.
     check : a function that checks it: it gets the name and the value, and returns the value to keep or raises an error.
     alias : the name under which it is given, if that is not the name of the attribute.
+    kw_only : whether it must be given by name, as all options but the metric must.
     """
     return Option(default, check, alias, kw_only)
 
@@ -173,7 +174,7 @@ def known_estimates(name: str, value: str) -> str:
     return value
 
 
-USUAL_LEVEL = 0.01  # of watching arms for changes
+USUAL_LEVEL = 0.01  # the usual probability of a false alarm
 
 
 def how_watched(detect: str) -> tuple[str, float]:

@@ -72,9 +72,9 @@ def must_promise(policy: Policy) -> None:
     """Raise an error in one sentence if it is not known with which probability the policy's sets hold."""
     chosen = sets_of(policy)
     if not failure(policy) < 1.0:
-        why = "nobody says with which probability they hold" if math.isnan(chosen.failure) else "they may fail for sure"
+        why = "it is not known with which probability they hold" if math.isnan(chosen.failure) else "they may all fail"
         raise ValueError(
-            f"the sets of {type(policy).__name__} (confidence {chosen.name!r}) are no reason to stop, because {why}; "
+            f"the sets of {type(policy).__name__} (confidence {chosen.name!r}) do not say when to stop, because {why}; "
             "take confidence='auto' and a smaller delta."
         )
 

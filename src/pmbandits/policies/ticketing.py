@@ -102,7 +102,7 @@ def tell_tickets(policy: Policy, ticket: Any, reward: float | ArrayLike | None) 
     many = _check.is_list(ticket) and not isinstance(ticket, Ticket)
     keys = [key_of(one) for one in (ticket if many else [ticket])]
     if _check.is_list(reward) != many:
-        raise ValueError("give one reward for each ticket: one and one, or two lists.")
+        raise ValueError("give one ticket and one reward, or two lists of the same length.")
     rewards: Any = reward if many else [reward]
     if len(keys) != len(rewards):
         raise ValueError(f"{len(keys)} tickets were told with {len(rewards)} rewards; give one reward for each.")
@@ -268,7 +268,7 @@ def _exchange(memory: Memory, arm: int, old: float, new: float) -> None:
         memory.counts[arm, b] += 1
         old, new = float(memory.points[a]), float(memory.points[b])
     memory.sums[arm] += new - old
-    if memory.n_recent:  # of equal rewards the newest is taken; the pool must have equals in the order of the window
+    if memory.n_recent:  # the newest of equal rewards is taken, so the pool must have them in the order of the window
         n = memory.rewards
         same = np.flatnonzero((memory.recent[:n] == old) & (memory.recent_arm[:n] == arm))
         memory.recent[same[-1]] = new

@@ -15,14 +15,14 @@ from sqlalchemy import select
 
 from pmbandits.estimates import ArmEstimate
 from pmbandits.policies.policy import Policy
-from pmbandits.service.events import KINDS
+from pmbandits.service.events import ASK, ASKED, KINDS
 from pmbandits.service.schema import events
-from pmbandits.service.store import Record, Store
+from pmbandits.service.store import Record, Store, iso
 
 CURVE = 65  # points of an arm's curve
 MANY = 50  # arms; of more, each alone is not valued
 PIECE, GROUP = 2_000, 25  # events that are read at once, and pieces that stand together in a file
-COLUMNS = ("seq", "at", "kind", "ticket", "arm", "value", "data")
+COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
 
 
 def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def log(
 ) -> list[dict[str, Any]]:
     """Events after one, up to another, oldest first."""
     wanted = (
-        select(*(events.c[name] for name in COLUMNS))
+        select(*(events.c[name] for name in ("seq", "at", "kind", "ticket", "arm", "value", "data")))
         .where(events.c.exp == record.id, events.c.seq > after, events.c.seq <= upto)
         .order_by(events.c.seq)
         .limit(limit)
@@ -106,10 +106,24 @@ def log(
 
 
 def _event(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    found = dict(row._mapping)
-    found["kind"] = KINDS[row.kind]
-    found["arm"] = None if row.arm is None else names[row.arm]
-    found["ticket"] = row.seq if found["kind"] in ("ask", "asked") else row.ticket
+    seq, at, kind, ticket, arm, value, data = row
+    asked = kind in (ASK, ASKED)
+    return {
+        "seq": seq,
+        "time": at,
+        "kind": KINDS[kind],
+        "ticket": seq if asked else ticket,
+        "arm": None if arm is None else names[arm],
+        "share": value if asked else None,
+        "reward": None if asked else value,
+        "data": data,
+    }
+
+
+def _dated(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same events, with their times as text."""
+    for event in found:
+        event["time"] = iso(event["time"])
     return found
 
 
@@ -137,7 +151,7 @@ async def _pieces(rows: Rows, after: int, limit: int, aside: Aside, made: Callab
 async def as_json(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
     """Events as JSON."""
     before = b'{"events":['
-    async for piece in _pieces(rows, after, limit, aside, lambda found: msgspec.json.encode(found)[1:-1]):
+    async for piece in _pieces(rows, after, limit, aside, lambda found: msgspec.json.encode(_dated(found))[1:-1]):
         yield before + piece
         before = b","
     yield b'{"events":[]}' if before != b"," else b"]}"
@@ -148,7 +162,7 @@ async def as_csv(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncItera
 
     def written(found: list[dict[str, Any]]) -> bytes:
         text = io.StringIO()
-        csv.DictWriter(text, COLUMNS).writerows(found)
+        csv.DictWriter(text, COLUMNS).writerows(_dated(found))
         return text.getvalue().encode()
 
     yield (",".join(COLUMNS) + "\r\n").encode()
@@ -161,8 +175,8 @@ async def as_parquet(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncI
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"seq": pa.int64(), "at": pa.timestamp("ms", "UTC"), "kind": pa.string(), "ticket": pa.int64(),
-             "arm": pa.string(), "value": pa.float64(), "data": pa.string()}  # fmt: skip
+    kinds = {"seq": pa.int64(), "time": pa.timestamp("ms", "UTC"), "kind": pa.string(), "ticket": pa.int64(),
+             "arm": pa.string(), "share": pa.float64(), "reward": pa.float64(), "data": pa.string()}  # fmt: skip
     schema = pa.schema(list(kinds.items()))
     with tempfile.TemporaryFile() as file:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:

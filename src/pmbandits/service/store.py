@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +20,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from pmbandits import __version__, _check
 from pmbandits.service import schema
 from pmbandits.service.events import RUNNING, Lane
-from pmbandits.service.sqlite import PRAGMAS, Gate, SqliteLane
+from pmbandits.service.sqlite import PRAGMAS, Gate, Gone, SqliteLane, identity
 
 log = logging.getLogger("pmbandits.service")
 DEFAULT = "sqlite:///experiments.db"
+# A machine that is gone says nothing: after half a minute without an answer a connection counts as broken.
+_ALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+          "tcp_user_timeout": 30_000}  # fmt: skip
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
 
 
@@ -40,6 +44,11 @@ class Record(NamedTuple):
 def now() -> int:
     """Milliseconds of the clock on the wall."""
     return time.time_ns() // 1_000_000
+
+
+def iso(at: int) -> str:
+    """A moment as text that programs read: 2026-11-17T08:29:05.250Z."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Taken(ValueError):
@@ -74,17 +83,18 @@ class Store:
         self.engine = self._engine()
         with self.engine.connect() as connection:
             current = schema.is_current(connection)
+        self._file = None if self._path is None else identity(self._path)
         if not current:
             self._upgrade()
 
     @property
     def shown(self) -> str:
         """The URL without its password."""
-        return self.url.render_as_string(hide_password=True)
+        return _shown(self.url)
 
     def _engine(self) -> Engine:
         if self._path is None:
-            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args={"connect_timeout": 10})
+            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args=_ALIVE)
         engine = create_engine(self.url, connect_args={"check_same_thread": False, "timeout": 20})
 
         @event.listens_for(engine, "connect")
@@ -116,8 +126,10 @@ class Store:
         gate = None if self._path is None else Gate(self._path)
         try:
             with nullcontext() if gate is None else gate, self.engine.begin() as connection:
-                if gate is not None:
+                if gate is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    if identity(self._path) != self._file:
+                        raise Gone(self._path)
                 yield connection
         finally:
             if gate is not None:
@@ -209,7 +221,7 @@ def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store
     ``new``: whether a file may be made that is not there.
     """
     read = _read(url)
-    shown, file = read.render_as_string(hide_password=True), read.get_backend_name() == "sqlite"
+    shown, file = _shown(read), read.get_backend_name() == "sqlite"
     if file and not new and not Path(str(read.database)).exists():
         raise ValueError(f"there is no store at {read.database!r}; give the one that is served with --store.")
     for pause in (*(() if file else pauses), None):
@@ -222,6 +234,10 @@ def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store
             log.warning("the store %s cannot be reached yet: %s", shown, _check.readable(why)[:300])
             time.sleep(pause)
     raise AssertionError
+
+
+def _shown(url: URL) -> str:
+    return url.set(query={}).render_as_string(hide_password=True)  # a password may also be among its options
 
 
 def _read(url: str) -> URL:

@@ -90,7 +90,7 @@ def decompose(
     rank = _check.whole("rank", rank, 1)
     if not run.still:
         raise ValueError(
-            "the regret against the best mixture of each moment has no such two parts; keep the arms fixed."
+            "in this run arms change, or come and go, so its regret has no such two parts; simulate arms that do not."
         )
     t, regret = run.regret(policy, horizon)
     horizon = int(t[-1]) if horizon is None else horizon
@@ -102,7 +102,7 @@ def decompose(
         points = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
         text = f"{len(points)} mixtures of the {kind} grid with ε = {epsilon:.4g}"
     elif grid is not None:
-        raise ValueError("give epsilon, too: grid says which kind of grid it is the spacing of.")
+        raise ValueError(f"grid={grid!r} was given without epsilon; give the spacing of the grid, too.")
     else:
         points, text = _own_grid(run, policy, horizon)
     best = float(run.best["value"])

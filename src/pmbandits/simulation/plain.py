@@ -57,7 +57,9 @@ class PlainPolicy:
         try:
             parameters = inspect.signature(factory).parameters.values()
         except (TypeError, ValueError):
-            raise TypeError(f"{label} does not say what it takes; write lambda n_arms, seed: {label}(...).") from None
+            raise TypeError(
+                f"{label} does not say what it takes; wrap it, as in lambda n_arms, seed: {label}(...)."
+            ) from None
         bound = factory.keywords if isinstance(factory, functools.partial) else {}
         wanted = set()
         for parameter in parameters:

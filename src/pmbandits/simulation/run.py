@@ -61,7 +61,7 @@ class Run:
     def __init__(self, table: pa.Table, provenance: Mapping[str, Any], seconds: NDArray[np.float64] | None = None):
         self._table = table
         self.provenance = dict(provenance)
-        self._seconds = seconds  # of each trial, in the table's order of policy, horizon and trial
+        self._seconds = seconds  # seconds of each trial, in the order of the table
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property
@@ -110,7 +110,10 @@ class Run:
         """The metric, made again from the specification."""
         data = self.provenance["spec"]["metric"]
         if "custom" in data:
-            raise ValueError(f"the metric was made from a function, {data['custom']}; code is never stored.")
+            raise ValueError(
+                f"the metric was made from a function, {data['custom']}; code is never stored, so it cannot be made "
+                "again."
+            )
         return Distortion.from_dict(data)
 
     def horizons(self, policy: str) -> tuple[int, ...]:

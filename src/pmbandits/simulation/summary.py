@@ -96,7 +96,7 @@ class Part(NamedTuple):
 class Summary:
     """The mean regret of each policy with a 95 % interval, quantiles, shares of pulls, time and speed.
 
-    It prints as a table, and can be had as Markdown, as LaTeX, and as a pandas or polars data frame. ``rows`` and
+    It prints as a table, and can be turned into Markdown, LaTeX, or a pandas or polars data frame. ``rows`` and
     ``differences`` hold the same as plain data. ``low`` and ``high`` of a row are the ends of the interval for the mean
     regret.
 
@@ -248,7 +248,7 @@ def summarise(run: Run, t: int | None) -> Summary:
     differences = []
     last = max(row["t"] for row in rows)
     finals: dict[str, dict[str, Any]] = {}
-    for row in rows:  # of several runs of a policy the one made for this horizon, else the longest
+    for row in rows:  # if a policy has several runs: the one made for this horizon, else the longest
         if row["t"] == last and finals.get(row["policy"], {"horizon": -1})["horizon"] != last:
             finals[row["policy"]] = row
     if len(finals) > 1:
