@@ -16,9 +16,9 @@ import pmbandits as pmb
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
 
+from pmbandits.advice.spoken import spoken
 from pmbandits.pages.studio import examples
 from pmbandits.pages.studio.app import Studio, make
-from pmbandits.pages.studio.spoken import spoken
 from tests.pages.client import Client
 
 Ask = Callable[..., dict[str, Any]]
@@ -264,3 +264,8 @@ def test_an_excel_file_is_read_and_named_as_its_owner_does(ask: Ask, tmp_path: P
     assert wrong.status_code == 400 and wrong.json()["error"].startswith("my visits.xlsx is ")
     empty = client.post("/drop", params={"name": "nothing.csv"}, content=b"arm,reward\n").json()
     assert empty["read"] is None and empty["why"] == "nothing.csv has no rows below its first line."
+
+
+def test_a_curve_of_ones_own_can_be_said() -> None:
+    own = pmb.Distortion.from_function(lambda u: u**2)
+    assert spoken(own) and spoken(0.5 * pmb.Mean() + 0.5 * own).startswith("50 % the plain average, 50 % ")

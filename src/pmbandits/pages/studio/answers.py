@@ -11,12 +11,12 @@ import numpy as np
 from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.advice.again import as_command, in_python
+from pmbandits.advice.spoken import spoken
 from pmbandits.limits import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio import examples, sentences, ties
 from pmbandits.pages.studio.sliders import described, written
-from pmbandits.pages.studio.spoken import spoken
 from pmbandits.pages.studio.table import Table
 from pmbandits.palette import colour
 from pmbandits.plots import distortion_line

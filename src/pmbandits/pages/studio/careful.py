@@ -173,8 +173,8 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
 
 def _for_people(advice: Any) -> dict[str, Any]:
     """The sentences without what only programmers need, and with the words of the page."""
+    from pmbandits.advice.spoken import spoken
     from pmbandits.metrics import as_metric
-    from pmbandits.pages.studio.spoken import spoken
 
     name, where = repr(advice.metric), "“Change how it is read”, then “Where can rewards lie at all?”"
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any
 
+from pmbandits.advice.spoken import spoken
 from pmbandits.metrics import as_metric, preferences
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.registry import FAMILIES
-from pmbandits.pages.studio.spoken import spoken
 
 _MOST = 20  # parts of a preference that get sliders
 

@@ -11,11 +11,11 @@ import numpy as np
 from pmbandits._check import FloatArray
 from pmbandits.advice.evidence import TIE, values_alone
 from pmbandits.advice.glance import Look
+from pmbandits.advice.spoken import spoken
 from pmbandits.limits import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio.sliders import described, written
-from pmbandits.pages.studio.spoken import spoken
 from pmbandits.pages.studio.table import Table
 
 _NAMED = 4  # arms in a sentence

@@ -1,4 +1,4 @@
-"""A preference in plain words, with its numbers in them, as it is shown beside the sliders."""
+"""A preference in plain words, with its numbers in them: for reports, and beside the sliders of the studio."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def spoken(metric: Distortion) -> str:
 
 
 def _part(part: Any) -> str:
-    values = part.parameters
-    if part.name in _SAID:
-        return _SAID[part.name](**values)
-    with_numbers = ", ".join(f"{name} = {value:.3g}" for name, value in values.items())
-    return f"{part.meaning}{f' ({with_numbers})' if with_numbers else ''}"
+    values = getattr(part, "parameters", {})
+    name = getattr(part, "name", "")
+    if name in _SAID:
+        return _SAID[name](**values)
+    numbers = ", ".join(f"{name} = {value:.3g}" for name, value in values.items() if isinstance(value, (int, float)))
+    return f"{getattr(part, 'meaning', '') or 'a curve of your own'}{f' ({numbers})' if numbers else ''}"
 
 
 def _percent(share: float) -> str:
