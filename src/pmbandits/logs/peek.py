@@ -145,8 +145,8 @@ def _excel(path: Path) -> tuple[list[str], list[list[Any]]]:
 
 def _guess(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Peek:
     cells = [[row[k].strip() for row in rows if row[k].strip()] for k in range(len(columns))]
-    numeric = tuple(bool(c) and all(map(_is_number, c)) for c in cells)
-    dates = tuple(not numeric[k] and _are_dates(c) for k, c in enumerate(cells))
+    dates = tuple(map(_are_dates, cells))  # 03.08.2026 has only digits and points as well
+    numeric = tuple(bool(c) and not dates[k] and all(map(_is_number, c)) for k, c in enumerate(cells))
     lower = [name.strip().lower() for name in columns]
     arm = _named(lower, _ARMS, range(len(columns)))
     if arm is None:  # a text that comes again and again

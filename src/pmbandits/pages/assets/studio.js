@@ -18,6 +18,7 @@
   function wrong(id, error) {
     $(id).textContent = error ? error.message || String(error) : "";
     $(id).hidden = !error;
+    if (error) $(id).scrollIntoView({ block: "nearest" });
   }
 
   // What is shown is of another table, or of this one read otherwise: it must not be taken for the answer.
@@ -231,7 +232,7 @@
       above: new Chart($("chart-above"), { title: "The rewards of the arms", x: "reward x", y: "share of rewards above x", steps: true,
         range: (u, low, high) => [0, Math.min(1.02 * high, 1.02) || 1] }),
       bent: new Chart($("chart-bent"), { title: "What your preference makes of them", x: "reward x", y: "what being above x counts", steps: true }),
-      curve: new Chart($("chart-curve"), { title: "The preference as a curve h", x: "u: the chance of more than x", short: "u", y: "h(u): how much that chance counts", height: 200 }),
+      curve: new Chart($("chart-curve"), { title: "The preference as a curve h", x: "u: the chance of more than x", short: "u", y: "h(u)", height: 200 }),
     };
   }
 
@@ -270,6 +271,7 @@
     charts.above.set(lines, [found.grid, ...found.above], said, { bend: state.bend });
     charts.bent.note(found.grid[0] < 0 ? "What an arm is worth is the area below its line right of 0, less the area between its line and its height at the far left, left of 0."
       : "What an arm is worth is the area below its line.");
+    $("bent-card").hidden = Boolean(tie); // there is nothing to see
     charts.bent.set(lines, [found.grid, ...found.bent], said, { bend: state.bend });
     dock();
   }

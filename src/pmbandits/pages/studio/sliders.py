@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -179,17 +178,16 @@ def period(said: str) -> str:
 
 
 def nearest(said: str, count: int = 3) -> list[str]:
-    """The statements that have most in common with some words.
+    """The statements that have most words in common with what was said; else the first ones.
 
     >>> nearest("profit from the worst weeks")[0]
     'avoid the worst 10 %'
     """
     asked = set(re.findall(r"[a-z]{3,}", said.lower()))
 
-    def near(entry: Any) -> float:
+    def near(entry: Any) -> int:
         text = f"{entry.statement} {entry.does}".lower()
-        common = sum(any(word[:5] == other[:5] for other in re.findall(r"[a-z]{3,}", text)) for word in asked)
-        return common + difflib.SequenceMatcher(None, said.lower(), entry.statement).ratio()
+        return sum(any(word[:5] == other[:5] for other in re.findall(r"[a-z]{3,}", text)) for word in asked)
 
     return [entry.statement for entry in sorted(preferences(), key=near, reverse=True)[:count]]
 
