@@ -52,7 +52,7 @@ def described(policy: Policy) -> dict[str, Any]:
         "policy": policy.name,
         "options": {name: value for name, value in policy.options.items() if value is not None},
         "seed": policy.seed,
-        "imported": __version__,
+        "imported": {"library": __version__, "round": policy.t},
     }
 
 

@@ -98,7 +98,7 @@ def describe(recipe: Policy | PlainPolicy, metric: Distortion) -> dict[str, Any]
     support = None if recipe.support is None else recipe.support.to_dict()
     described = {"policy": recipe.name, "options": options, "seed": recipe.seed, "metric": own, "support": support}
     cls = type(recipe)
-    if not cls.__module__.startswith("pmbandits."):  # of your own: the code is part of what it is
+    if not cls.__module__.startswith("pmbandits."):  # a user's own policy: its code is part of what it is
         described["class"] = f"{cls.__module__}.{cls.__qualname__}"
         described["code"] = code_hash(cls._choose, cls._update)
     return described
