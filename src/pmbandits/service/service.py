@@ -58,6 +58,7 @@ class Service:
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
         began = time.perf_counter()
+        gc.disable()  # a million events are a million small things, of which none is garbage
         self.store = await self._open()
         lane = await asyncio.to_thread(self.store.lane)
         self.book = Book(self.store, lane, warm=self.settings.warm)
@@ -74,6 +75,7 @@ class Service:
         self.historian.start()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
+        gc.enable()
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
 
