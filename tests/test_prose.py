@@ -103,12 +103,12 @@ def test_tables_pictures_and_examples_need_a_sentence_and_guides_a_beginning_and
 
 def test_the_first_mention_of_a_special_word_leads_to_the_glossary() -> None:
     core = pytest.importorskip("docutils.core")
-    text = "An arm pays, and ``policy`` is code. Two arms pay more regret. A *mixture* of arms is a mixture.\n"
+    text = "An arm pays, and ``policy`` is code. Two arms pay policies. A *mixture* of arms is a mixture.\n"
     page = core.publish_doctree(f"Policies\n========\n\n{text}")
-    assert WORDS.mark(page, GLOSSARY, "glossary.html") == ["arm", "regret"]  # the page itself explains a mixture
+    assert WORDS.mark(page, GLOSSARY, "glossary.html") == ["arm", "policy"]  # the page itself explains a mixture
     first, second = (node for node in page.findall() if node.tagname == "reference")
     assert (first.astext(), first["refuri"]) == ("arm", "glossary.html#word-arm")
-    assert first["reftitle"].startswith("One of the options") and second.astext() == "regret"
+    assert first["reftitle"].startswith("One of the options") and second.astext() == "policies"
 
     glossary = core.publish_doctree("**Arm.** One of the options.\n\n**Ask, tell.** Two verbs.\n")
     WORDS.give_anchors(glossary, GLOSSARY)

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from docutils import nodes
 
 GLOSSARY = "glossary"
-COMMON = {"ask", "tell", "track", "explore", "gap", "worth", "interval", "trial", "grid", "ε", "contract", "moment"}
+COMMON = {  # also words of every day: a link would often be wrong
+    "ask", "band", "contract", "explore", "gap", "grid", "interval", "moment", "tell", "track", "trial", "worth", "ε",
+}  # fmt: skip
 LEFT_OUT = ("reference/", "changelog", "contributing", "search", "genindex", "py-modindex", "index", GLOSSARY)
 _ENTRY = re.compile(r"^\*\*([^*]+)\.\*\* (.+?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _CLOSED = (nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.math, nodes.strong, nodes.emphasis)
@@ -81,10 +83,15 @@ def mark(document: nodes.document, words: dict[str, Word], address: str) -> list
 
 
 def _first(text: str, names: set[str]) -> tuple[str, re.Match[str]] | None:
-    """The word that comes first in a text, the longest one if several begin there."""
-    every = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    found = re.search(rf"(?<![\w-])({every})(?:s|es)?(?![\w-])", text, re.IGNORECASE) if names else None
-    return (found[1].lower(), found) if found else None
+    """The word that comes first in a text, the longest one if several begin there; plurals count, too."""
+    forms = {re.escape(name): name for name in names} | {re.escape(_plural(name)): name for name in names}
+    every = "|".join(sorted(forms, key=len, reverse=True))
+    found = re.search(rf"(?<![\w-])({every})(?![\w-])", text, re.IGNORECASE) if names else None
+    return (forms[re.escape(found[1].lower())], found) if found else None
+
+
+def _plural(name: str) -> str:
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
 def _inside(node: Any, kinds: tuple[type, ...]) -> bool:

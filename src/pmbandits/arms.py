@@ -135,7 +135,7 @@ class Bandit:
                 "there are no positive rates with which all arms are worth the same; take shifts that differ less, or "
                 "a smaller rate of the first arm."
                 if metric is not None
-                else "rates must be positive."
+                else f"rates must be positive, got {_check.short(rates)}."
             )
         return cls([stats.expon(loc=a, scale=b) for a, b in zip(c, scale, strict=True)], names, support=support)
 
@@ -296,7 +296,8 @@ def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if strange is not None:
         raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
-        raise ValueError(f"{len(given)} names were given for {count} arms; give one each.")
+        one = "name was" if len(given) == 1 else "names were"
+        raise ValueError(f"{len(given)} {one} given for {count} arm{'s' if count > 1 else ''}; give one each.")
     if len(set(given)) != count:
         twice = next(name for name in given if given.count(name) > 1)
         raise ValueError(f"arm names must differ, but {twice!r} occurs twice.")
@@ -322,7 +323,7 @@ def _law_to_dict(law: Law) -> dict[str, Any]:
         frozen: Any = law.frozen
         dist = frozen.dist
         name = str(dist.name)
-        if type(dist) is not type(getattr(st, name, None)):  # of your own: its values
+        if type(dist) is not type(getattr(st, name, None)):  # a user's own distribution: known by its values
             levels = np.asarray(law.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
             return {"own": law.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)

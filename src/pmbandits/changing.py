@@ -16,13 +16,13 @@ from pmbandits.arms import Bandit, agree, check_bandit
 from pmbandits.metrics.laws import Atoms, Law, Scipy, as_law
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
-PIECES = 100  # in which a drift, or a season, is cut by default
+PIECES = 100  # pieces into which a drift or a season is cut by default
 _LATEST = 2**53
 _NUMBERS = {
     "steps": ("starts", "repeat"),
     "drift": ("start", "end", "every", "by"),
     "season": ("period", "every", "by"),
-}  # that a description has
+}  # the numbers in a description of each kind
 
 
 class Piece(NamedTuple):
@@ -289,7 +289,8 @@ class Changing:
     def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
         """A description that can be written as JSON.
 
-        For a function of your own it lists the arms that the function gives in the first ``horizon`` rounds.
+        A function of your own cannot be written. Its description has a hash of the arms that it gives in the first
+        ``horizon`` rounds.
 
         >>> import pmbandits as pmb
         >>> pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.4]))]).to_dict()["changing"]

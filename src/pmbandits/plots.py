@@ -43,7 +43,7 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-MOST_CHANGES = 20  # that are marked in a picture
+MOST_CHANGES = 20  # changes that are marked in a picture
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 

@@ -66,7 +66,7 @@ def test_a_budget_is_a_limit_like_others() -> None:
     ("text", "message"),
     [
         ("A >= 60%; B >= 50%", "the least shares add up to 1.1 .*lower one"),
-        ("A <= .2; B <= .2; C <= .2", "the largest shares add up to 0.6 only .*raise one"),
+        ("A <= .2; B <= .2; C <= .2", "the largest shares add up to 0.6 .*less than 1; raise one"),
         ("A >= 10", "did you mean 10%"),
         ("A + B == 1.2", "no mixture keeps the limit"),
         ("A >= 50%; B >= 2*A; C <= 30%", "keeps these limits together: A >= 50%; B >= 2\\*A; loosen"),

@@ -52,6 +52,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
     ("GET", "/board/shop/preview?do=paused", None, "read", "this"),
     ("POST", "/v1/experiments/shop/ask", {}, "ask", "this"),
     ("POST", "/v1/experiments/shop/tell", {"arm": "A", "reward": 1}, "tell", "this"),
+    ("POST", "/v1/experiments/shop/expire", {"seconds": 1e9, "reward": 0}, "tell", "this"),
     ("POST", "/v1/experiments/shop/status", {"status": "running"}, "admin", "this"),
     ("POST", "/v1/experiments/shop/arms", {"do": "pause", "arm": "nobody"}, "admin", "this"),
     ("PUT", "/v1/experiments/shop/limits", {"shares": "nothing"}, "admin", "this"),

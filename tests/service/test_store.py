@@ -55,10 +55,17 @@ def test_stores_that_cannot_be(url: str) -> None:
         Store(url)
 
 
-def test_passwords_are_not_shown() -> None:
-    from pmbandits.service.store import _read
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@127.0.0.1:1/db", "postgresql://127.0.0.1:1/db?user=me&password=secret"]
+)
+def test_passwords_are_not_shown(url: str) -> None:
+    from pmbandits.service.store import _read, _shown, opened
 
-    assert "secret" not in _read("postgresql://me:secret@host/db").render_as_string(hide_password=True)
+    assert _shown(_read(url)).endswith("127.0.0.1:1/db")
+    assert "secret" not in _shown(_read(url))
+    with pytest.raises(ValueError, match="cannot be opened") as told:
+        opened(url)
+    assert "secret" not in str(told.value)
 
 
 def test_the_file_is_kept_safe(tmp_path: Path) -> None:
@@ -197,6 +204,47 @@ def test_a_process_that_holds_the_lock_and_stands_still(tmp_path: Path, monkeypa
         served.post("", {**SHOP, "name": "b"})
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
     held.close()
+
+
+def test_a_program_that_knows_no_lock_of_ours_is_waited_for_without_standing_still(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        stranger = sqlite3.connect(store, isolation_level=None, check_same_thread=False)
+        stranger.execute("BEGIN IMMEDIATE")
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(served.post("/shop/ask")))
+        thread.start()
+        time.sleep(0.2)
+        assert served.send("GET", "/health").status_code == 200  # the event loop goes on
+        assert not found
+        stranger.execute("COMMIT")
+        thread.join(30)
+        assert found[0]["ticket"] == 1
+        stranger.close()
+
+
+def test_a_slow_disk_has_a_thread_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        lane: Any = served.service.turns.lane
+        beside: list[str] = []
+        wait = lane._beside
+
+        async def noted(work: Any, *given: Any) -> Any:
+            beside.append(work.__name__)
+            return await wait(work, *given)
+
+        monkeypatch.setattr(lane, "_beside", noted)
+        lane._takes = 0.0
+        served.post("/shop/ask")
+        assert "execute" not in beside
+        lane._takes = 1.0
+        served.post("/shop/ask")
+        assert "execute" in beside and lane._takes < 1.0
+        play([served], "shop", 30, seed=9)
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

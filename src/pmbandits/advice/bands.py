@@ -125,7 +125,7 @@ class Bands:
 
     def __init__(self, metric: Distortion, arms: Sequence[Sample], support: Support, level: float) -> None:
         self.metric, self.support, self.arms = metric, support, arms
-        self.failure = -np.expm1(np.log(level) / len(arms))  # of each arm: their rewards are independent
+        self.failure = -np.expm1(np.log(level) / len(arms))  # of each arm, because their rewards are independent
         self.steepness = 0.0  # for rewards without bounds: how far U_h moves with the Wasserstein distance
         if isinstance(support, Real):
             try:

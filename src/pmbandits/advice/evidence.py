@@ -41,7 +41,7 @@ from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
 from pmbandits.supports import Binary, Heavy, Real, Support
 
-CHOOSING = 3  # of the eight random parts choose, the others measure
+CHOOSING = 3  # this many of the eight random parts choose; the others measure
 TIE = 1e-9  # a mixture that gains less than this share is not one
 FEWEST = 20  # rewards (or units) of an arm, below which it is compared by its band
 _CHOSEN_ON = 256  # points of an arm on which a mixture is chosen

@@ -22,7 +22,7 @@ from pmbandits.logs import PARTS, Sample, distinct
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 
-_MOST_CORNERS = 64  # beyond which no verdict is given
+_MOST_CORNERS = 64  # with more corners no verdict is given
 
 
 def gather_limited(metric: Distortion, problem: Problem, limits: Limits) -> tuple[Evidence, dict[str, Price]]:

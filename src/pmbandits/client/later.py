@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
@@ -128,6 +129,10 @@ class AsyncExperiment:
     ) -> Told:
         """Tell the reward of a ticket, or rewards of several. A reward that is sent twice counts once."""
         return await self._later(self._one.tell, ticket, reward, arm=arm, correct=correct, key=key)
+
+    async def expire(self, *, older_than: timedelta, reward: float) -> list[int]:
+        """Give a default reward to all tickets that have been open for too long, and return their numbers."""
+        return await self._later(self._one.expire, older_than=older_than, reward=reward)
 
     async def state(self, regret: float | str | None = None) -> dict[str, Any]:
         """Everything that is known now."""

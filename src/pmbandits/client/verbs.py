@@ -7,6 +7,7 @@ import math
 import tempfile
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 from urllib.parse import quote, urlencode
@@ -245,6 +246,29 @@ class Experiment:
         if correct:
             body["correct"] = True
         return Told(**self._call("POST", "/tell", body))
+
+    def expire(self, *, older_than: timedelta, reward: float) -> list[int]:
+        """Give a default reward to all tickets that have been open for too long, and return their numbers.
+
+        Parameters
+        ----------
+        older_than : how long is too long.
+        reward : the reward that they get, such as 0.0 for customers who never came back. If the true reward comes
+            later, it is refused like any second reward; ``tell(..., correct=True)`` puts it in place.
+        """
+        if not isinstance(older_than, timedelta):
+            raise TypeError(
+                "older_than is a length of time, because a service counts no rounds for its tickets: "
+                f"give timedelta(days=1), not {_check.short(older_than)}."
+            )
+        body = {"seconds": _check.within("older_than", older_than.total_seconds(), 0.0), "reward": _reward(reward)}
+        gone: list[int] = []
+        more = True
+        while more:
+            found = self._call("POST", "/expire", body)
+            gone += found["tickets"]
+            more = found["more"]
+        return gone
 
     # ---- reading -----------------------------------------------------------------------------------------
     def state(self, regret: float | str | None = None) -> dict[str, Any]:

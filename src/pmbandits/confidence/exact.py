@@ -33,8 +33,8 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import Distortion
 
-_MOST_STEPS = 200  # of the interior point method, in all
-_MOST_ROUNDS = 60  # of linear programs
+_MOST_STEPS = 200  # steps of the interior point method, in all
+_MOST_ROUNDS = 60  # rounds of linear programs
 _FIRST_TANGENTS = 7  # in each cell, before the first linear program
 _BESIDE = 1e-9  # how far beside a corner the slope behind it is taken
 _FIXED = 1e-12  # a curve between limits this close is known

@@ -47,8 +47,8 @@ _ALIKE = {
     "ball": "all distributions within a Wasserstein distance of an arm's rewards",
 }
 EPOCH = 1.1  # by how much n grows from epoch to epoch
-MEAN_SHARE = 0.25  # of δ, for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
-MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
+MEAN_SHARE = 0.25  # share of δ for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
+MOST_THRESHOLDS = 1100  # up to this many atoms a bound for each is tighter than one for all x
 
 
 @runtime_checkable

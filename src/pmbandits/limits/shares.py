@@ -143,7 +143,7 @@ def limits(
            [ 0.,  1.,  1.]]), array([-0.1,  0.3]), ('A >= 10%', 'B + C <= 0.3'))
     >>> limits({"A": (0.6, 1.0), "B": (0.6, None)}, ["A", "B"])
     Traceback (most recent call last):
-    ValueError: the least shares add up to 1.2 (A >= 0.6; B >= 0.6), and all shares to 1; lower one of them.
+    ValueError: the least shares add up to 1.2 (A >= 0.6; B >= 0.6), which is more than 1; lower one of them.
     """
     known = tuple(str(name) for name in names)
     if isinstance(shares, Limits) and cost is None and budget is None:
@@ -235,7 +235,10 @@ def _budget(cost: Any, budget: Any, names: tuple[str, ...]) -> list[Row]:
     if cost is None and budget is None:
         return []
     if cost is None or budget is None:
-        raise ValueError("a budget needs both: cost={'A': 2.0, …}, what a pull costs, and budget=1.5, a round's mean.")
+        raise ValueError(
+            "a budget needs both cost, what a pull of each arm costs, such as {'A': 2.0}, and budget, what a round may "
+            "cost on average, such as 1.5."
+        )
     if not isinstance(cost, Mapping):
         raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_check.short(cost)}.")
     most = _check.number("budget", budget)
@@ -266,9 +269,7 @@ def _why_none(made: Limits) -> str:
         return f"no mixture keeps the limit {texts}: shares lie between 0 and 1 and add up to 1{hint or '.'}"
     values = bound / np.where(single, matrix.sum(axis=1), 1.0)
     if single.all() and (matrix < 0.0).sum() == len(rows):
-        return f"the least shares add up to {values.sum():.6g} ({texts}), and all shares to 1; lower one of them."
+        return f"the least shares add up to {values.sum():.6g} ({texts}), which is more than 1; lower one of them."
     if single.all() and (matrix > 0.0).sum() == len(rows) == len(made.names):
-        return (
-            f"the largest shares add up to {values.sum():.6g} only ({texts}), and all shares to 1; raise one of them."
-        )
+        return f"the largest shares add up to {values.sum():.6g} ({texts}), which is less than 1; raise one of them."
     return f"no mixture keeps these limits together: {texts}; loosen or remove one of them."

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray, readable
 
 SHOWN = 10  # malformed rows that are shown
-NO_REWARDS = "no rewards"  # of an arm of a dict
+NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
 NOT_A_NUMBER = "a reward that is not a number"
 _SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
 _LOOKS = {
@@ -108,7 +108,8 @@ class Account:
     def check(self, *, strict: bool) -> None:
         """An error if no row could be used; if ``strict``, also if some could not."""
         if self.used == 0:
-            why = f"; {self.n_malformed} rows are malformed, the first: {self.examples[0]}" if self.examples else ""
+            rows = f"{self.n_malformed} rows are" if self.n_malformed > 1 else "1 row is"
+            why = f"; {rows} malformed, the first: {self.examples[0]}" if self.examples else ""
             what = self.hint or "Give rows with an arm and a number."
             raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
         if strict and self.malformed:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray
 from pmbandits.logs.cells import pick
 
-_SIGNS = (".", ",", " ", "'", "’", "_")  # that can stand between thousands
+_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
 
 
 @dataclass(frozen=True)

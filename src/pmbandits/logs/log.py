@@ -15,7 +15,7 @@ from pmbandits.logs.account import Account, Collector
 from pmbandits.logs.summary import PARTS, PartsOfArm
 
 _PENDING = 1 << 18  # rewards that are gathered before they are brought to their arms
-_ORDERS = np.array(list(permutations(range(PARTS))), dtype=np.uint8)  # in which a row of rewards goes to the parts
+_ORDERS = np.array(list(permutations(range(PARTS))), dtype=np.uint8)  # orders in which rewards go to the parts
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from pmbandits._check import readable
 from pmbandits.logs.files import kind_of, opened, top_line
 
-ROWS = 200  # that are looked at
+ROWS = 200  # rows that are looked at
 _LONGEST = 80  # letters of a cell that are shown
 _ARMS = "arm variant group option action treatment campaign bucket version policy choice channel".split()  # noqa: SIM905
 _REWARDS = "reward revenue value amount outcome profit sales score conversion converted income return y".split()  # noqa: SIM905

@@ -262,7 +262,7 @@ def tails_of_family(laws: Sequence[Scipy], anchor: float, y: FloatArray) -> tupl
         for side, tail in ((left, cdf), (~left, sf)):
             small[side] = tail(z[side], *(np.broadcast_to(s, z.shape)[side] for s in shapes))
     small = np.clip(small, 0.0, 1.0)
-    small[small < TINY] = 0.0  # so small that digits are lost, and that computing with them is slow
+    small[small < TINY] = 0.0  # these have lost their digits, and computing with them is slow
     other = 1.0 - small
     return np.where(left, small, other), np.where(left, other, small)
 

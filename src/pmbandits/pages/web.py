@@ -134,18 +134,18 @@ def _short(numbers: np.ndarray) -> Any:
 async def question(request: Request) -> dict[str, Any]:
     """What a script asks: a JSON object, not too large."""
     if int(request.headers.get("content-length") or 0) > _MOST_JSON:
-        raise ValueError("the question is too large.")
+        raise ValueError("the request is too large.")
     raw = bytearray()
     async for piece in request.stream():
         raw += piece
         if len(raw) > _MOST_JSON:
-            raise ValueError("the question is too large.")
+            raise ValueError("the request is too large.")
     try:
         asked = json.loads(raw or b"{}")
     except (ValueError, RecursionError):
-        raise ValueError("the question is not JSON.") from None
+        raise ValueError("the request is not JSON.") from None
     if not isinstance(asked, dict):
-        raise ValueError("the question must be a JSON object.")
+        raise ValueError("the request must be a JSON object.")
     return asked
 
 

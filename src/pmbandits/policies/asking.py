@@ -185,7 +185,7 @@ class Asking(Holding):
                 reward = float(reward)
             elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
                 reward = float(reward) if -MOST < reward < MOST else reward
-        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # beyond there is no arm
+        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # no arm has a larger number
             try:
                 _, address, _held, bench = self._now
             except AttributeError:

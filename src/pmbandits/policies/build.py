@@ -1,4 +1,4 @@
-"""From the options of a policy to its memory: how large, and with which constants."""
+"""From the options of a policy to its memory: how large it is, and which constants it has."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class TooLarge(ValueError):
 
 
 def affordable(policy: Policy, sizes: Mapping[str, int]) -> None:
-    """Refuse sizes that would take more memory than the policy may have, before any of it is taken."""
+    """Refuse sizes that would take more memory than the policy may have, before any memory is taken."""
     needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES)).end
     if policy._most_bytes is not None and needed > policy._most_bytes:
         raise TooLarge(f"{needed:,}")
@@ -342,7 +342,7 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 
 def with_room(memory: Memory, plan: Plan, more: int) -> Memory:
-    """A copy with room for so many more rewards, even if some of them must be forgotten then."""
+    """A copy with room for this many more rewards, even if some of them must be forgotten then."""
     sizes = {name: memory.rewards + more for name in ("room", "n_recent") if memory.sizes[name]}
     larger = memory.resized(**sizes) if sizes else memory
     fill(larger, plan)

@@ -193,7 +193,8 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, F
     """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
 
     By default it is the current mixture. Arms that wait for their first reward are in that memory like all others: as
-    long as nothing is known of them, little is certain. Arms that do not play are not: nobody can play them now.
+    long as nothing is known of them, little is certain. Arms that do not play are not in it, because nobody can play
+    them now.
     """
     twin = policy._twin() if weights is not None else policy._updated()  # rewards are put in order once, for both
     given = lineup.spread(twin, twin._memory.mix.copy()) if weights is None else _check.weights(weights, twin.n_arms)
@@ -206,7 +207,7 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, F
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:
-    """The policy's confidence sets; an error in one sentence where it keeps none."""
+    """The policy's confidence sets, or an error in one sentence if it keeps none."""
     policy._must_be_bound()
     if policy.confidence is None:
         why = ", so it has no bounds to report"

@@ -199,6 +199,11 @@ def playing(policy: Policy) -> tuple[str, ...]:
     return tuple(name for name, state in zip(policy.names, _states(policy), strict=True) if state == PLAYS)
 
 
+def retired(policy: Policy) -> tuple[str, ...]:
+    """The arms that left for good."""
+    return tuple(name for name, state in zip(policy.names, _states(policy), strict=True) if state == RETIRED)
+
+
 def of_each_arm(policy: Policy, name: str) -> NDArray[Any]:
     """A number for each arm that there ever was, whether it plays or not; call it while alone with the policy."""
     _, _, memory, bench = policy._now

@@ -104,7 +104,7 @@ def take_in(policy: Policy, theirs: Policy) -> None:
 
 def must_match(policy: Policy, other: Policy) -> None:
     if not isinstance(other, Holding):
-        raise TypeError(f"a policy can take in another policy, got {_check.short(other)}.")
+        raise TypeError(f"merge needs another policy, got {_check.short(other)}.")
     policy._must_be_bound()
     other._must_be_bound()
     if other is policy:

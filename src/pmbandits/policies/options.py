@@ -174,7 +174,7 @@ def known_estimates(name: str, value: str) -> str:
     return value
 
 
-USUAL_LEVEL = 0.01  # of watching arms for changes
+USUAL_LEVEL = 0.01  # the usual probability of a false alarm
 
 
 def how_watched(detect: str) -> tuple[str, float]:

@@ -102,7 +102,7 @@ class Policy(Asking, Declared):
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
     as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
-    _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
+    _most_bytes: int | None = None  # limit on the memory, for policies from files
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
     forgets: ClassVar[bool] = False  # whether it can go on when rewards and pulls are forgotten; see ``forgot``
 
@@ -247,6 +247,17 @@ class Policy(Asking, Declared):
     def playing(self) -> tuple[str, ...]:
         """The names of the arms that play now, which are all that are neither paused nor retired."""
         return lineup.playing(self)
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """The names of the arms that are retired, for good.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.retire("B"); policy.retired
+        ('B',)
+        """
+        return lineup.retired(self)
 
     @property
     def confidence(self) -> ConfidenceSet | None:

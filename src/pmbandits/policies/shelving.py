@@ -117,6 +117,6 @@ def read_shelf(
 
 
 def fits_in(policy: Policy) -> bool:
-    """Whether no arm came, and no clock began, after the last round."""
+    """Whether no arm came, and no clock began, after the last round of the policy."""
     bench = policy._bench
     return bench is None or max(bench.began, *bench.came.values(), 0) <= rounds(policy)

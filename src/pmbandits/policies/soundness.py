@@ -26,7 +26,7 @@ _SUMS = 1e-6  # by which a sum of rewards may miss what the rewards say, as a sh
 
 
 def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
-    """Why the memory cannot be one of this policy's, as the middle of a sentence; ``None`` if it can."""
+    """Why this cannot be the memory of this policy, as the middle of a sentence; ``None`` if it can."""
     said = wrong_records(memory) or _mixture(memory) or _forgetting(policy, memory)
     if said is not None:
         return said
@@ -36,7 +36,7 @@ def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
 
 
 def wrong_records(memory: Memory) -> str | None:
-    """Why what was asked and told cannot be so, in the memory of a policy or on its shelf; ``None`` if it can."""
+    """Why what was asked and told is not possible, in a policy's memory or on its shelf; ``None`` if it is possible."""
     name = memory.outside()
     if name is not None:
         return f"its part {name!r} holds a number that is not possible"
@@ -47,7 +47,7 @@ def wrong_records(memory: Memory) -> str | None:
     pulls = memory.pulls + memory.earlier if memory.n_past else memory.pulls
     if (memory.pending > pulls).any():
         return "its part 'pending' holds a number that is not possible"
-    known = memory.pulls if memory.n_tally else pulls  # of others the rewards may be forgotten
+    known = memory.pulls if memory.n_tally else pulls  # otherwise rewards may have been forgotten
     if (memory.pending < known - memory.told).any():
         return "it waits for fewer rewards than are missing"
     return _rewards(memory)
@@ -118,7 +118,7 @@ def _forgetting(policy: Policy, memory: Memory) -> str | None:
 
 
 def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
-    with np.errstate(invalid="ignore"):  # of rewards that are too large to be added up nothing can be said
+    with np.errstate(invalid="ignore"):  # nothing can be said if rewards are too large to be added up
         fits = ~np.isfinite(sizes) | (np.abs(sums - wanted) <= _SUMS * sizes)
     return None if fits.all() else "the sums of its rewards are wrong"
 

@@ -117,7 +117,7 @@ def _content(policy: Policy, memory: Memory) -> tuple[Arrays, Numbers]:
             arrays[field.name] = getattr(memory, field.name)
         elif field.name in ("recent", "recent_arm"):
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.n_recent else 0]
-        elif memory.sketch_size == 0 and memory.n_atoms == 0:  # of sketches the pool is laid out anew from their items
+        elif memory.sketch_size == 0 and memory.n_atoms == 0:  # with sketches the pool is made anew from their items
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
     return {name: array for name, array in arrays.items() if array.size}, numbers
 

@@ -268,7 +268,7 @@ def _exchange(memory: Memory, arm: int, old: float, new: float) -> None:
         memory.counts[arm, b] += 1
         old, new = float(memory.points[a]), float(memory.points[b])
     memory.sums[arm] += new - old
-    if memory.n_recent:  # of equal rewards the newest is taken; the pool must have equals in the order of the window
+    if memory.n_recent:  # the newest of equal rewards is taken, so the pool must have them in the order of the window
         n = memory.rewards
         same = np.flatnonzero((memory.recent[:n] == old) & (memory.recent_arm[:n] == arm))
         memory.recent[same[-1]] = new

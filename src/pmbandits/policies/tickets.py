@@ -60,7 +60,7 @@ class Tickets:
     """All tickets of a policy."""
 
     def __init__(self) -> None:
-        self.prefix: str | None = None  # of the tickets that are given out now; a copy takes another one
+        self.prefix: str | None = None  # the prefix of new tickets; a copy takes another one
         self.issued: dict[str, int] = {}  # by prefix: how many were given out
         self.open: dict[str, Row] = {}
         self.answered: dict[str, Row] = {}  # the last ones

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
 from pmbandits.pages import web
-from pmbandits.service import board, fold, history, keys, manual, reading, warmth
+from pmbandits.service import answers, board, fold, history, keys, manual, reading, warmth
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
@@ -29,7 +29,7 @@ from pmbandits.service.live import Refused
 from pmbandits.service.openapi import described
 from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import Record, Taken, check_name, now
+from pmbandits.service.store import Record, Taken, check_name, iso, now
 from pmbandits.service.turns import DOWN
 
 log = logging.getLogger("pmbandits.service")
@@ -74,6 +74,13 @@ class NewLimits(_Body):
     """Limits on the shares of arms."""
 
     shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
+
+
+class Expire(_Body):
+    """A reward for tickets that never came back."""
+
+    seconds: Annotated[float, Field(ge=0, le=1e11, description="Tickets that are older than this and have no reward.")]
+    reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
 
 
 class NewStatus(_Body):
@@ -179,6 +186,7 @@ def _health(app: FastAPI, service: Service) -> None:
             lines.append(f"# TYPE pmbandits_{name} gauge")
             for live, n in zip(lives, numbers, strict=True):
                 lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
+        lines += await service.alarms.lines(lives)
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/openapi.json", tags=["health"])
@@ -201,7 +209,8 @@ def _experiments(app: FastAPI, service: Service) -> None:
         """All experiments that the key may read."""
         key: keys.Key = request.scope["pmbandits.key"]
         found = await asyncio.to_thread(service.store.experiments)
-        return {"experiments": [_shown(record) for record in found if key.may("read", record.name)]}
+        shown = [await _listed(service, record) for record in found if key.may("read", record.name)]
+        return {"experiments": shown}
 
     @app.post("/v1/experiments", tags=["experiments"], status_code=201)
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
@@ -215,8 +224,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
             async with compiling:
                 await warmth.warm_elsewhere(spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
-        await service.live(record.name)
-        return _shown(record)
+        return answers.experiment(record, await service.live(record.name))
 
     @app.post("/v1/import", tags=["experiments"], status_code=201)
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
@@ -228,8 +236,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         policy = await service.aside(partial(_refusing, lambda: fold.unpacked(content, IMPORTED)))
         spec = fold.described(policy)
         record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
-        await service.live(record.name)
-        return _shown(record)
+        return answers.experiment(record, await service.live(record.name))
 
     @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
     async def export_policy(name: str, key: Annotated[keys.Key, needs("read")]) -> Response:
@@ -241,9 +248,9 @@ def _experiments(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/experiments/{name}", tags=["experiments"])
     async def show_experiment(name: str, key: Annotated[keys.Key, needs("read")]) -> Any:
-        """What an experiment is."""
+        """What an experiment is, as it is now: its arms, which of them play, and the limits."""
         live = await service.newest(name)
-        return {**_shown(live.record), "status": live.status, "events": live.fold.seen}
+        return answers.experiment(live.record, live)
 
     @app.get("/v1/audit", tags=["experiments"])
     async def audit(
@@ -252,14 +259,15 @@ def _experiments(app: FastAPI, service: Service) -> None:
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
-        return {"acts": await asyncio.to_thread(service.store.audit, limit, before)}
+        found = await asyncio.to_thread(service.store.audit, limit, before)
+        return {"acts": [_dated(act) for act in found]}
 
 
 def _changes(app: FastAPI, service: Service) -> None:
     async def control(name: str, kind: int, given: Any, key: keys.Key) -> Any:
         await service.act(name, lambda live, batch: live.control(kind, given, key.id, batch))
         live = await service.live(name)
-        return {**_shown(live.record), "status": live.status, "events": live.fold.seen}
+        return answers.experiment(live.record, live)
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
@@ -272,6 +280,14 @@ def _changes(app: FastAPI, service: Service) -> None:
         """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
+
+    @app.post("/v1/experiments/{name}/expire", tags=["control"])
+    async def expire(name: str, body: Expire, key: Annotated[keys.Key, needs("tell")]) -> Any:
+        """Give a default reward to tickets that have waited for one for too long, the oldest first.
+
+        One request does up to 10,000; ``more`` says whether to send it again.
+        """
+        return await service.expire(name, body.seconds, body.reward, key.id)
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
     async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
@@ -288,12 +304,17 @@ def _reads(app: FastAPI, service: Service) -> None:
             str | None, Query(max_length=40, description='Also forecast when this is certain: 0.02 or "2%".')
         ] = None,
     ) -> Any:
-        """Shares wanted and played, estimates with bands, certainty, why the next arm is next, and a forecast."""
+        """Shares wanted and played, estimates with bands, certainty, why the next arm is next, changes, and a forecast.
+
+        ``changes`` has the arms whose rewards changed. All else assumes that they did not.
+        """
         live = await service.newest(name)
         twin, seen, status = live.fold.twin(), live.fold.seen, live.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
         found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
-        return {"name": name, "status": status, "events": seen, **found}
+        changes, watched = await service.alarms.of(live)
+        changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
+        return {"name": name, "status": status, "events": seen, **found, **changed}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(
@@ -307,7 +328,7 @@ def _reads(app: FastAPI, service: Service) -> None:
         found = await asyncio.to_thread(history.written, service.store, exp, after)
         if seen > after and (not found or found[-1]["seq"] < seen):
             found.append({"seq": seen, "at": now(), **await service.aside(partial(history.point, twin))})
-        return {"points": found}
+        return {"points": [_dated(one) for one in found]}
 
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
     async def log(
@@ -340,9 +361,19 @@ async def _with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes
         yield part
 
 
-def _shown(record: Record) -> dict[str, Any]:
-    spec = {key: value for key, value in record.spec.items() if value is not None}
-    return {"name": record.name, "status": record.status, "created": record.created, "library": record.library, **spec}
+def _dated(found: dict[str, Any]) -> dict[str, Any]:
+    """The same, with its time as text."""
+    found["time"] = iso(found.pop("at"))
+    return found
+
+
+async def _listed(service: Service, record: Record) -> dict[str, Any]:
+    try:
+        live = await service.live(record.name) if record.status != ARCHIVED else None
+    except Refused:  # it cannot be read now
+        live = None
+    found = answers.experiment(record, live)
+    return found if live is None else found | {"changes": [one.shown() for one in (await service.alarms.of(live))[0]]}
 
 
 def _made(spec: dict[str, Any]) -> Any:

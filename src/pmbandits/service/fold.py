@@ -18,10 +18,10 @@ import numpy as np
 from pmbandits import __version__
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies import load
+from pmbandits.policies.named import by_name
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.ticketing import propensity
 from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL, Old
-from pmbandits.simulation.recipes import by_name
 from pmbandits.supports import Support
 
 _REPLAYED = (ASK, TELL, ASKED)
@@ -52,7 +52,7 @@ def described(policy: Policy) -> dict[str, Any]:
         "policy": policy.name,
         "options": {name: value for name, value in policy.options.items() if value is not None},
         "seed": policy.seed,
-        "imported": __version__,
+        "imported": {"library": __version__, "round": policy.t},
     }
 
 

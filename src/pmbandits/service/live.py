@@ -30,6 +30,7 @@ from pmbandits.service.fold import Fold, Gap
 from pmbandits.service.store import Record, now
 from pmbandits.service.wire import Ask, Asked, AskedMany, Tell, Told
 
+EXPIRED = '"expired"'  # in the log, of a reward that nobody told
 REMEMBERED = 1 << 16  # tickets, keys and units of which the store need not be asked
 
 
@@ -167,8 +168,7 @@ class Live:
 
     def tell(self, request: Tell, batch: Batch) -> Told:
         """Take rewards in, all of a request or none."""
-        if self.status == ARCHIVED:
-            raise Refused(409, "this experiment is archived, so it takes no rewards; resume it first.")
+        self._must_take_rewards()
         rewards = _rewards(request)
         first, what = self.fold.seen + 1, ""
         if request.key is not None:
@@ -223,11 +223,22 @@ class Live:
         self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()], again)
         return Told(len(fresh), repeated, len(again))
 
+    def expire(self, tickets: Sequence[int], reward: float, seconds: float, who: str, batch: Batch) -> list[int]:
+        """Give a reward to those of these tickets that still have none; which ones those were."""
+        self._must_take_rewards()
+        late = [ticket for ticket in tickets if ticket in self.open]
+        self._take_in(batch, [(ticket, self.open[ticket], reward) for ticket in late], data=EXPIRED)
+        if late:
+            detail = json.dumps({"tickets": len(late), "reward": reward, "seconds": seconds})
+            batch.audit.append((now(), who, "expire", self.record.name, detail))
+        return late
+
     def _take_in(
         self,
         batch: Batch,
         tells: Sequence[tuple[int | None, int, float]],
         again: Mapping[int, tuple[int, float]] = MappingProxyType({}),
+        data: str | None = None,
     ) -> None:
         """Take in rewards, and others in place of those that tickets have; all of them or none."""
         fold, exp, at = self.fold, self.record.id, now()
@@ -239,7 +250,7 @@ class Live:
         )
         for ticket, arm, reward in tells:
             fold.seen += 1
-            batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, None))
+            batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, data))
             if ticket is not None:
                 self.open.pop(ticket, None)
                 self.told[ticket] = (arm, reward)
@@ -275,6 +286,10 @@ class Live:
             raise Refused(422, _check.unknown("there is no arm", arm, list(self.fold.places)[:20]))
         return found
 
+    def _must_take_rewards(self) -> None:
+        if self.status == ARCHIVED:
+            raise Refused(409, "this experiment is archived, so it takes no rewards; resume it first.")
+
     def _must_run(self) -> None:
         if self.status != RUNNING:
             raise Refused(409, f"this experiment is {self.status}, so it gives no arms; resume it first.")
@@ -300,7 +315,7 @@ def _rewards(request: Tell) -> Sequence[float]:
     named = [request.ticket is not None, request.tickets is not None, request.arm is not None, request.arms is not None]
     if one == many or sum(named) != 1 or many != (named[1] or named[3]):
         raise Refused(
-            422, "give ticket and reward, or tickets and rewards; for rewards without a ticket arm instead of ticket."
+            422, "give ticket and reward, or tickets and rewards; if there is no ticket, give arm instead of ticket."
         )
     if request.reward is not None:
         return (request.reward,)

@@ -40,7 +40,7 @@ def serve(settings: Settings) -> None:
     os.environ[_TOLD] = json.dumps(dataclasses.asdict(settings))
     uvicorn.run(
         "pmbandits.service.run:one", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
-        access_log=False, log_level="warning", server_header=False, proxy_headers=False, lifespan="on",
+        access_log=False, log_level="error", server_header=False, proxy_headers=False, lifespan="on",
         timeout_keep_alive=75, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=10, ws="none",
         http=Door,
     )  # fmt: skip

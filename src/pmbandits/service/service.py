@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from pmbandits import _check
+from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
+from pmbandits.service.expiry import Overdue
 from pmbandits.service.fold import Gap
 from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
@@ -45,6 +47,8 @@ class Service:
         self.keyring: Keyring
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
+        self.overdue: Overdue
+        self.alarms: Alarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -54,6 +58,8 @@ class Service:
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
+        self.overdue = Overdue(self.store)
+        self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -92,6 +98,7 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
+        await self.alarms.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
@@ -153,7 +160,7 @@ class Service:
         else:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
-            raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
+            raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
         if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MOST_NAMED:
             raise Refused(
                 413,
@@ -172,6 +179,20 @@ class Service:
         live = await self.live(name)
         return await self.turns.do(live, lambda batch: act(live, batch))
 
+    async def expire(self, name: str, seconds: float, reward: float, who: str) -> dict[str, Any]:
+        """Give a reward to the oldest tickets that have waited for one for too long; which, and if there are more."""
+        live = await self.live(name)
+        support = live.fold.policy.support
+        assert support is not None
+        try:
+            support.check([reward])
+        except ValueError as error:
+            raise Refused(422, _check.readable(str(error))) from None
+        found = await asyncio.to_thread(self.overdue.find, live.record.id, seconds, self.settings.batch)
+        about = Tell(tickets=found) if found else None
+        late = await self.turns.do(live, lambda batch: live.expire(found, reward, seconds, who, batch), about)
+        return {"tickets": late, "more": len(found) == self.settings.batch}
+
     async def newest(self, name: str) -> Live:
         """An experiment, with all that other processes did until now."""
         live = await self.live(name)
@@ -181,4 +202,4 @@ class Service:
 
 def _storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
-        raise Refused(422, f"{what} has the character 0 in it; take it out.")
+        raise Refused(422, f"{what} has a null character in it; take it out.")

@@ -90,7 +90,7 @@ class Store:
     @property
     def shown(self) -> str:
         """The URL without its password."""
-        return self.url.render_as_string(hide_password=True)
+        return _shown(self.url)
 
     def _engine(self) -> Engine:
         if self._path is None:
@@ -221,7 +221,7 @@ def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store
     ``new``: whether a file may be made that is not there.
     """
     read = _read(url)
-    shown, file = read.render_as_string(hide_password=True), read.get_backend_name() == "sqlite"
+    shown, file = _shown(read), read.get_backend_name() == "sqlite"
     if file and not new and not Path(str(read.database)).exists():
         raise ValueError(f"there is no store at {read.database!r}; give the one that is served with --store.")
     for pause in (*(() if file else pauses), None):
@@ -234,6 +234,10 @@ def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store
             log.warning("the store %s cannot be reached yet: %s", shown, _check.readable(why)[:300])
             time.sleep(pause)
     raise AssertionError
+
+
+def _shown(url: URL) -> str:
+    return url.set(query={}).render_as_string(hide_password=True)  # a password may also be among its options
 
 
 def _read(url: str) -> URL:

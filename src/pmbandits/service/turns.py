@@ -46,7 +46,10 @@ DOWN = "the store cannot be written now, so nothing was counted; try again in a 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request on its way: ask and tell by what they say, all others by what they do."""
+    """A request on its way: ask and tell by what they say, all others by what they do.
+
+    With both, ``request`` only says what must be known before ``act`` can be done.
+    """
 
     live: Live
     request: Ask | Tell | None
@@ -87,9 +90,9 @@ class Turns:
         """The answer to an ask or a tell, when it is on disk."""
         return await self._queued(Job(live, request, None, self._future()))
 
-    async def do(self, live: Live, act: Callable[[Batch], Any]) -> Any:
-        """The result of an act of administration, when it is on disk."""
-        return await self._queued(Job(live, None, act, self._future()))
+    async def do(self, live: Live, act: Callable[[Batch], Any], request: Tell | None = None) -> Any:
+        """The result of an act of administration, when it is on disk; ``request`` names what the act must know."""
+        return await self._queued(Job(live, request, act, self._future()))
 
     async def newest(self, live: Live) -> None:
         """Bring an experiment up to date with what others did; also while nothing can be written."""
@@ -245,11 +248,11 @@ class Turns:
         if draft is None:
             return None
         try:
+            if job.act is not None:
+                return job.act(draft)
             if type(job.request) is Ask:
                 return job.live.ask(job.request, draft)
-            if type(job.request) is Tell:
-                return job.live.tell(job.request, draft)
-            return None if job.act is None else job.act(draft)
+            return job.live.tell(job.request, draft) if type(job.request) is Tell else None
         except Refused as error:
             return error
         except (ValueError, TypeError, IndexError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pmbandits.estimates.changes import ChangeDetector
 from pmbandits.policies.policy import Policy
 from pmbandits.service.fold import made
 from pmbandits.service.reading import state
@@ -42,6 +43,7 @@ def warm(policy: Policy) -> None:
                 break
         fresh.replay([0, 0], [np.nan, float(rewards[0])], check=True)
         state(fresh)
+        ChangeDetector().extend(np.linspace(0.0, 1.0, 100))
     _done.add(kind)
 
 

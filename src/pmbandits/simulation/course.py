@@ -13,7 +13,12 @@ from pmbandits.arms import Bandit, check_bandit
 from pmbandits.changing import Changing
 from pmbandits.simulation.delays import Delay, Delays
 
-METHODS = {"add": "add_arm", "pause": "pause", "resume": "resume", "retire": "retire"}  # of a policy, for each verb
+METHODS = {
+    "add": "add_arm",
+    "pause": "pause",
+    "resume": "resume",
+    "retire": "retire",
+}  # the method of a policy for each word
 
 
 MOST_PIECES = 100_000

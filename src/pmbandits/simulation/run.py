@@ -61,7 +61,7 @@ class Run:
     def __init__(self, table: pa.Table, provenance: Mapping[str, Any], seconds: NDArray[np.float64] | None = None):
         self._table = table
         self.provenance = dict(provenance)
-        self._seconds = seconds  # of each trial, in the table's order of policy, horizon and trial
+        self._seconds = seconds  # seconds of each trial, in the order of the table
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property

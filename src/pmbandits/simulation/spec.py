@@ -12,9 +12,10 @@ from pmbandits._extras import need
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.metrics.registry import metric as find_metric
+from pmbandits.policies.named import by_name
 from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.simulation.course import Course
-from pmbandits.simulation.recipes import by_name, labels
+from pmbandits.simulation.recipes import labels
 from pmbandits.supports import Support
 from pmbandits.text import distribution, read_samples
 

@@ -248,7 +248,7 @@ def summarise(run: Run, t: int | None) -> Summary:
     differences = []
     last = max(row["t"] for row in rows)
     finals: dict[str, dict[str, Any]] = {}
-    for row in rows:  # of several runs of a policy the one made for this horizon, else the longest
+    for row in rows:  # if a policy has several runs: the one made for this horizon, else the longest
         if row["t"] == last and finals.get(row["policy"], {"horizon": -1})["horizon"] != last:
             finals[row["policy"]] = row
     if len(finals) > 1:
