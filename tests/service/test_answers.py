@@ -135,3 +135,18 @@ def test_mistakes_with_the_support_are_answered_with_an_example(tmp_path: Path) 
         status, sentence = served.refused("/shop/tell", {"ticket": ticket, "reward": -3, "correct": True})
         assert status == 422 and "cut off at 0" in sentence
         assert served.get("/shop/state")["arms"][0]["mean"] == 100
+
+
+def test_the_wrong_method_is_said_to_be_wrong_everywhere(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        for method, path, takes in (
+            ("GET", "shop/ask", "POST"), ("PUT", "shop/tell", "POST"), ("GET", "shop/arms", "POST"),
+            ("POST", "shop/limits", "PUT"), ("DELETE", "shop/state", "GET"),
+        ):  # fmt: skip
+            found = served.send(method, f"/v1/experiments/{path}", json={})
+            assert found.status_code == 405 and found.headers["allow"] == takes, (method, path, found.text)
+            assert found.json()["error"] == f"this address takes {takes}, not {method}."
+        assert served.send("GET", "/v1/experiments/shop/asks").status_code == 404
+        served.post("/shop/arms", {"do": "pause", "arm": "A"})
+        assert served.refused("/shop/ask", {"among": ["A"]})[1].endswith("name one that does: B, C.")

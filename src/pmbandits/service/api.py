@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -33,6 +34,7 @@ from pmbandits.service.store import Record, Taken, check_name, iso, now
 from pmbandits.service.turns import DOWN
 
 log = logging.getLogger("pmbandits.service")
+IN_A_HURRY = re.compile(r"/v1/experiments/[^/]+/(ask|tell)")
 IMPORTED = 1 << 30  # bytes of memory that an imported policy may take
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -77,7 +79,7 @@ class NewExperiment(_Body):
     ]
     policy: Annotated[str, Field(max_length=100, description="The policy that plays, such as vet or track.")] = "vet"
     options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
-    seed: Annotated[int, Field(ge=0, le=2**53, description="Of the policy's own random choices.")] = 0
+    seed: Annotated[int, Field(ge=0, le=2**53, description="The seed of the policy's own random choices.")] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
@@ -174,9 +176,16 @@ def _errors(app: FastAPI) -> None:
         return problem(422, f"{_check.readable(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
-    async def other(_request: Request, error: HTTPException) -> Json:
-        words = {404: "there is no such address.", 405: "this address does not take that method."}
-        return problem(error.status_code, words.get(error.status_code, str(error.detail)))
+    async def other(request: Request, error: HTTPException) -> Json:
+        status, takes = error.status_code, (error.headers or {}).get("Allow")
+        if status == 404 and IN_A_HURRY.fullmatch(request.url.path):  # these are not known here, but before
+            status, takes = 405, "POST"
+        if status == 405:
+            found = problem(405, f"this address takes {takes or 'another method'}, not {request.method}.")
+            if takes is not None:
+                found.headers["allow"] = takes
+            return found
+        return problem(status, "there is no such address." if status == 404 else str(error.detail))
 
 
 def _health(app: FastAPI, service: Service) -> None:
