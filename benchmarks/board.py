@@ -50,7 +50,7 @@ def fill(url: str, name: str, options: dict[str, Any], events: int = EVENTS, bat
     live, place = Live(record, Fold(made(spec))), {arm: k for k, arm in enumerate(names)}
     while live.fold.seen < events:
         draft = Batch()
-        lane.begin([])
+        lane.begin([], alone=True)
         asked = live.ask(Ask(n=batch), draft)
         assert isinstance(asked, AskedMany)
         k = np.array([place[arm] for arm in asked.arms])
