@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.service import answers, fold, lookout, watch
+from pmbandits.service import alarms, answers, fold, watch
 from tests.service.serving import SHOP, Served, serving
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, everything is looked at before the answer."""
-    monkeypatch.setattr(lookout, "PATIENCE", 60.0)
-    monkeypatch.setattr(lookout, "REST", 0)
+    monkeypatch.setattr(alarms, "PATIENCE", 60.0)
+    monkeypatch.setattr(alarms, "REST", 0)
 
 
 def test_an_act_is_answered_with_the_experiment_as_it_is_now(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
         (change,) = state["changes"]
         assert change["arm"] == "B" and state["watched"] == state["events"] == 650
         assert 550 < change["event"] <= 650 and change["before"]["share"] == 0.0 and change["after"]["share"] > 0.5
-        detector = pmb.ChangeDetector(watch.LEVEL * 6.0 / (np.pi * 2) ** 2, values=[0.0])  # alone, with B's rewards
+        detector = pmb.ChangeDetector(watch.LEVEL * 6.0 / (np.pi * 2) ** 2)  # alone, with B's rewards
         assert detector.extend([0.0] * 500 + [1.0] * 100)[0] + 1 == 500 + change["event"] - 550
         assert str(detector.changes[0]).removeprefix("R") in change["sentence"]
         event = served.get(f"/shop/log?after={change['event'] - 1}&limit=1")["events"][0]
@@ -102,18 +102,20 @@ def test_rewards_are_looked_at_in_pieces_and_none_is_left_out(tmp_path: Path, mo
         served.post("/shop/tell", {"arms": ["B"] * 500, "rewards": [0] * 500})
         service: Any = served.service
         live = service.book.lives["shop"]
-        one, rounds = watch.Watch(), 1
-        while not one.follow(service.store, live.record.id, live.fold.policy, live.fold.seen + 200):
+        one = alarms.Alarms(service.store, service.aside)
+        done, rounds = False, 0
+        while not done:
+            seen, done = one.follow(live.record.id, live.fold.policy.names, live.fold.seen + 200)
             rounds += 1
-        assert rounds == 8 and one.seen == 500
+        assert rounds == 8 and seen.seen == 500
         served.post("/shop/tell", {"arms": ["B"] * 200, "rewards": [1] * 200})
-        while not one.follow(service.store, live.record.id, live.fold.policy, 700):
+        while not one.follow(live.record.id, live.fold.policy.names, 700)[1]:
             pass
-        assert [alarm.change.arm for alarm in one.found] == ["B"]
+        assert [alarm.change.arm for alarm in seen.found] == ["B"]
 
 
 def test_of_very_many_arms_nothing_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MOST_ARMS", 2)
+    monkeypatch.setattr(alarms, "MOST_ARMS", 2)
     with serving(tmp_path / "store.db") as served:
         served.post("", SHOP)
         served.post("/shop/tell", {"arms": ["B"] * 600, "rewards": [0] * 500 + [1] * 100})

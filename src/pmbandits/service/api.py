@@ -215,7 +215,7 @@ def _health(app: FastAPI, service: Service) -> None:
             lines.append(f"# TYPE pmbandits_{name} gauge")
             for live, n in zip(lives, numbers, strict=True):
                 lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
-        lines += await service.lookout.lines(lives)
+        lines += await service.alarms.lines(lives)
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/openapi.json", tags=["health"])
@@ -341,8 +341,9 @@ def _reads(app: FastAPI, service: Service) -> None:
         twin, seen, status = live.fold.twin(), live.fold.seen, live.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
         found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
-        changes, watched = await service.lookout.changes(live)
-        return {"name": name, "status": status, "events": seen, **found, "changes": changes, "watched": watched}
+        changes, watched = await service.alarms.of(live)
+        changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
+        return {"name": name, "status": status, "events": seen, **found, **changed}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(
@@ -401,7 +402,7 @@ async def _listed(service: Service, record: Record) -> dict[str, Any]:
     except Refused:  # it cannot be read now
         live = None
     found = answers.experiment(record, live)
-    return found if live is None else found | {"changes": (await service.lookout.changes(live))[0]}
+    return found if live is None else found | {"changes": [one.shown() for one in (await service.alarms.of(live))[0]]}
 
 
 def _made(spec: dict[str, Any]) -> Any:

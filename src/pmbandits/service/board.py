@@ -27,7 +27,7 @@ from pmbandits.service.schema import points
 from pmbandits.service.service import Service
 from pmbandits.service.showing import Showing, listed
 from pmbandits.service.store import Record, Store
-from pmbandits.service.watch import Watch, alarms
+from pmbandits.service.watch import Alarm
 
 if TYPE_CHECKING:
     from pmbandits.service.keys import Key
@@ -78,7 +78,7 @@ def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | Non
     return [*told, f"Shares wanted now: {listed(names, before)}. Afterwards: {listed(trial.policy.names, after)}."]
 
 
-def _glance(record: Record, live: Live | None, last: dict[str, Any] | None, watch: Watch) -> dict[str, Any]:
+def _glance(record: Record, live: Live | None, last: dict[str, Any] | None, changes: list[Alarm]) -> dict[str, Any]:
     spec = record.spec
     out = {"name": record.name, "status": record.status, "metric": spec["metric"], "policy": spec["policy"], "t": None,
            "arms": [], "wants": "", "sure": None, "warning": None}  # fmt: skip
@@ -90,9 +90,9 @@ def _glance(record: Record, live: Live | None, last: dict[str, Any] | None, watc
             arm["wanted"] = view.share(share)
         out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": listed(policy.names, mixture)}
         playing = set(policy.playing)
-        changes = [alarm["sentence"] for alarm in alarms(policy, watch) if alarm["arm"] in playing]
-        if changes:
-            out["warning"] = changes[-1]
+        warnings = [str(alarm) for alarm in changes if alarm.change.arm in playing]
+        if warnings:
+            out["warning"] = warnings[-1]
     if last is not None and last.get("regret") is not None:
         worth = "" if last.get("utility") is None else f" (it is worth about {last['utility']:.3g})"
         out["sure"] = (
@@ -130,19 +130,24 @@ class Glances:
         service, known = self._service, {}
         records = await asyncio.to_thread(service.store.experiments)
         last = await asyncio.to_thread(_last_points, service.store)
-        for record in records:
-            try:
-                live = await service.live(record.name) if record.status != ARCHIVED else None
-            except Refused:  # it cannot be read now
-                live = None
-            watch = service.lookout.of(record.id)
+        lives = [await self._live(record) for record in records]
+        found = await asyncio.gather(*(service.alarms.of(live) for live in lives if live is not None))
+        changes = iter(found)
+        for record, live in zip(records, lives, strict=True):
+            alarms = [] if live is None else next(changes)[0]
             moved = live and (live.fold.seen, live.status)
-            sign = (record.status, last.get(record.id, {}).get("t"), moved, len(watch.found))
+            sign = (record.status, last.get(record.id, {}).get("t"), moved, len(alarms))
             before = self._known.get(record.name)
             if before is None or before[0] != sign:
-                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id), watch)))
+                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id), alarms)))
             known[record.name] = before
         self._known = known
+
+    async def _live(self, record: Record) -> Live | None:
+        try:
+            return await self._service.live(record.name) if record.status != ARCHIVED else None
+        except Refused:  # it cannot be read now
+            return None
 
     async def moved(self, key: Key) -> Any:
         """Something that differs when one of them has moved."""

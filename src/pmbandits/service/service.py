@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from pmbandits import _check
+from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
@@ -22,7 +23,6 @@ from pmbandits.service.fold import Gap
 from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
-from pmbandits.service.lookout import Lookout
 from pmbandits.service.settings import Settings, is_loopback
 from pmbandits.service.store import PAUSES, Store, is_name
 from pmbandits.service.turns import DOWN, Turns, Unavailable
@@ -52,8 +52,8 @@ class Service:
         self.keyring: Keyring
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
-        self.lookout: Lookout
         self.overdue: Overdue
+        self.alarms: Alarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -63,8 +63,8 @@ class Service:
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
-        self.lookout = Lookout(self.store, self.book, self.aside)
         self.overdue = Overdue(self.store)
+        self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -72,7 +72,6 @@ class Service:
                 await self._warm_up(record.name)
         self.turns.start()
         self.historian.start()
-        self.lookout.start()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
@@ -104,7 +103,7 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
-        await self.lookout.stop()
+        await self.alarms.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()

@@ -21,11 +21,12 @@ from pmbandits.pages.board import view
 from pmbandits.policies.shown import why
 from pmbandits.policies.stopping import Forecast
 from pmbandits.service import history, reading
+from pmbandits.service.alarms import MOST_ARMS
 from pmbandits.service.fold import Fold
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.service import Service
 from pmbandits.service.trail import Trail, clock
-from pmbandits.service.watch import Acts, alarms
+from pmbandits.service.watch import Acts, Alarm
 
 log = logging.getLogger("pmbandits.service")
 EVERY = 1.0  # seconds between two looks at what moved
@@ -63,6 +64,7 @@ class Showing:
             "now": self._now,
             "known": self._known,
             "sure": self._sure,
+            "next": self._next,
             "decisions": self._decisions,
             "happened": self._happened,
             "alone": self._alone,
@@ -208,7 +210,6 @@ class Showing:
             ],
             "arms": arms,
             "limits": None if policy.limits is None else str(policy.limits),
-            "next": "Next is {}. {}".format(*why(policy)) if live.status == "running" else None,
             "events": fold.seen,
         }
 
@@ -279,6 +280,9 @@ class Showing:
             return None
         return (t - since[0][1]) * _DAY / (now - since[0][0])
 
+    def _next(self, live: Live, fold: Fold) -> dict[str, Any]:
+        return {"next": "Next is {}. {}".format(*why(fold.policy)) if live.status == "running" else None}
+
     def _decisions(self, live: Live, fold: Fold) -> dict[str, Any]:
         self._trail.follow(self.service.store, live.record, fold)
         return {"decisions": self._trail.found[::-1]}
@@ -286,16 +290,20 @@ class Showing:
     def _happened(self, live: Live, fold: Fold) -> dict[str, Any]:
         """Acts of administration, changes of what is wanted and of arms, by the round in which they were; warnings."""
         policy, store, exp = fold.policy, self.service.store, live.record.id
-        watch = self.service.lookout.of(exp)
-        self._watched = watch.follow(store, exp, policy, fold.seen)
-        self._acts.follow(store, exp, fold.seen)
+        own, seen = policy.options.get("detect") is not None, fold.seen
+        found, self._watched = [Alarm(change, None, None) for change in policy.changes], True
+        if not own and policy.n_arms <= MOST_ARMS:
+            watch, self._watched = self.service.alarms.follow(exp, policy.names, fold.seen)
+            found, seen = watch.found, watch.seen
+        self._acts.follow(store, exp, min(fold.seen, store.last(exp)))  # not beyond what is on disk
         seqs = [0, *(seq for seq, *_ in self._points if seq < fold.seen), fold.seen]
         rounds = [0, *(t for seq, t, _ in self._points if seq < fold.seen), policy.t]
         before = policy.t - self._acts.pulls  # rounds before an experiment was imported
 
-        def about(alarm: dict[str, Any]) -> int:
+        def about(alarm: Alarm) -> int:
             """The round in which a change was found, about."""
-            return max(1, int(alarm.get("round") or round(float(np.interp(alarm["event"], seqs, rounds)))))
+            at = alarm.change.round if alarm.event is None else round(float(np.interp(alarm.event, seqs, rounds)))
+            return max(1, at)
 
         marks = [
             {"x": max(before + pulls, 1), "text": f"{when}, after round {before + pulls:,}: {what}"}
@@ -305,14 +313,12 @@ class Showing:
             {"x": t, "text": f"About round {t:,}: most is now wanted of {lead}; before it was {old}"}
             for (_, old), (t, lead) in zip(self._leads, self._leads[1:], strict=False)
         ]
-        found, playing = alarms(policy, watch), set(policy.playing)
-        marks += [{"x": about(alarm), "text": f"About round {about(alarm):,}: {alarm['sentence']}"} for alarm in found]
-        checked = None if self._watched else f"{100.0 * watch.seen / max(fold.seen, 1):.0f} %"
+        playing = set(policy.playing)
+        marks += [{"x": about(alarm), "text": f"About round {about(alarm):,}: {alarm}"} for alarm in found]
+        checked = None if self._watched else f"{100.0 * seen / max(fold.seen, 1):.0f} %"
         return {
             "marks": sorted(marks, key=lambda mark: mark["x"]),
-            "warnings": [
-                {"arm": alarm["arm"], "text": alarm["sentence"]} for alarm in found[-6:] if alarm["arm"] in playing
-            ],
+            "warnings": [{"arm": a.change.arm, "text": str(a)} for a in found[-6:] if a.change.arm in playing],
             "restarts": (live.record.spec.get("options") or {}).get("detect") == "restart",
             "checked": checked,
         }

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-import threading
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import func, select
 
-from pmbandits._check import FloatArray
 from pmbandits.estimates.changes import Change, ChangeDetector
-from pmbandits.policies.policy import Policy
-from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL
+from pmbandits.service.events import (
+    ADD,
+    ASK,
+    ASKED,
+    LIMITS,
+    PAUSE,
+    RESUME,
+    RETELL,
+    RETIRE,
+    STATUS,
+    TELL,
+)
 from pmbandits.service.schema import events
 from pmbandits.service.store import Store, iso
 from pmbandits.service.trail import clock
-from pmbandits.supports import Binary, Finite, Interval, Support
 
 LEVEL = 0.01  # the probability of any false alarm in one experiment, over all time
 AT_ONCE = 20_000  # rewards that are looked at in one go; more wait for the next
 MOST = 100  # acts that are shown
-MOST_ARMS = 500  # of more arms nothing is watched: each takes 70 kB of memory
-_THRESHOLDS = 16  # of a detector
 _SAID = {
     ADD: "{} was added; from here on certainty is for one more arm",
     PAUSE: "{} pauses",
@@ -35,13 +40,12 @@ _SAID = {
 }
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """A change that was found, and with which event, when it came."""
+class Alarm(NamedTuple):
+    """A change, and with which event and when it was found; None where only the policy knows, by its round."""
 
-    seq: int
-    at: int
     change: Change
+    event: int | None
+    at: int | None
 
     def __str__(self) -> str:
         found = self.change
@@ -49,55 +53,22 @@ class Alarm:
         way = ""
         if not found.what.startswith("rewards outside"):
             way = " for the worse" if found.share_after < found.share_before else " for the better"
-        return f"{head}{way}, noticed {clock(self.at)}: {rest}"
+        when = "" if self.at is None else f", noticed {clock(self.at)}"
+        return f"{head}{way}{when}: {rest}"
 
-
-class _Arm:
-    """The detectors of one arm.
-
-    One has thresholds that are known beforehand, where rewards lie between two numbers: it sees large changes among the
-    first rewards at once. The other takes its own from the first 64 rewards, and so sees finer. Each has half of the
-    arm's level. When one finds a change, both begin anew, so that none is told twice.
-    """
-
-    def __init__(self, level: float, support: Support | None) -> None:
-        fixed = _thresholds(support)
-        exact = fixed is not None and isinstance(support, (Binary, Finite))
-        self._kinds = [fixed] if exact else [None] if fixed is None else [fixed, None]
-        self._level = level / len(self._kinds)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._detectors = [ChangeDetector(self._level, values=values) for values in self._kinds]
-
-    def extend(self, rewards: FloatArray) -> list[tuple[int, Change]]:
-        """Take rewards in; the places of those with which a change was found."""
-        out: list[tuple[int, Change]] = []
-        done = 0
-        while done < rewards.size:
-            found = [
-                (at[0], detector.changes[0])
-                for detector in self._detectors
-                if (at := detector.extend(rewards[done:]))  # they know no change yet
-            ]
-            if not found:
-                break
-            first, change = min(found, key=lambda pair: pair[0])
-            out.append((done + first, change))
-            done += first + 1
-            self._begin()
-        return out
-
-
-def _thresholds(support: Support | None) -> FloatArray | None:
-    if isinstance(support, Binary):
-        return np.zeros(1)
-    if isinstance(support, Finite):
-        points = np.asarray(support.atoms, dtype=np.float64)
-        return points if points.size <= _THRESHOLDS else None
-    if isinstance(support, Interval):
-        return np.linspace(support.lo, support.hi, _THRESHOLDS, endpoint=False)
-    return None
+    def shown(self) -> dict[str, Any]:
+        """As it goes over the wire."""
+        change = self.change
+        return {
+            "arm": change.arm,
+            "event": self.event,
+            "time": None if self.at is None else iso(self.at),
+            "round": change.round if self.event is None else None,
+            "rewards": change.what,
+            "before": {"n": change.before, "share": change.share_before},
+            "after": {"n": change.after, "share": change.share_after},
+            "sentence": str(self),
+        }
 
 
 class Watch:
@@ -108,32 +79,22 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self.seen, self.whole = 0, False  # the last event; and whether all there were at some moment were looked at
+        self.seen = 0
         self.found: list[Alarm] = []
-        self._lock = threading.Lock()
-        self._arms: dict[int, _Arm] = {}
+        self._detectors: dict[int, ChangeDetector] = {}
         self._corrected: dict[int, float] = {}  # the newest reward of each ticket that was corrected
         self._corrections = 0  # the newest correction that is known
         self._since: list[Alarm] | None = None  # what was found since it began anew, while it catches up
         self._goal, self._anew = 0, False
 
-    def follow(self, store: Store, exp: int, policy: Policy, upto: int) -> bool:
+    def follow(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> bool:
         """Take in rewards up to an event, so many at most; whether all are in."""
-        if policy.n_arms > MOST_ARMS or watches_itself(policy):
-            return True
-        with self._lock:
-            # What is decided, but not on disk yet, must not be jumped over.
-            done = self._follow(store, exp, policy, min(upto, store.last(exp)))
-            self.whole = self.whole or done
-        return done
-
-    def _follow(self, store: Store, exp: int, policy: Policy, upto: int) -> bool:
         self._anew = self._news(store, exp, upto) or self._anew
         if self._anew and self._since is None:
-            self._arms, self._since, self._goal, self.seen, self._anew = {}, [], self.seen, 0, False
+            self._detectors, self._since, self._goal, self.seen, self._anew = {}, [], self.seen, 0, False
         found = self.found if self._since is None else self._since
-        found += self._take_in(store, exp, policy, upto)
-        found.sort(key=lambda alarm: alarm.seq)
+        found += self._take_in(store, exp, names, upto)
+        found.sort(key=lambda alarm: alarm.event or 0)
         if self._since is not None and self.seen >= self._goal:
             self.found, self._since = self._since, None
         return self.seen >= upto and not self._anew
@@ -159,7 +120,7 @@ class Watch:
                 for k in range(0, len(late), step)
             )
 
-    def _take_in(self, store: Store, exp: int, policy: Policy, upto: int) -> list[Alarm]:
+    def _take_in(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> list[Alarm]:
         if self.seen >= upto:
             return []
         wanted = (
@@ -174,38 +135,15 @@ class Watch:
         arms = np.array([row[1] for row in rows], dtype=np.int64)
         rewards = np.array([known.get(ticket, value) for _, _, value, ticket, _ in rows], dtype=np.float64)
         for arm in np.unique(arms).tolist():
-            if arm not in self._arms:
-                self._arms[arm] = _Arm(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2, policy.support)
-            mine = np.flatnonzero(arms == arm)
-            for at, change in self._arms[arm].extend(rewards[mine]):
+            if arm not in self._detectors:
+                self._detectors[arm] = ChangeDetector(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2)
+            detector, mine = self._detectors[arm], np.flatnonzero(arms == arm)
+            before = len(detector.changes)
+            for at, change in zip(detector.extend(rewards[mine]), detector.changes[before:], strict=False):
                 seq, *_, when = rows[int(mine[at])]
-                out.append(Alarm(int(seq), when, replace(change, arm=policy.names[arm])))
+                out.append(Alarm(replace(change, arm=names[arm]), int(seq), int(when)))
         self.seen = upto if len(rows) < AT_ONCE else int(rows[-1][0])
         return out
-
-
-def alarms(policy: Policy, watch: Watch) -> list[dict[str, Any]]:
-    """Changes of the arms, oldest first: of the policy, if it watches its arms itself; else those of the watch."""
-    own = [(change, str(change), None, change.round, None) for change in policy.changes]
-    found = [(alarm.change, str(alarm), alarm.seq, None, iso(alarm.at)) for alarm in watch.found]
-    return [
-        {
-            "arm": change.arm,
-            "event": event,
-            "time": moment,
-            "round": round,
-            "rewards": change.what,
-            "before": {"n": change.before, "share": change.share_before},
-            "after": {"n": change.after, "share": change.share_after},
-            "sentence": sentence,
-        }
-        for change, sentence, event, round, moment in (own if watches_itself(policy) else found)
-    ]
-
-
-def watches_itself(policy: Policy) -> bool:
-    """Whether a policy looks for changes of its arms."""
-    return policy.options.get("detect") is not None
 
 
 class Acts:
