@@ -22,8 +22,7 @@ from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
 from pmbandits.pages import web
-from pmbandits.service import answers, board, fold, history, keys, manual, reading, warmth
-from pmbandits.service.counting import sample
+from pmbandits.service import answers, board, counting, fold, history, keys, manual, reading, warmth
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
 from pmbandits.service.live import Refused
@@ -203,18 +202,10 @@ def _health(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
-        """Counters of this process, for Prometheus."""
-        lines = list(service.counting.lines())
-        for name, n in service.turns.counts.items():
-            lines += [f"# TYPE pmbandits_{name}_total counter", f"pmbandits_{name}_total {n}"]
-        lives = list(service.book.lives.values())
-        for name, numbers in (
-            ("experiment_events", [live.fold.seen for live in lives]),
-            ("experiment_disagreements", [live.others for live in lives]),
-        ):
-            lines.append(f"# TYPE pmbandits_{name} gauge")
-            for live, n in zip(lives, numbers, strict=True):
-                lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
+        """Counters of all processes, for Prometheus."""
+        mine, lives = service.counted(), list(service.book.lives.values())
+        found = await service.aside(lambda: service.counting.all(mine))
+        lines = list(counting.lines(found))
         lines += await service.alarms.lines(lives)
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
