@@ -90,7 +90,7 @@ def load(
 ) -> dict[str, float]:  # fmt: skip
     """What clients in a process of their own saw."""
     command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(seconds), str(batch)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return found
 
 
