@@ -156,14 +156,6 @@ def _year_first(found: re.Match[str]) -> str:
     return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
 
 
-_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
-
-
-def _year_first(found: re.Match[str]) -> str:
-    day, month, year = found.groups()
-    return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
-
-
 def as_times(cells: Any) -> FloatArray:
     """Times as numbers that grow; NaN where a cell is no time.
 
