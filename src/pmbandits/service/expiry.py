@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, exists, literal_column, select
+from sqlalchemy import ColumnElement, and_, exists, literal_column, select
 
 from pmbandits.service.events import ASK, ASKED, TELL
 from pmbandits.service.schema import events
@@ -24,7 +24,9 @@ class Overdue:
         ask, tell = events.alias("ask"), events.alias("tell")
         before, after = now() - 1000.0 * seconds, self._finished.get(exp, 0)
         asks = and_(ask.c.exp == exp, ask.c.seq > after, ask.c.kind.in_((ASK, ASKED)))
-        reward = literal_column(str(TELL))  # written out, so that the index of tells is known to fit
+        reward: ColumnElement[int] = literal_column(
+            str(TELL)
+        )  # written out, so that the index of tells is known to fit
         told = exists().where(
             tell.c.exp == exp, tell.c.ticket == ask.c.seq, tell.c.kind == reward, tell.c.ticket.is_not(None)
         )
