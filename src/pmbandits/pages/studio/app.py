@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -84,7 +85,13 @@ def make(studio: Studio) -> Starlette:
         at = int(given) if given.isascii() and given.isdigit() and int(given) in studio.tables else studio.first
         first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
         return web.as_json(
-            {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
+            {
+                "catalogue": sliders.catalogue(),
+                "named": sliders.named(),
+                "examples": examples.EXAMPLES,
+                "first": first,
+                "excel": find_spec("openpyxl") is not None,
+            }
         )
 
     async def drop(request: Request) -> Response:
