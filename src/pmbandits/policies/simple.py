@@ -111,7 +111,9 @@ def name_best_mean(memory: int) -> None:
 
 
 class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):
-    """Every arm equally often: in every K rounds each arm once, in random order.
+    """Play every arm equally often: in every K rounds each of the K arms once, in random order.
+
+    It learns nothing, and is here for comparison.
 
     Parameters
     ----------
@@ -137,12 +139,12 @@ def _arm(name: str, value: Any) -> int | str:
 
 
 class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, unpack=unpack_arm):
-    """Always the same arm.
+    """Play always the same arm. It learns nothing, and is here for comparison.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
-    arm : its position or name.
+    arm : the position of the arm, counted from 0 (the default), or its name.
 
     Examples
     --------
@@ -165,13 +167,20 @@ class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, u
 
 
 class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=name_best_mean, unpack=unpack_scale):
-    """UCB1 for the mean: everybody's yardstick. It settles on one arm, whatever the metric.
+    """UCB1: pull the arm whose mean so far, plus a bonus for what chance can do to it, is the largest.
 
-    The index is mean + s·√(8·ln t/n), with s half the width of the support (√(2·ln t/n) on [0, 1]), or σ on ``Real``.
+    It is the usual one to compare with. It looks for the largest mean and settles on one arm, whatever the metric is.
+    The index of an arm with n rewards in round t is mean + s·√(8·ln t/n), with s half the width of the support (so the
+    bonus is √(2·ln t/n) on [0, 1]), or σ on ``Real``.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used.
+
+    References
+    ----------
+    P. Auer, N. Cesa-Bianchi and P. Fischer (2002), *Finite-time analysis of the multiarmed bandit problem*, Machine
+    Learning 47.
 
     Examples
     --------
