@@ -18,19 +18,21 @@ LARGEST_SIGMA = 1e140  # squares of rewards must be numbers of 64 bits
 
 
 class Support:
-    """Base of the five supports; ``lo``, ``hi`` and ``width`` bound the rewards."""
+    """Where rewards can lie: the base class of the five supports. ``lo``, ``hi`` and ``width`` limit the rewards."""
 
     lo: float
     hi: float
 
     @property
     def width(self) -> float:
-        """hi − lo."""
+        """The width hi − lo."""
         return self.hi - self.lo
 
     @property
     def scale(self) -> float:
-        """σ, if every law on this support is σ-sub-Gaussian around its mean: half the width, by Hoeffding's lemma.
+        """σ, if every distribution on this support is σ-sub-Gaussian around its mean.
+
+        On a bounded support it is half the width, by Hoeffding's lemma.
 
         >>> Interval(0, 1000).scale, Real(sigma=2).scale
         (500.0, 2.0)
@@ -39,16 +41,16 @@ class Support:
 
     @property
     def typical(self) -> float:
-        """How far rewards typically lie from their middle, in the order of magnitude."""
+        """How far rewards typically lie from their middle, as an order of magnitude."""
         return self.scale
 
     def contains(self, rewards: ArrayLike) -> Any:
-        """Whether each reward may occur."""
+        """Whether each of these rewards may occur."""
         x = _check.floats("rewards", rewards)
         return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
 
     def check(self, rewards: ArrayLike) -> FloatArray:
-        """The rewards as an array, or an error that names the first one outside.
+        """Return the rewards as an array, or raise an error that names the first one outside.
 
         >>> Interval(0, 1).check([0.5, 1.5])
         Traceback (most recent call last):
@@ -66,12 +68,12 @@ class Support:
         return x
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON- and TOML-ready description."""
+        """A description of the support that can be written as JSON or TOML."""
         raise NotImplementedError
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Support:
-        """The support that :meth:`to_dict` described.
+        """Make the support that :meth:`to_dict` described.
 
         >>> Support.from_dict({"kind": "interval", "lo": 0, "hi": 2})
         Interval(lo=0.0, hi=2.0)
@@ -87,7 +89,7 @@ class Support:
 
 @dataclass(frozen=True)
 class Binary(Support):
-    """Rewards are 0 or 1.
+    """Rewards are 0 or 1, such as failure and success.
 
     >>> Binary().width
     1.0
@@ -116,7 +118,7 @@ class Binary(Support):
 
 @dataclass(frozen=True, init=False, eq=False)
 class Finite(Support):
-    """Rewards are among finitely many known numbers.
+    """Rewards are among finitely many known numbers, such as the stars of a rating.
 
     >>> Finite([0, 0.5, 2]).width
     2.0
@@ -168,7 +170,7 @@ class Finite(Support):
 
 @dataclass(frozen=True)
 class Interval(Support):
-    """Rewards lie between two known numbers.
+    """Rewards lie between two known numbers ``lo`` and ``hi``.
 
     >>> Interval(0, 1).contains([0.5, 2.0])
     array([ True, False])
@@ -224,16 +226,17 @@ class Real(Support):
 
 @dataclass(frozen=True)
 class Heavy(Support):
-    """Rewards can be any number, and may have heavy tails: all that is promised is a moment, E|X|^order ≤ bound.
+    """Rewards can be any number, and may have heavy tails. Only a moment is promised: E|X|^order ≤ bound.
 
-    For delays, claims, incomes: laws such as lognormal, Pareto or Student's t. The moment is about 0. So if typical
-    rewards are far from 0, subtract a known number from all: then ``bound`` is small, and what can be said is tight.
+    This is for delays, claims or incomes, with distributions such as lognormal, Pareto or Student's t. The moment is
+    about 0. So if typical rewards are far from 0, subtract a known number from all of them. Then ``bound`` is small,
+    and the library can say more.
 
     Parameters
     ----------
-    order : p > 1. The largest for which you know a bound; 2 is a bound on the mean square.
-    bound : what E|X|^p does not exceed, for every arm.
-    lo : no reward is less than this. Give it if you know it (0 for delays): bounds are tighter then.
+    order : p, above 1: the largest order for which you know a bound. 2 means a bound on the mean square.
+    bound : a number that E|X|^p does not exceed, for every arm.
+    lo : no reward is smaller than this. Give it if you know it (0 for delays), because bounds are tighter then.
 
     Examples
     --------
@@ -273,7 +276,7 @@ class Heavy(Support):
 
     @property
     def typical(self) -> float:
-        """bound^(1/order)."""
+        """How far rewards typically lie from 0: bound^(1/order)."""
         return float(self.bound ** (1.0 / self.order))
 
     def to_dict(self) -> dict[str, Any]:
