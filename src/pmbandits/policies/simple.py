@@ -26,7 +26,7 @@ unpack_arm = state(arm=int)
 
 @step("state -> float")
 def random_share(s: Any) -> float:
-    """A number from 0 to 1, 1 not included: splitmix64 of the seed and a counter that is part of the state."""
+    """A random number from 0 to below 1: splitmix64 of the seed and a counter that is part of the state."""
     z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.stream + 1)
     s.stream += 1
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -37,7 +37,7 @@ def random_share(s: Any) -> float:
 
 @step("state, int -> int")
 def random_below(s: Any, count: int) -> int:
-    """A whole number from 0 on, below ``count``."""
+    """A random whole number from 0 to below ``count``."""
     return int(random_share(s) * count)
 
 
