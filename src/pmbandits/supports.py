@@ -97,10 +97,12 @@ class Binary(Support):
 
     @property
     def lo(self) -> float:  # type: ignore[override]
+        """The smallest reward that is possible."""
         return 0.0
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return 1.0
 
     @property
@@ -142,10 +144,12 @@ class Finite(Support):
 
     @property
     def lo(self) -> float:  # type: ignore[override]
+        """The smallest reward that is possible."""
         return float(self.atoms[0])
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return float(self.atoms[-1])
 
     def contains(self, rewards: ArrayLike) -> Any:
@@ -209,15 +213,17 @@ class Real(Support):
 
     @property
     def lo(self) -> float:  # type: ignore[override]
+        """The smallest reward that is possible."""
         return -np.inf
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return np.inf
 
     @property
     def scale(self) -> float:
-        """σ, as declared."""
+        """The σ that was declared."""
         return self.sigma
 
     def to_dict(self) -> dict[str, Any]:
@@ -265,6 +271,7 @@ class Heavy(Support):
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return np.inf
 
     @property
