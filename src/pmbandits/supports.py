@@ -258,7 +258,7 @@ class Heavy(Support):
     lo: float = -np.inf
 
     def __post_init__(self) -> None:
-        hint = "with less than a first moment not even the mean of rewards need exist"
+        hint = "Otherwise not even the mean of the rewards need exist."
         object.__setattr__(self, "order", _check.within("order", self.order, 1.0, open_lo=True, hint=hint))
         object.__setattr__(self, "bound", _check.within("bound", self.bound, 0.0, open_lo=True))
         lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _check.number("lo", self.lo)

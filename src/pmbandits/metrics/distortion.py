@@ -332,7 +332,8 @@ class Distortion(ABC):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
             raise TypeError(
-                f"a distortion adds to a distortion, got {_check.short(other)}; a constant c would break h(0) = 0."
+                f"only a distortion can be added to a distortion, got {_check.short(other)}; with a constant, h(0) would "
+                "not be 0."
             )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
@@ -340,7 +341,9 @@ class Distortion(ABC):
         from pmbandits.metrics.combination import simplify
 
         if isinstance(factor, Distortion):
-            raise TypeError("distortions scale by numbers; the product of two distortions is not defined here.")
+            raise TypeError(
+                "a distortion can be multiplied by a number only; the product of two distortions is not defined."
+            )
         scale = _check.number("the factor of a distortion", factor)
         return simplify([(scale * c, d) for c, d in self.terms])
 
