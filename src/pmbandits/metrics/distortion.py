@@ -332,8 +332,8 @@ class Distortion(ABC):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
             raise TypeError(
-                f"only a distortion can be added to a distortion, got {_check.short(other)}; with a constant, h(0) would "
-                "not be 0."
+                f"only a distortion can be added to a distortion, got {_check.short(other)}; with a constant, h(0) "
+                "would not be 0."
             )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
