@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RUNTIME := $(VENV)/.runtime
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-all browser lint bench paper family docs fuzz faults audit wheels numba lock clean
+.PHONY: demo test test-all browser lint bench paper family docs look fuzz faults audit wheels numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -22,7 +22,8 @@ test-all: $(READY) browser lint
 # A browser for the tests of pages, where it may be installed. Without one these tests are skipped, and say so.
 browser:
 	@command -v chromium >/dev/null 2>&1 || \
-		{ command -v apt-get >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } || \
+		{ command -v apt-get >/dev/null 2>&1 && apt-get update -qq >/dev/null 2>&1 && \
+		apt-get install -y -qq chromium >/dev/null 2>&1; } || \
 		echo "No chromium, and none can be installed here: tests of pages in a browser are skipped."
 
 lint: $(READY)
@@ -49,6 +50,12 @@ family: $(RUNTIME)
 docs: $(DOCS)
 	$(BIN)/python docs/build.py
 
+# Every page of the documentation in a browser, at three widths, light and dark: what is too wide, cut off, missing or hard
+# to read is an error. Pictures of all pages are in out/look.
+look: $(READY) browser
+	@test -d out/docs || $(MAKE) docs
+	$(BIN)/python -m tools.look
+
 # Attacks on all readers and public functions, for an hour or so; prints the table of docs/security.md. Then atheris, which
 # looks for inputs by itself, where there is one for this Python (FUZZ_SECONDS for each reader).
 fuzz: $(READY)
@@ -65,15 +72,10 @@ faults: $(READY)
 audit: $(READY)
 	$(BIN)/python -m tools.audit $(if $(DATABASE),--database $(DATABASE))
 
-# The wheel and the source distribution, and that the wheel can be installed and used.
+# The wheel and the source distribution; that they are complete; and that the wheel can be installed and used in clean
+# environments of every Python from 3.11 to 3.13 that is here, or of those named: make wheels PYTHONS="python3.12 …". Needs the network.
 wheels: $(RUNTIME)
-	rm -rf out/wheels $(VENV)-wheel
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir out/wheels .
-	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-deps out/wheels/*.whl
-	cd out/wheels && ../../$(VENV)-wheel/bin/python -c \
-		"import pmbandits as p; print(p.__version__, p.Track('gini', n_arms=2, support=p.Binary()).ask())"
+	$(BIN)/python -m tools.wheels $(PYTHONS)
 
 # The library alone, which is all that the demonstration needs …
 $(RUNTIME): requirements.txt pyproject.toml
@@ -116,4 +118,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-numba $(VENV)-wheel out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-numba out .pytest_cache .mypy_cache .ruff_cache

@@ -9,6 +9,7 @@ from rich.console import Console
 from benchmarks import (
     advice,
     arms,
+    board,
     certainty,
     changes,
     exact_bounds,
@@ -38,6 +39,7 @@ ROOMS = {
     "sets": sets.tables,
     "walls": walls.tables,
     "arms": arms.tables,
+    "board": board.tables,
     "vet": vet.tables,
     "worlds": worlds.tables,
     "certainty": certainty.tables,

@@ -125,6 +125,10 @@ WORTH: dict[str, tuple[Draw, list[Any], str, pmb.Support | None, int, str]] = {
         lambda r, n: [r.beta(a, b, n) for a, b in ((2, 6), (6, 3), (1.2, 1.1))],
         [st.beta(2, 6), st.beta(6, 3), st.beta(1.2, 1.1)], "gini", UNIT, 100, "–",
     ),
+    "Gini, coins .2 and .8, where the best mixture is at the top of h, n = 100": (
+        lambda r, n: [(r.random(n) < p).astype(float) for p in (0.2, 0.8)],
+        [st.bernoulli(0.2), st.bernoulli(0.8)], "gini", pmb.Binary(), 100, "–",
+    ),
     "mean, Beta(2, 6), (6, 3), (1.2, 1.1), n = 100": (
         lambda r, n: [r.beta(a, b, n) for a, b in ((2, 6), (6, 3), (1.2, 1.1))],
         [st.beta(2, 6), st.beta(6, 3), st.beta(1.2, 1.1)], "mean", UNIT, 100, "–",

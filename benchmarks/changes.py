@@ -78,7 +78,7 @@ def false_alarms() -> Table:
 def delays() -> Table:
     table = Table(title=f"Rewards until a change is found (median, and nine in ten), {DELAY_RUNS} runs, level 0.01")
     table.add_column("change")
-    befores = (500, 2_000, 20_000)
+    befores = (40, 500, 2_000, 20_000)
     for before in befores:
         table.add_column(f"after {before:,}", justify="right")
     for k, (name, (first, then)) in enumerate(CHANGES.items()):

@@ -1,6 +1,10 @@
 """The live service under load, with the clients on the same machine, beside Optuna's ask and tell on the same storage.
 
-Figures depend on the machine and on what else it does; the ratio to Optuna, in the same run, does so much less.
+``python -m benchmarks.live`` prints the load and the ratio to Optuna, ``… start`` how long a start takes with a million
+events, ``… soak`` memory and pace over minutes (``SOAK_MINUTES``, 20 unless told).
+
+Figures depend on the machine and on what else it does, most of all to its disk; the ratio to Optuna, in the same run,
+does so much less. Each figure is the median of three short runs.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -23,7 +28,9 @@ from rich.table import Table
 from pmbandits.service import keys
 from pmbandits.service.store import Store
 
-SECONDS = float(os.environ.get("LOAD_SECONDS", "4"))
+SECONDS = float(os.environ.get("LOAD_SECONDS", "2"))
+TIMES = 3
+CELLS = ((1, 1), (16, 1), (128, 1), (4, 100))  # clients, and how many each asks for at once
 ARMS = ["A", "B", "C", "D", "E"]
 SPEC = {
     "metric": "gini",
@@ -55,8 +62,8 @@ def stores(folder: Path) -> Iterator[dict[str, str]]:
 
 
 @contextlib.contextmanager
-def serving(url: str, processes: int) -> Iterator[tuple[str, str]]:
-    """A service on a store, as users start it; its address and a key."""
+def serving(url: str, processes: int) -> Iterator[tuple[str, str, int]]:
+    """A service on a store, as users start it; its address, a key, and its process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,20 +74,22 @@ def serving(url: str, processes: int) -> Iterator[tuple[str, str]]:
     service = subprocess.Popen([*command, "--processes", str(processes)])
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(1200):
+        for _ in range(6000):
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/ready", timeout=5):
                 break
             assert service.poll() is None, "the service ended"
-            time.sleep(0.1)
-        yield address, key
+            time.sleep(0.02)
+        yield address, key, service.pid
     finally:
         service.terminate()
         service.wait(30)
 
 
-def load(address: str, key: str, name: str, clients: int, batch: int = 1) -> dict[str, float]:
+def load(
+    address: str, key: str, name: str, clients: int, batch: int = 1, seconds: float = SECONDS
+) -> dict[str, float]:  # fmt: skip
     """What clients in a process of their own saw."""
-    command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(SECONDS), str(batch)]
+    command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(seconds), str(batch)]
     found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return found
 
@@ -109,7 +118,7 @@ def optuna_pairs(url: str) -> float:
 
 def ours_pairs(url: str) -> float:
     """The same of the service's own turns, in one process and without HTTP: one ask, one tell, each on disk."""
-    import asyncio
+    import uvloop  # what the service itself runs on
 
     from pmbandits.service.api import make
     from pmbandits.service.settings import Settings
@@ -131,38 +140,83 @@ def ours_pairs(url: str) -> float:
         return pace
 
     store = Store(url)
-    store.create("alone", SPEC, "benchmark")
+    if store.find("alone") is None:
+        store.create("alone", SPEC, "benchmark")
     store.close()
-    return asyncio.run(play())
+    pace: float = uvloop.run(play())
+    return pace
+
+
+def bare_pairs(url: str) -> float:
+    """Two commits of one small row each, with the bare driver and nothing else: nobody can be quicker on this disk."""
+    make = "CREATE TABLE IF NOT EXISTS bare (seq integer PRIMARY KEY, arm integer, value double precision)"
+    if url.startswith("sqlite"):
+        from pmbandits.service.sqlite import connect
+
+        connection: Any = connect(Path(url.removeprefix("sqlite:///")))
+        add = "INSERT INTO bare (arm, value) VALUES (1, 0.5)"
+    else:
+        import psycopg
+
+        connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        make = make.replace("integer PRIMARY", "serial PRIMARY")
+        add = "INSERT INTO bare (arm, value) VALUES (1, 0.5)"
+    connection.execute(make)
+    n, begin = 0, time.perf_counter()
+    while time.perf_counter() < begin + SECONDS:
+        connection.execute(add)
+        n += 1
+    pace = n / (time.perf_counter() - begin)
+    connection.close()
+    return pace / 2
 
 
 def tables() -> Iterator[Table]:
     """Pairs of ask and tell a second, and how long an ask takes; batches; and Optuna beside."""
     head = ("storage", "processes", "clients", "batch", "pairs/s", "ask p50", "ask p99", "tell p50", "tell p99 (ms)")
-    table = Table(*head, title=f"The service over HTTP, {SECONDS:g} s each, clients on the same cores")
-    beside = Table("storage", "ours", "Optuna", "ratio", title="Pairs a second, one process, one at a time, no HTTP")
+    title = f"The service over HTTP, median of {TIMES} runs of {SECONDS:g} s, clients on the same cores"
+    table = Table(*head, title=title)
+    beside = Table(
+        "storage",
+        "ours",
+        "Optuna",
+        "ratio",
+        "bare commits",
+        title="Pairs a second, one process, one at a time, no HTTP",
+    )
     with tempfile.TemporaryDirectory() as folder, stores(Path(folder)) as known:
         for storage, url in known.items():
-            ours, theirs = ours_pairs(url), optuna_pairs(_other(url))
-            beside.add_row(storage, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.0f}")
+            paces = np.array([[ours_pairs(url), optuna_pairs(_other(url)), bare_pairs(url)] for _ in range(TIMES)])
+            ours, theirs, bare = np.median(paces, axis=0)
+            ratio = np.median(paces[:, 0] / paces[:, 1])
+            beside.add_row(storage, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ratio:.0f}", f"{bare:,.0f}")
             for processes in (1, 2):
-                with serving(url, processes) as (address, key):
-                    for clients, batch in ((1, 1), (16, 1), (128, 1), (4, 100)):
-                        name = f"p{processes}c{clients}b{batch}"
-                        store = Store(url)
-                        store.create(name, SPEC, "benchmark")
-                        store.close()
-                        seen = load(address, key, name, clients, batch)
-                        numbers = [f"{seen[k]:.1f}" for k in ("ask50", "ask99", "tell50", "tell99")]
-                        table.add_row(
-                            storage, str(processes), str(clients), str(batch), f"{seen['pairs']:,.0f}", *numbers
-                        )
+                for cell, seen in loads(url, processes).items():
+                    shown = [f"{seen[k]:.1f}" for k in ("ask50", "ask99", "tell50", "tell99")]
+                    table.add_row(storage, str(processes), *map(str, cell), f"{seen['pairs']:,.0f}", *shown)
     yield table
     yield beside
+
+
+def loads(url: str, processes: int) -> dict[tuple[int, int], dict[str, float]]:
+    """What clients saw, for each number of clients and each size of batches: medians of runs that took turns."""
+    seen: dict[tuple[int, int], list[dict[str, float]]] = {cell: [] for cell in CELLS}
+    with serving(url, processes) as (address, key, _):
+        for k in range(TIMES):
+            for clients, batch in CELLS:
+                name = f"p{processes}c{clients}b{batch}k{k}"
+                store = Store(url)
+                store.create(name, SPEC, "benchmark")
+                store.close()
+                seen[clients, batch].append(load(address, key, name, clients, batch))
+    return {cell: {k: float(np.median([run[k] for run in runs])) for k in runs[0]} for cell, runs in seen.items()}
 
 
 if __name__ == "__main__":
     from rich.console import Console
 
-    for one in tables():
-        Console(width=130).print(one)
+    from benchmarks import lasting
+
+    show = Console(width=130).print
+    for one in {"start": lasting.starts, "soak": lasting.soak}.get("".join(sys.argv[1:]), tables)():
+        show(one)

@@ -1,5 +1,7 @@
 """Clients of the service that ask and tell as fast as they are answered: ``python -m benchmarks.load …`` prints JSON.
 
+With ``LOAD_PAUSE`` each of them rests for so many seconds after each pair.
+
 Raw HTTP/1.1 over asyncio, so that the clients, which share the machine with the service, take little of it.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
 import time
@@ -51,6 +54,9 @@ class Line(asyncio.Protocol):
         return answer
 
 
+PAUSE = float(os.environ.get("LOAD_PAUSE", "0"))
+
+
 async def play(url: str, key: str, name: str, clients: int, seconds: float, batch: int) -> dict[str, float]:
     """Ask and tell for so many seconds; how many pairs, and how long asks and tells took."""
     where = urlsplit(url)
@@ -74,6 +80,8 @@ async def play(url: str, key: str, name: str, clients: int, seconds: float, batc
                 body = msgspec.json.encode({"tickets": found["tickets"], "rewards": [draw() for _ in range(batch)]})
             await line.send(heads[1], body)
             t2 = time.perf_counter()
+            if PAUSE:
+                await asyncio.sleep(PAUSE)
             if t0 >= begin:
                 asks.append(t1 - t0)
                 tells.append(t2 - t1)

@@ -298,7 +298,7 @@ def gallery_index(results: dict[Path, list[dict[str, Any]]]) -> str:
         title = text.splitlines()[0].removeprefix("# ").strip()
         sentence = text.split("\n\n")[1].replace("\n", " ").split(". ")[0].rstrip(".") + "."
         pictures = [file for block in results[path] for file in block["figures"]]
-        image = f"![]({'../_pictures/' + pictures[-1]})" if pictures else ""
+        image = f"![{title}]({'../_pictures/' + pictures[-1]})" if pictures else ""
         cards.append(f":::{{container}} card\n{image}\n\n**[{title}]({path.stem}.md)**\n\n{sentence}\n:::")
         names.append(path.stem)
     intro = (DOCS / "gallery" / "index.md").read_text(encoding="utf-8")

@@ -25,6 +25,33 @@ SECTIONS = {  # head of a section: how the captions of its tables begin
     "Where means and medians differ": "Where the mean",
     "What was not played": "What was not",
 }
+READ = {  # head of a section: what to see in its tables
+    "What Vet was to reach": (
+        "These goals were set before the run. The right column says what was measured, and it names the problems whose "
+        "ratio is so close to the limit that chance may have decided."
+    ),
+    "Vet beside the best other policy": (
+        "Each row is one problem: the arms, their number K, and the preference. A ratio below 1 means that Vet has "
+        "less regret than the best other policy. “Not told apart” means that the difference is at most two standard "
+        "errors. The last column compares Vet with the best policy that was published by others or in the paper, so "
+        "it leaves out Track."
+    ),
+    "Where means and medians differ": (
+        "Regret is small in most trials and large in a few. The last column says how many times the median the worst "
+        "trial was: the larger it is, the less a mean says about a single run."
+    ),
+    "What was not played": (
+        "Some policies accept only certain preferences or rewards, and some would take too long. Each row says which "
+        "policy was left out, why, and on which problems."
+    ),
+    "The plan, as it was written down before": (
+        "This is the text that was committed before the run, word for word. It is short and technical. In simple "
+        "words: the score is the regret after 1,000, 10,000 and 100,000 rounds. Every policy gets the same rewards. "
+        "Vet is compared with whichever other policy turned out best, which is hard on Vet. And nothing may be left "
+        "out afterwards. An *instance* is what this page calls a problem. T is the number of rounds, and K the number "
+        "of arms."
+    ),
+}
 HEADS = (
     "Score.",
     "Trials.",
@@ -71,7 +98,7 @@ def body(kept: dict[str, Any]) -> str:
             "decides nothing; the run of the plan below is still to be made.\n:::"
         )
     parts += [paragraph for paragraph in kept["text"] if not paragraph.startswith(("Not in the paper", *HEADS))]
-    parts.append("## What Vet was to reach")
+    parts += _head("What Vet was to reach")
     lines = [
         [goal["says"], MARKS[goal["verdict"]] if kept["registered"] else "(pilot)", goal["evidence"]]
         for goal in kept["claims"]
@@ -79,12 +106,16 @@ def body(kept: dict[str, Any]) -> str:
     parts.append(markdown_table(["goal", "", "measured"], lines))
     for head, captions in SECTIONS.items():
         found = [table for table in kept["shown"] if table["caption"].startswith(captions) and table["rows"]]
-        parts += [f"## {head}"] if found else []
+        parts += _head(head) if found else []
         for table in found:
             parts += [table["caption"], markdown_table(table["heads"], table["rows"])]
-    parts.append("## The plan, as it was written down before")
+    parts += _head("The plan, as it was written down before")
     parts.append("\n".join(f"- {p}" for p in kept["text"] if p.startswith(HEADS)))
     return "\n\n".join(parts)
+
+
+def _head(head: str) -> list[str]:
+    return [f"## {head}", READ[head]]
 
 
 def page(text: str, kept: dict[str, Any]) -> str:

@@ -81,7 +81,7 @@ def test_an_arm_that_does_not_exist_is_refused(arm, error, message):
         (lambda: Bandit([st.norm]), TypeError, "(?i)arm 0 .*fr(ee|o)ze"),
         (lambda: Bandit([st.poisson]), TypeError, "(?i)arm 0 .*fr(ee|o)ze"),
         (lambda: Bandit([st.norm(0, -1)]), ValueError, "arm 0 has invalid parameters"),
-        (lambda: Bandit([st.norm(), st.norm()], names=["a"]), ValueError, "1 names were given for 2 arms"),
+        (lambda: Bandit([st.norm(), st.norm()], names=["a"]), ValueError, "1 name was given for 2 arms"),
         (
             lambda: Bandit([st.norm(), st.norm()], names=["a", "a"]),
             ValueError,

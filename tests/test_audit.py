@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-audit = pytest.importorskip("tools.audit", reason="the tools are not part of the source distribution")
+from tools import audit
 
 PACKAGES = [audit.Package("numpy", "2.0.1"), audit.Package("rich", "13.1"), audit.Package("scipy", "1.14.0")]
 

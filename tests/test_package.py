@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tools import readme
 
 import pmbandits as pmb
 from tests.helpers import python
@@ -118,3 +119,23 @@ def test_the_python_blocks_of_the_readme_run_one_after_the_other(tmp_path: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_package_index_shows_the_readme_without_links_that_lead_nowhere() -> None:
+    text, version = README.read_text(encoding="utf-8"), pmb.__version__
+    assert readme.LINK.search(text)
+    shown = readme.rendered(text, "", version)
+    assert not readme.LINK.search(shown)
+    assert "](https://pypi.org/project/river/)" in shown
+    assert readme.urls("", version) == {}
+    absolute = readme.rendered(text, "https://example.org/p", version)
+    assert "![Utility of mixtures of arms" in absolute
+    assert f"](https://example.org/p/raw/v{version}/docs/demo.png)" in absolute
+    assert f"](https://example.org/p/blob/v{version}/docs/quickstart.md)" in absolute
+    assert readme.urls("https://example.org/p", version)["Source"] == "https://example.org/p"
+
+
+def test_every_link_of_the_readme_leads_to_a_file() -> None:
+    paths = [path.partition("#")[0] for _, _, path in readme.LINK.findall(README.read_text(encoding="utf-8"))]
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).exists()] == []

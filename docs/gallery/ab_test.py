@@ -66,8 +66,8 @@ for seen in careful.estimates:
 print(careful.explain())
 
 # %%
-# Where the traffic went. With profits anywhere between −60 and 60 euros, one euro is hard to see: after 4,000 orders
-# UCB1 still sends a good part of the traffic to A. But it leans to B, and `Vet` does not.
+# The picture shows where the traffic went. With profits anywhere between −60 and 60 euros, one euro is hard to see:
+# after 4,000 orders UCB1 still sends a good part of the traffic to A. But it leans to B, and `Vet` does not.
 figure, ax = plt.subplots()
 for name, path in shares.items():
     ax.plot(100 * np.array(path), label=name)

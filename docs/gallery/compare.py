@@ -6,7 +6,7 @@ between two policies on the same rewards, and one picture.
 
 # %%
 # A summary has one row for each policy. Regret is what the shares that were played so far fall short of the best
-# mixture. Most trials have little of it and a few have much, so the mean alone says too little: the table also has an
+# mixture. Most trials have little of it and a few have much, so the mean alone says too little. The table also has an
 # interval for it, the median, and the regret that one trial in twenty exceeds.
 import pmbandits as pmb
 

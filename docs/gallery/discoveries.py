@@ -45,9 +45,10 @@ for name, row in rows.items():
 # check: rows["Vet"]["regret"] < 0.2 * rows["Uniform"]["regret"] < rows["UCB1"]["regret"]
 
 # %%
-# Where the tests went. `UCB1` finds the family with the best average, which is the broad one, and spends most tests
-# there. For the best tenth that is worse than testing all families equally. `Vet` comes close to the best worth. It
-# still gives about one test in six to the family in between, which is nearly as useful, and hard to rule out.
+# The picture shows where the tests went. `UCB1` finds the family with the best average, which is the broad one, and
+# spends most tests there. For the best tenth that is worse than testing all families equally. `Vet` comes close to
+# the best worth. It still gives about one test in six to the family in between, which is nearly as useful, and hard
+# to rule out.
 figure, ax = plt.subplots(figsize=(6.4, 3.0))
 place = np.arange(4)
 for k, name in enumerate(["Vet", "UCB1"]):

@@ -6,8 +6,8 @@ spread is not the same as to be hard to guess. The end of this page shows the di
 """
 
 # %%
-# The hours after dusk at which the guard arrives. The preference is a measure of spread in hours, Tsallis' cumulative
-# past entropy, which gives more weight to the early hours.
+# Each route has a distribution of the hours after dusk at which the guard arrives. The preference is a measure of
+# spread in hours, Tsallis' cumulative past entropy, which gives more weight to the early hours.
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.stats as st
@@ -49,7 +49,7 @@ print(
 # check: 0.97 * best.value < true_spread < best.value
 
 # %%
-# The hours of arrival in these nights, beside those of the best single route.
+# The picture shows the hours of arrival in these nights, and those of the best single route.
 figure, ax = plt.subplots(figsize=(6.4, 3.0))
 alone = routes.sample(best.best_arm, 1500, rng=1)
 bins = np.linspace(0, 12, 49)

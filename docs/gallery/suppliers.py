@@ -5,7 +5,7 @@ on what it values, so we ask the same data three questions.
 """
 
 # %%
-# The data: 300 scores of each kitchen. *Classic* is safe, *Spicy* divides the pupils, *Market* is good but uneven.
+# The data are 300 scores of each kitchen. *Classic* is safe, *Spicy* divides the pupils, *Market* is good but uneven.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,8 +20,9 @@ scores = {
 log = pmb.Bandit.from_samples(scores)
 
 # %%
-# Three preferences. *Fair* subtracts half of the typical difference between the meals of two pupils; this is known as
-# Gini's welfare function. *Variety* adds the same amount, because pupils who get the same every day complain.
+# We compare three preferences. *Fair* subtracts half of the typical difference between the meals of two pupils; this
+# is known as Gini's welfare function. *Variety* adds the same amount, because pupils who get the same every day
+# complain.
 preferences = {
     "average": pmb.Mean(),
     "fair": pmb.Mean() - pmb.GiniDeviation(),

@@ -116,8 +116,9 @@ def numbers(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
     if array.size < minimum:
-        what = "empty" if array.size == 0 else f"of length {array.size}"
-        raise ValueError(f"{name} is {what}; give at least {minimum} value{'s' if minimum > 1 else ''}.")
+        if array.size == 0:
+            raise ValueError(f"{name} is empty; give at least {minimum} value{'s' if minimum > 1 else ''}.")
+        raise ValueError(f"{name} must have at least {minimum} values, got {short(values)}.")
     finite = np.isfinite(array)
     if not finite.all():
         bad = int(np.argmin(finite))

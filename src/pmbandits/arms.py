@@ -27,10 +27,11 @@ class Bandit:
 
     Parameters
     ----------
-    arms : one frozen ``scipy.stats`` distribution or one sample (array of numbers) for each arm.
-    names : a name for each arm; default ``"arm 0"``, ``"arm 1"``, …
-    support : where rewards lie; inferred where that is possible: two atoms 0 and 1, finitely many atoms, a bounded
-        interval, or normal arms (sub-Gaussian with the largest standard deviation). Else ``None``.
+    arms : for each arm one frozen ``scipy.stats`` distribution, or one sample (an array of numbers).
+    names : a name for each arm; by default ``"arm 0"``, ``"arm 1"``, …
+    support : where rewards lie. By default it is worked out from the arms where that is possible: ``Binary`` for
+        rewards 0 and 1, ``Finite`` for finitely many values, ``Interval`` for bounded arms, and ``Real`` with the
+        largest standard deviation for normal arms. Otherwise it is ``None``.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class Bandit:
 
     @classmethod
     def bernoulli(cls, means: ArrayLike, names: Sequence[str] | None = None) -> Bandit:
-        """Arms that pay 1 with the given probabilities and 0 otherwise.
+        """Make arms that pay 1 with the given probabilities, and 0 otherwise.
 
         >>> import pmbandits as pmb
         >>> pmb.Bandit.bernoulli([0.4, 0.9])
@@ -66,7 +67,7 @@ class Bandit:
 
     @classmethod
     def from_samples(cls, samples: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> Bandit:
-        """Arms that draw from logged rewards, each equally likely.
+        """Make arms that draw from logged rewards, each of them equally likely.
 
         >>> import pmbandits as pmb
         >>> pmb.Bandit.from_samples({"a": [0, 1, 1], "b": [2, 0, 5]}).names
@@ -86,19 +87,23 @@ class Bandit:
         names: Sequence[str] | None = None,
         support: Support | None = None,
     ) -> Bandit:
-        """Arms that pay a shift c and an exponential reward of rate λ on top: P(X > x) = e^(−λ(x − c)) from c on.
+        """Make arms that pay a fixed amount c plus an exponential reward of rate λ: P(X > x) = e^(−λ(x − c)) from c on.
 
-        With a strictly concave ``metric`` it is the instance by which the paper shows that mixtures can be best
-        (``lemma:mixture_lemma_exponential``): all arms are worth the same, c·h(1) + U/λ with U the utility of a unit
-        exponential, and so every mixture of arms that differ is worth more than any arm.
+        With a strictly concave ``metric`` these are the arms by which the paper shows that mixtures can be best
+        (``lemma:mixture_lemma_exponential``). All arms are worth the same, c·h(1) + U/λ, where U is the utility of an
+        exponential reward of rate 1. So every mixture of arms that differ is worth more than any arm.
 
         Parameters
         ----------
-        shifts : c of each arm, ≥ 0.
-        rates : λ, one for all or one for each arm. With ``metric``, that of the first arm: the others follow.
-        metric : make all arms worth the same under this metric.
-        names, support : see :class:`Bandit`. The laws are not sub-Gaussian, so none is inferred.
+        shifts : c of each arm, 0 or more.
+        rates : λ, one number for all arms or one for each. With ``metric`` it is that of the first arm, and the others
+            follow.
+        metric : if given, rates are chosen such that all arms are worth the same under this metric.
+        names, support : see :class:`Bandit`. The distributions are not sub-Gaussian, so no support is worked out from
+            them.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> arms = pmb.Bandit.shifted_exponentials([1.0, 2.0, 4.0], metric=pmb.GiniDeviation())
         >>> best = pmb.oracle(pmb.GiniDeviation(), arms)
@@ -114,17 +119,23 @@ class Bandit:
         if metric is not None:
             wanted = as_metric(metric)
             if np.ndim(rates) != 0:
-                raise ValueError("with a metric, rates is one number, the rate of the first arm: the others follow.")
+                raise ValueError(
+                    "with a metric, rates must be one number, the rate of the first arm, because the other rates "
+                    f"follow from it; got {_check.short(rates)}."
+                )
             unit, top = wanted.value(stats.expon()), float(wanted(1.0))
             if not unit > 0.0:
-                raise ValueError(f"{wanted!r} values a unit exponential at {unit:.4g}; it must be positive.")
+                raise ValueError(
+                    f"an exponential reward of rate 1 is worth {unit:.4g} by {wanted!r}, but it must be worth more "
+                    "than 0; take another metric."
+                )
             scale = scale[0] + (c[0] - c) * top / unit  # c·h(1) + scale·unit is the same for all
         if not (np.isfinite(scale).all() and (scale > 0.0).all()):
             raise ValueError(
                 "there are no positive rates with which all arms are worth the same; take shifts that differ less, or "
                 "a smaller rate of the first arm."
                 if metric is not None
-                else "rates must be positive."
+                else f"rates must be positive, got {_check.short(rates)}."
             )
         return cls([stats.expon(loc=a, scale=b) for a, b in zip(c, scale, strict=True)], names, support=support)
 
@@ -137,7 +148,7 @@ class Bandit:
         return len(self.laws)
 
     def index(self, arm: int | str) -> int:
-        """The position of an arm given by position or name.
+        """The position of an arm that is given by its position or its name.
 
         >>> import pmbandits as pmb
         >>> pmb.Bandit.bernoulli([0.4, 0.9], names=["a", "b"]).index("b")
@@ -146,7 +157,7 @@ class Bandit:
         return arm_index(arm, self.names)
 
     def sample(self, arm: int | str, size: int = 1, rng: Rng = None) -> FloatArray:
-        """Rewards of one arm; the same ``rng`` seed gives the same rewards.
+        """Draw rewards of one arm. The same ``rng`` seed gives the same rewards.
 
         >>> import pmbandits as pmb
         >>> pmb.Bandit.bernoulli([0.4, 1.0]).sample(1, size=3, rng=0)
@@ -158,7 +169,10 @@ class Bandit:
     def sample_mixture(
         self, weights: ArrayLike, size: int = 1, rng: Rng = None
     ) -> tuple[NDArray[np.int64], FloatArray]:
-        """Arms drawn with the given weights, and the rewards they pay."""
+        """Draw arms with the given weights, and a reward of each of them.
+
+        Returns the positions of the arms, and the rewards.
+        """
         mix = _check.weights(weights, self.n_arms)
         size = _check.whole("size", size, 0)
         generator = np.random.default_rng(rng)
@@ -170,7 +184,7 @@ class Bandit:
         return arms, rewards
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description of the arms.
+        """A description of the arms that can be written as JSON.
 
         >>> import pmbandits as pmb
         >>> pmb.Bandit.bernoulli([0.4]).to_dict()["arms"]
@@ -181,7 +195,7 @@ class Bandit:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bandit:
-        """The bandit that :meth:`to_dict` described.
+        """Make the bandit that :meth:`to_dict` described.
 
         >>> import pmbandits as pmb
         >>> bandit = pmb.Bandit.bernoulli([0.4, 0.9])
@@ -219,8 +233,16 @@ class Bandit:
 
 
 def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> float:
-    """What a mixture of known arms is worth: V(weights, arms), the utility U_h of the mixture (``eq:V``).
+    """What a mixture of known arms is worth: its utility U_h, which the paper calls V (``eq:V``).
 
+    Parameters
+    ----------
+    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    bandit : the arms.
+    weights : the share of each arm.
+
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> round(pmb.utility("gini", pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
     0.25
@@ -232,16 +254,17 @@ def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> flo
 
 
 def check_bandit(bandit: object) -> None:
-    """A sentence for what is not a bandit."""
+    """Raise an error in one sentence if this is not a bandit."""
     if not isinstance(bandit, Bandit):
         raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_check.short(bandit)}.")
 
 
 def wasserstein_constant(bandit: Bandit) -> float:
-    """W of the arms (``eq:W``): the largest W1 distance of two mixtures by the L1 distance of their weights.
+    """W of the arms: half the largest Wasserstein distance between two of them (``eq:W``).
 
-    It is attained at vertices: half the largest Wasserstein distance between two arms. For arms that are
-    1-sub-Gaussian around 0 it is at most √(2π) (``theorem:W``); arms with far means exceed that.
+    The paper defines it as the largest ratio of the W1 distance of two mixtures to the L1 distance of their weights,
+    which is reached by two single arms. For arms that are 1-sub-Gaussian around 0 it is at most √(2π) (``theorem:W``).
+    Arms whose means are far apart exceed that.
 
     >>> import pmbandits as pmb
     >>> round(pmb.wasserstein_constant(pmb.Bandit.bernoulli([0.4, 0.9])), 12)
@@ -251,7 +274,7 @@ def wasserstein_constant(bandit: Bandit) -> float:
 
 
 def arm_index(arm: int | str, names: Sequence[str]) -> int:
-    """Position of an arm given by position or by name, or an error that lists what there is."""
+    """The position of an arm that is given by position or by name; an error lists the arms that there are."""
     if isinstance(arm, str):
         if arm in names:
             return list(names).index(arm)
@@ -273,7 +296,8 @@ def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if strange is not None:
         raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
-        raise ValueError(f"{len(given)} names were given for {count} arms; give one each.")
+        one = "name was" if len(given) == 1 else "names were"
+        raise ValueError(f"{len(given)} {one} given for {count} arm{'s' if count > 1 else ''}; give one each.")
     if len(set(given)) != count:
         twice = next(name for name in given if given.count(name) > 1)
         raise ValueError(f"arm names must differ, but {twice!r} occurs twice.")
@@ -299,13 +323,13 @@ def _law_to_dict(law: Law) -> dict[str, Any]:
         frozen: Any = law.frozen
         dist = frozen.dist
         name = str(dist.name)
-        if type(dist) is not type(getattr(st, name, None)):  # of your own: its values
+        if type(dist) is not type(getattr(st, name, None)):  # a user's own distribution: known by its values
             levels = np.asarray(law.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
             return {"own": law.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
         numbers = [float(x) for x in (*shapes, loc, *([] if law.lattice else [scale]))]
         return {"scipy": name, "parameters": numbers}
-    raise TypeError(f"{law.describe()} cannot be written down.")
+    raise TypeError(f"the distribution {law.describe()} cannot be written as data.")
 
 
 def _law_from_dict(data: Any) -> Any:

@@ -16,17 +16,17 @@ from pmbandits.arms import Bandit, agree, check_bandit
 from pmbandits.metrics.laws import Atoms, Law, Scipy, as_law
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
-PIECES = 100  # in which a drift, or a season, is cut by default
+PIECES = 100  # pieces into which a drift or a season is cut by default
 _LATEST = 2**53
 _NUMBERS = {
     "steps": ("starts", "repeat"),
     "drift": ("start", "end", "every", "by"),
     "season": ("period", "every", "by"),
-}  # that a description has
+}  # the numbers in a description of each kind
 
 
 class Piece(NamedTuple):
-    """A time in which the arms stand still: the rounds after ``start`` rounds were played, until ``end`` were."""
+    """A time in which the arms do not change: from when ``start`` rounds were played until ``end`` were."""
 
     start: int
     end: int
@@ -34,19 +34,19 @@ class Piece(NamedTuple):
 
 
 class Changing:
-    """Arms that change with time, for :func:`simulate` and for tests of one's own.
+    """Arms that change with time, for :func:`simulate` and for tests of your own.
 
-    Time is counted in rounds that were played before: ``at(0)`` has the arms of the first round. It is cut into pieces,
-    and in a piece the arms stand still. Steps are pieces by themselves. A drift, a season or a function is looked at
-    once a piece, in its middle, and the arms stay as they are there for the whole piece: ``every`` rounds. What is
-    played and what is measured is this world of pieces, so neither is an approximation of the other.
+    Time is the number of rounds that were played before: ``at(0)`` has the arms of the first round. Time is cut into
+    pieces, and within a piece the arms do not change. Steps are pieces by themselves. A drift, a season or a function
+    is looked at once for each piece of ``every`` rounds, in its middle, and the arms stay like that for the whole
+    piece. Both playing and measuring use these pieces, so neither is an approximation of the other.
 
-    Made by :meth:`steps`, :meth:`drift`, :meth:`season` and :meth:`function`. All bandits of one world have the same
+    It is made by :meth:`steps`, :meth:`drift`, :meth:`season` or :meth:`function`. All bandits in it must have the same
     names of arms.
 
     Attributes
     ----------
-    names, n_arms : the arms.
+    names, n_arms : the names of the arms, and how many there are.
     support : where the rewards of all times lie; ``None`` if that is not known.
 
     Examples
@@ -82,14 +82,16 @@ class Changing:
     def steps(
         cls, pieces: Sequence[tuple[int, Bandit]], *, repeat: int | None = None, support: Support | None = None
     ) -> Changing:
-        """Arms that change at once, now and then.
+        """Make arms that change suddenly, at given rounds.
 
         Parameters
         ----------
-        pieces : pairs of a number of rounds and the arms after so many; the first begins at 0.
-        repeat : start over after so many rounds, again and again; default never.
-        support : where all rewards lie; default what all bandits have in common.
+        pieces : pairs of a number of rounds and the arms that play after that many. The first pair begins at 0.
+        repeat : after how many rounds it starts over, again and again. By default it never does.
+        support : where all rewards lie; by default what all bandits have in common.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> day, night = pmb.Bandit.bernoulli([0.4, 0.9]), pmb.Bandit.bernoulli([0.3, 0.2])
         >>> pmb.Changing.steps([(0, day), (600, night)], repeat=1000)
@@ -124,17 +126,21 @@ class Changing:
         by: str = "parameters",
         support: Support | None = None,
     ) -> Changing:
-        """Arms that move evenly from one bandit to another.
+        """Make arms that move evenly from one bandit to another.
 
         Parameters
         ----------
-        first, last : the arms until ``start`` rounds were played, and from ``end`` on.
-        every : the length of a piece, in rounds; default a hundredth of the way.
-        by : ``"parameters"``: the numbers of each distribution move in straight lines (means of normal arms,
-            probabilities of atoms); both ends of an arm must be of one family. ``"mixture"``: the reward comes from the
-            last law with a chance that rises from 0 to 1, else from the first. For Bernoulli arms both are the same.
-        support : where all rewards lie; default what both bandits have in common.
+        first, last : the arms until ``start`` rounds were played, and from ``end`` rounds on.
+        start, end : when the move begins and ends, in rounds.
+        every : the length of a piece, in rounds; by default a hundredth of the way.
+        by : how the arms move. ``"parameters"`` moves the numbers of each distribution in straight lines (means of
+            normal arms, probabilities of atoms); both ends of an arm must be of one family. ``"mixture"`` draws the
+            reward from the last distribution with a chance that rises from 0 to 1, and else from the first. For
+            Bernoulli arms both are the same.
+        support : where all rewards lie; by default what both bandits have in common.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> a, b = pmb.Bandit.bernoulli([0.2, 0.9]), pmb.Bandit.bernoulli([0.8, 0.9])
         >>> pmb.Changing.drift(a, b, 1000, 2000).at(1500).to_dict()["arms"][0]
@@ -167,14 +173,16 @@ class Changing:
         by: str = "parameters",
         support: Support | None = None,
     ) -> Changing:
-        """Arms that swing from one bandit to another and back, like a cosine, again and again.
+        """Make arms that swing from one bandit to another and back like a cosine, again and again.
 
         Parameters
         ----------
-        first, other : the arms at the start, and half a period later.
+        first, other : the arms at the start, and those half a period later.
         period : after how many rounds it starts over.
-        every, by, support : as in :meth:`drift`; ``every`` is by default a hundredth of the period.
+        every, by, support : as for :meth:`drift`; ``every`` is by default a hundredth of the period.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> a, b = pmb.Bandit.bernoulli([0.2, 0.9]), pmb.Bandit.bernoulli([0.8, 0.9])
         >>> year = pmb.Changing.season(a, b, 365, every=1)
@@ -195,15 +203,17 @@ class Changing:
 
     @classmethod
     def function(cls, bandit_at: Callable[[int], Bandit], every: int, *, support: Support | None = None) -> Changing:
-        """Arms that a function of yours gives.
+        """Make arms that follow a function of your own.
 
         Parameters
         ----------
-        bandit_at : is given a number of rounds and returns the arms after so many. The same number must always give the
-            same arms. It is asked once for each piece, for the piece's middle.
+        bandit_at : a function that is given a number of rounds and returns the arms after that many. The same number
+            must always give the same arms. It is called once for each piece, with the middle of the piece.
         every : the length of a piece, in rounds.
-        support : where all rewards lie; default that of the first piece. Arms that pay others are refused.
+        support : where all rewards lie; by default that of the first piece. Arms that pay other rewards are refused.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> world = pmb.Changing.function(lambda t: pmb.Bandit.bernoulli([0.4, 0.9 / (1 + t / 1000)]), every=100)
         >>> [round(piece.bandit.to_dict()["arms"][1]["bernoulli"], 3) for piece in world.pieces(250)]
@@ -224,7 +234,7 @@ class Changing:
 
     # ---- reading ---------------------------------------------------------------------------------------
     def at(self, t: int) -> Bandit:
-        """The arms of the round that is played after ``t`` rounds: ``world.at(policy.t)`` before an ask."""
+        """The arms of the round that is played after ``t`` rounds. Use ``world.at(policy.t)`` before an ask."""
         return self._piece(_check.whole("t", t, 0, _LATEST)).bandit
 
     def pieces(self, horizon: int, *, most: int | None = None) -> list[Piece]:
@@ -277,7 +287,10 @@ class Changing:
         return self._known[number]
 
     def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
-        """A JSON-ready description. A function of yours is known by the arms it gives in the first rounds.
+        """A description that can be written as JSON.
+
+        A function of your own cannot be written. Its description has a hash of the arms that it gives in the first
+        ``horizon`` rounds.
 
         >>> import pmbandits as pmb
         >>> pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.4]))]).to_dict()["changing"]
@@ -292,10 +305,10 @@ class Changing:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Changing:
-        """The world that :meth:`to_dict` described."""
+        """Make the world that :meth:`to_dict` described."""
         kind = _check.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
         if kind == "function":
-            raise ValueError("the arms came from a function of yours; code is never stored: make them again.")
+            raise ValueError("the arms came from a function of yours; code is never stored, so make them again.")
         declared = data.get("support")
         if declared is not None and not isinstance(declared, Mapping):
             raise ValueError(
@@ -317,11 +330,14 @@ class Changing:
         """The world with these bandits and numbers."""
         if kind == "steps":
             if not _check.is_list(numbers["starts"]) or len(numbers["starts"]) != len(bandits):
-                raise ValueError("there must be one start for each bandit.")
+                raise ValueError(
+                    f"there must be one start for each of the {len(bandits)} bandits, got "
+                    f"{_check.short(numbers['starts'])}."
+                )
             pieces = list(zip(numbers["starts"], bandits, strict=True))
             return cls.steps(pieces, repeat=numbers["repeat"], support=support)
         if len(bandits) != 2:
-            raise ValueError(f"a {kind} is between two bandits, not {len(bandits)}.")
+            raise ValueError(f"a {kind} goes between two bandits, but {len(bandits)} are given.")
         (first, last), every, by = bandits, numbers["every"], numbers["by"]
         if kind == "drift":
             return cls.drift(first, last, numbers["start"], numbers["end"], every=every, by=by, support=support)
@@ -369,12 +385,12 @@ def _same_arms(first: Bandit, other: Bandit) -> None:
     if first.names != other.names:
         raise ValueError(
             f"all bandits of a world must have the same arms, but one has {', '.join(first.names)} and another "
-            f"{', '.join(other.names)}; an arm that comes or goes is a matter of a schedule."
+            f"{', '.join(other.names)}; to let an arm come or go, give simulate a schedule."
         )
 
 
 def _common(supports: Sequence[Support | None]) -> Support | None:
-    """The smallest support that has all of these in it, if there is one that is surely right."""
+    """The smallest support that contains all of these, if there is one that is surely right."""
     known = [support for support in supports if support is not None]
     if len(known) < len(supports):
         return None
@@ -393,7 +409,7 @@ def _common(supports: Sequence[Support | None]) -> Support | None:
 
 
 def _between(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
-    """The arms on the way from one bandit to another, as a function of how far it is gone."""
+    """The arms on the way from one bandit to another, as a function of how far the way is gone."""
     _check.choice("by", by, ["parameters", "mixture"])
     _same_arms(first, last)
     way = _moved if by == "parameters" else _mixed

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class HasEstimates(Protocol):
-    """A policy or advice: what is known of each arm."""
+    """Anything with estimates of the arms: a policy or advice."""
 
     @property
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-MOST_CHANGES = 20  # that are marked in a picture
+MOST_CHANGES = 20  # changes that are marked in a picture
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
@@ -56,15 +56,15 @@ def plot_mixture(
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
-    """The utility of mixtures of the arms: a line for two arms, a triangle for three, bars beyond.
+    """Draw the utility of mixtures of the arms: a line for two arms, a triangle for three, bars for more.
 
     Parameters
     ----------
-    metric, bandit : what is valued and what can be played.
-    ax : where to draw; default a new figure.
-    shares : limits on the shares, as in :func:`oracle`; mixtures that keep them are marked, and the best of them.
-    title : default names the metric.
-    path : a file to write the picture to.
+    metric, bandit : what is valued, and the arms.
+    ax : the axes to draw on; by default those of a new figure.
+    shares : limits on the shares, as in :func:`oracle`. The mixtures that keep them are marked, and the best of them.
+    title : the title; by default it names the metric.
+    path : a file to which the picture is also written.
 
     Examples
     --------
@@ -87,14 +87,16 @@ def plot_mixture(
 def plot_distortion(
     *metrics: Distortion, ax: Axes | None = None, title: str | None = None, path: str | Path | None = None
 ) -> Axes:
-    """Distortions h(u) against the survival probability u: above the diagonal an outcome counts for more.
+    """Draw the curves h(u) of metrics against the survival probability u.
+
+    Where a curve is steeper than the diagonal, which is that of the mean, outcomes count for more.
 
     Parameters
     ----------
-    metrics : one or several.
-    ax : where to draw; default a new figure.
-    title : default names the metric, if it is one.
-    path : a file to write the picture to.
+    metrics : one metric or several.
+    ax : the axes to draw on; by default those of a new figure.
+    title : the title; by default it names the metric, if there is only one.
+    path : a file to which the picture is also written.
 
     Examples
     --------
@@ -144,17 +146,19 @@ def plot_arms(
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
-    """CDFs of the arms; with their confidence bands where the arms are estimates.
+    """Draw the distribution functions of the arms; for estimates with their confidence bands.
+
+    At most six arms are drawn: the first ones, or those with most rewards.
 
     Parameters
     ----------
-    arms : a bandit (its true CDFs), or a policy, advice or list of estimates (empirical CDFs and bands).
-    ax : where to draw; default a new figure.
-    places : of a list of some estimates: their places among all arms, which say their colours; default their order.
-    title : default says what the bands are.
-    path : a file to write the picture to.
-
-    At most six arms are drawn: the first ones, or those with most rewards.
+    arms : a bandit, whose true distribution functions are drawn; or a policy, advice or a list of estimates, whose
+        empirical ones are drawn, with bands.
+    ax : the axes to draw on; by default those of a new figure.
+    places : for a list of some estimates: their places among all arms, which decide their colours. By default their
+        order.
+    title : the title; by default it says what the bands are.
+    path : a file to which the picture is also written.
 
     Examples
     --------
@@ -223,19 +227,19 @@ def plot_life(
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Axes:
-    """A policy's life: the share of pulls that each arm got (lines) against the share it should get (dots).
+    """Draw how a policy played: the share of pulls that each arm got (lines), and the share that it should get (dots).
+
+    Vertical lines mark the ends of a policy's phases. At most six arms are drawn, those that were played most.
 
     Parameters
     ----------
     life : what :func:`simulate` returned, or notes ``[(policy.t, policy.pulls, policy.mixture), …]`` that you took
         while asking and telling.
-    policy, trial : of a run: which policy (default the first) and which trial (default the first).
-    ax : where to draw; default a new figure.
-    names : the arms of your notes.
-    title : default names the policy.
-    path : a file to write the picture to.
-
-    The ends of a policy's phases are marked by vertical lines. At most six arms are drawn, those played most.
+    policy, trial : for a run: which policy and which trial. By default the first.
+    ax : the axes to draw on; by default those of a new figure.
+    names : the names of the arms, for your own notes.
+    title : the title; by default it names the policy.
+    path : a file to which the picture is also written.
 
     Examples
     --------
@@ -260,7 +264,7 @@ def plot_life(
     else:
         notes = life
         if not notes:
-            raise ValueError("the notes are empty; take some: (policy.t, policy.pulls, policy.mixture).")
+            raise ValueError("the notes are empty; take at least one: (policy.t, policy.pulls, policy.mixture).")
         t = np.array([moment[0] for moment in notes], dtype=np.float64)
         played = np.array([np.asarray(moment[1]) for moment in notes]) / np.maximum(t, 1.0)[:, None]
         mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)
@@ -293,7 +297,7 @@ def plot_life(
 
 
 def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
-    """Regret of every policy against rounds, on log axes: the mean, with a band for its 95 % interval.
+    """Draw the mean regret of every policy against rounds on logarithmic axes, with bands for its 95 % interval.
 
     A policy that was run for several horizons is drawn as points with such intervals, one for each horizon. Where arms
     change, or come and go, the axis of rounds is not logarithmic, and thin lines mark up to 20 changes.
@@ -301,9 +305,9 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     Parameters
     ----------
     run : what :func:`simulate` returned.
-    ax : where to draw; default a new figure.
-    title : default names the metric and the arms.
-    path : a file to write the picture to.
+    ax : the axes to draw on; by default those of a new figure.
+    title : the title; by default it names the metric and the arms.
+    path : a file to which the picture is also written.
 
     Examples
     --------
@@ -359,13 +363,13 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
 
 
 def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: str | Path | None = None) -> Axes:
-    """The regret of a run against rounds, with what the policy's grid gives away and what its choices do.
+    """Draw the regret of a run against rounds, with what the policy's grid costs and what its choices cost.
 
     Parameters
     ----------
     parts : what :meth:`Run.decomposition` returned.
-    ax : where to draw; default a new figure.
-    path : a file to write the picture to.
+    ax : the axes to draw on; by default those of a new figure.
+    path : a file to which the picture is also written.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Schedules and their exponents, as the policies and the theory use them. Orders are Θ(·): the constant is yours."""
+"""Schedules and their exponents, as policies and theory use them.
+
+The paper gives them up to a constant factor, Θ(·): here the constant is a parameter.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def kappa(q: Number, beta: Number) -> Number:
 
 
 def exponents(q: float, beta: float | None) -> tuple[float, float]:
-    """q and β, checked; an unknown β names the ways to know it."""
+    """q and β, checked. If β is not known, the error says how it can be found."""
     if beta is None:
         raise ValueError(
             "beta is not known: estimate it with pmb.theory.gap_exponent(metric, bandit), look it up with "
@@ -36,7 +39,7 @@ def exponents(q: float, beta: float | None) -> tuple[float, float]:
 
 
 def exploration_exponent(q: float, beta: float) -> float:
-    """γ = 2β/(2β + q) (``eq:ETC_var_gamma``): with the scheduled ε, PM-ETC-M explores for Θ(T^γ) rounds.
+    """γ = 2β/(2β + q): with the ε of the schedule, PM-ETC-M explores for Θ(T^γ) rounds (``eq:ETC_var_gamma``).
 
     >>> exploration_exponent(q=1.0, beta=2.0)
     0.8
@@ -46,7 +49,7 @@ def exploration_exponent(q: float, beta: float) -> float:
 
 
 def spacing_exponent(q: float, beta: float) -> float:
-    """κ = 1/(2β/q + 2) (``eq:vareps_kappa_UCB``): the UCB policies space their grid by T^−κ, up to logarithms.
+    """κ = 1/(2β/q + 2): the UCB policies space their grid by T^−κ, up to logarithms (``eq:vareps_kappa_UCB``).
 
     >>> spacing_exponent(q=1.0, beta=1.0)
     0.25
@@ -56,7 +59,7 @@ def spacing_exponent(q: float, beta: float) -> float:
 
 
 def arms_exponent_etc(q: float, beta: float) -> float:
-    """c_E = 2(1 + (β + 1)/q) (``theorem:PM-ETC-M``): the power of K inside PM-ETC-M's ε-independent bound.
+    """The power of K in the bound of PM-ETC-M with the scheduled ε: c_E = 2(1 + (β + 1)/q) (``theorem:PM-ETC-M``).
 
     >>> arms_exponent_etc(q=1.0, beta=2.0)
     8.0
@@ -66,7 +69,7 @@ def arms_exponent_etc(q: float, beta: float) -> float:
 
 
 def arms_exponent_ucb(q: float, beta: float) -> float:
-    """c_U = max{q(1 + 2κ/q), 1 − κ} (``corollary:PM-UCB-M``): the power of K in the UCB policies' bound.
+    """The power of K in the bound of the UCB policies: c_U = max{q(1 + 2κ/q), 1 − κ} (``corollary:PM-UCB-M``).
 
     >>> round(arms_exponent_ucb(q=1.0, beta=2.0), 12)
     1.333333333333
@@ -78,7 +81,9 @@ def arms_exponent_ucb(q: float, beta: float) -> float:
 
 # ---- ε and exploration -----------------------------------------------------------------------------------
 def epsilon_etc(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, constant: float = 1.0) -> float:
-    """ε of PM-ETC-M (``eq:ETC_var_gamma``): constant · (K^(2 + 2/q) · log T / T^γ)^(q/2β), γ = 2β/(2β + q).
+    """The spacing ε of PM-ETC-M by the paper's schedule (``eq:ETC_var_gamma``).
+
+    It is constant · (K^(2 + 2/q) · log T / T^γ)^(q/2β), with γ = 2β/(2β + q).
 
     >>> round(epsilon_etc(60_000, 2), 3)
     0.403
@@ -88,7 +93,9 @@ def epsilon_etc(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
 
 
 def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, constant: float = 1.0) -> float:
-    """ε of PM-UCB-M and CE-UCB-M (``eq:vareps_kappa_UCB``): constant · (K^(2/q) · log T / T)^κ, κ = 1/(2β/q + 2).
+    """The spacing ε of PM-UCB-M and CE-UCB-M by the paper's schedule (``eq:vareps_kappa_UCB``).
+
+    It is constant · (K^(2/q) · log T / T)^κ, with κ = 1/(2β/q + 2).
 
     >>> round(epsilon_ucb(60_000, 2), 3)
     0.3
@@ -98,9 +105,10 @@ def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
 
 
 def exploration(horizon: int, n_arms: int, epsilon: float, gap: float, q: float, constant: float) -> float:
-    """N(ε) of PM-ETC-M (``eq:number of samples main paper``; with δ_13 for ``gap``, N_13(ε)).
+    """N(ε): how many rounds PM-ETC-M explores, by the paper's formula (``eq:number of samples main paper``).
 
-    ``constant`` is the Hölder constant. For any horizon that can be played, it is far larger than the horizon.
+    With δ_13 for ``gap`` it is N_13(ε). ``constant`` is the Hölder constant. For every horizon that can be played in
+    practice, N(ε) is far larger than the horizon.
 
     >>> exploration(60_000, 2, 0.1, gap=0.0025, q=1.0, constant=1.0) > 1e9
     True
@@ -113,7 +121,9 @@ def exploration(horizon: int, n_arms: int, epsilon: float, gap: float, q: float,
 
 # ---- CIRT ------------------------------------------------------------------------------------------------
 def refinement_phases(epsilon: float, branching: int = 4) -> int:
-    """L = ⌈log_{A/2}(1/ε)⌉: how many phases CIRT needs (the pseudocode's loop test stops one phase early).
+    """L = ⌈log_{A/2}(1/ε)⌉: how many phases CIRT needs.
+
+    (The loop test in the paper's pseudocode stops one phase early.)
 
     >>> refinement_phases(0.06), refinement_phases(0.25)
     (5, 2)
@@ -124,7 +134,9 @@ def refinement_phases(epsilon: float, branching: int = 4) -> int:
 
 
 def arm_failure(delta: float, n_arms: int) -> float:
-    """δ_K = (1 + δ)^(1/K) − 1 (``eq:any_UCB_confidence_sets``): CIRT's failure probability of each arm.
+    """δ_K = (1 + δ)^(1/K) − 1: the probability with which CIRT lets the set of each arm fail.
+
+    This is in ``eq:any_UCB_confidence_sets``.
 
     >>> round(arm_failure(0.21, 2), 12)
     0.1

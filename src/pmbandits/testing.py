@@ -35,10 +35,11 @@ _LONGEST = 20_000  # rounds that the comparison with a simulation takes at most
 
 
 class PolicyContract(ABC):
-    """What a user may rely on, whatever the policy.
+    """Tests of what a user may rely on, whatever the policy.
 
-    Override ``make``; where needed also ``reward`` (rewards of your support), ``bad_rewards``, ``load``, ``rounds`` and
-    ``tracks`` (how far pull shares may be from the mixture in the end; ``None`` for policies that do not track).
+    Override ``make``. Where needed, also override ``reward`` (rewards of your support), ``bad_rewards``, ``load``,
+    ``rounds`` and ``tracks`` (how far the shares of pulls may be from the mixture in the end; ``None`` for policies
+    that do not track).
     """
 
     rounds: int = 300
@@ -47,7 +48,7 @@ class PolicyContract(ABC):
 
     @abstractmethod
     def make(self, seed: int = 0) -> Any:
-        """A new, playable policy."""
+        """Make a new policy that can be played. You write this method."""
 
     def reward(self, arm: int, rng: np.random.Generator) -> float:
         """A reward of an arm; by default 0 or 1."""
@@ -59,7 +60,7 @@ class PolicyContract(ABC):
 
     # ---- helpers ---------------------------------------------------------------------------------------
     def play(self, policy: Any, rounds: int, rng: np.random.Generator) -> list[int]:
-        """Ask and tell in turn; the arms that were played."""
+        """Ask and tell in turn, and return the arms that were played."""
         arms = []
         for _ in range(rounds):
             arm = policy.ask()
@@ -69,7 +70,7 @@ class PolicyContract(ABC):
 
     @staticmethod
     def look(policy: Any) -> tuple[Any, ...]:
-        """All that can be read of a policy."""
+        """Everything that can be read of a policy."""
         seen = (getattr(policy, name) for name in ("mixture", "pulls", "pending", "t") if offers(policy, name))
         return tuple(np.asarray(part).tolist() for part in seen)
 

@@ -36,13 +36,17 @@ _SKETCH = "ints, floats, floats"  # book, items, marks
 
 
 class Warmed(NamedTuple):
-    """What :func:`warm` did.
+    """What :func:`warm` did. When printed, it is a sentence.
 
+    Attributes
+    ----------
     compiled : how many kernels it compiled.
-    found : how many were there already.
+    found : how many were compiled already.
     seconds : how long it took.
-    folder : where they are kept.
+    folder : the folder in which they are kept.
 
+    Examples
+    --------
     >>> from pathlib import Path
     >>> import pmbandits as pmb
     >>> print(pmb.Warmed(compiled=0, found=217, seconds=0.2, folder=Path("kernels")))
@@ -65,13 +69,13 @@ def warm(n_jobs: int | None = None, *, progress: bool | None = None) -> Warmed:
     """Compile everything now, so that nothing has to be compiled later: every policy, support and metric.
 
     Without this, each part (a *kernel*) is compiled when it is first needed. Either way it is kept on disk, so this is
-    done only once for each version of the library on a machine. If it is stopped, what is compiled is kept. The policy
-    that is recommended comes first, then those of the paper, then all others.
+    done only once for each version of the library on a machine. If you stop it, what is compiled is kept. The
+    recommended policy comes first, then those of the paper, then all others.
 
     Parameters
     ----------
-    n_jobs : worker processes; default all cores.
-    progress : a progress bar; default on a terminal only.
+    n_jobs : how many worker processes; by default one for each core.
+    progress : whether to show a progress bar. By default it is shown on a terminal only.
 
     Examples
     --------

@@ -396,8 +396,5 @@ def test_figure_three_can_be_repeated_with_arms_of_your_own(tmp_path: Path) -> N
     assert pairs == {(0.2, 0.7), (0.3, 0.8)}
 
 
-def test_every_command_explains_itself_and_completion_can_be_installed() -> None:
-    shown = invoke("--help").output
-    assert "--install-completion" in shown
-    for command in ("advise", "oracle", "metrics", "run", "reproduce"):
-        assert "Examples:" in invoke(command, "--help").output
+def test_completion_can_be_installed() -> None:
+    assert "--install-completion" in invoke("--help").output

@@ -107,7 +107,7 @@ def test_arms_by_distribution_and_by_file(tmp_path: Path) -> None:
         ("trials = 4", "trials = 0", r"trials \(line 4\): .*greater than or equal to 1; got 0"),
         ("trials = 4", "trails = 4", r"trails \(line 4\): this key is not known; known are metric, horizon, trials"),
         ("[60, 200]", '["x"]', r"horizon.0 \(line 3\): .*integer; got 'x'"),
-        ("bernoulli = [0.4, 0.9]", "bernouli = [0.4]", r"bandit.*not known; known are bernoulli, arms|give one of"),
+        ("bernoulli = [0.4, 0.9]", "bernouli = [0.4]", r"bandit.*not known; known are bernoulli, arms|exactly one of"),
         ("bernoulli = [0.4, 0.9]", "bernoulli = [0.4, 1.9]", r"bandit \(line 7\): .*must lie in \[0, 1\]"),
         ("bernoulli = [0.4, 0.9]", 'arms = ["nrm(1)", "norm(2)"]', "no distribution 'nrm'"),
         ('"pmucb"', '"pmucbb"', r"policies\[0\] \(line 11\): unknown policy 'pmucbb'. Did you mean 'pmucb'"),

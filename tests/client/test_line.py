@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -104,6 +109,64 @@ def test_a_change_whose_answer_is_lost_is_not_sent_twice() -> None:
         with pytest.raises(pmb.ServiceError):
             client.create("x", metric="gini", arms=["A"], support=pmb.Binary())
     assert len(seen) == 2
+
+
+def test_corrections_and_history_carry_a_key_and_keep_it() -> None:
+    with server([lost, told, told, told]) as (url, seen), pmb.connect(url) as client:
+        client["shop"].tell(7, 0.5, correct=True)
+        client["shop"].tell(arm="A", reward=0.5)
+        client["shop"].tell(7, 0.5)
+    assert seen[0]["key"] == seen[1]["key"] != seen[2]["key"] and "key" not in seen[3]
+
+
+def test_connections_of_threads_that_ended_are_closed() -> None:
+    opened: list[Any] = []
+    with server([arm]) as (url, _), pmb.connect(url) as client:
+
+        def once() -> None:
+            client["shop"].ask()
+            opened.append(client._line._own.held.line.sock)
+
+        for _ in range(5):
+            thread = threading.Thread(target=once)
+            thread.start()
+            thread.join()
+        gc.collect()
+        assert [line.fileno() for line in opened] == [-1] * 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot copy a process")
+def test_a_copy_of_a_process_has_connections_of_its_own() -> None:
+    """As when a web server loads everything, and then divides itself."""
+
+    def slow(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        good(handler, {"ticket": 7, "arm": request["key"], "share": 0.5})
+
+    script = (
+        "import os, sys, pmbandits as pmb\n"
+        "client = pmb.connect(sys.argv[1], timeout=20.0)\n"
+        "client['shop'].ask(key='before')\n"
+        "mine = 'parent' if os.fork() else 'child'\n"
+        "for _ in range(50):\n"
+        "    assert client['shop'].ask(key=mine).arm == mine\n"
+        "print(mine, flush=True)\n"
+        "mine == 'parent' and os.wait()\n"
+    )
+    with server([slow]) as (url, seen):
+        done = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.split()) == ["child", "parent"], done.stderr
+    assert len(seen) == 101, "no request was sent twice"
+
+
+def test_creating_an_experiment_may_take_longer_than_an_answer() -> None:
+    def compiles(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        time.sleep(0.5)
+        good(handler, {"ticket": 1, "arm": "A", "share": 0.5})
+
+    with server([compiles]) as (url, _), pmb.connect(url, timeout=0.2, patience=0.0) as client:
+        shop = client.create("x", metric="gini", arms=["A"], support=pmb.Binary())
+        with pytest.raises(pmb.ServiceError, match="timed out"):
+            shop.ask()
 
 
 def test_patience_ends() -> None:

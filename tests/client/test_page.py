@@ -43,7 +43,7 @@ def test_the_examples_run(url: str, tmp_path: Path) -> None:
     if shutil.which("curl"):
         shown = run(["bash", "-e"], blocks("bash"), url, tmp_path)
         assert '"ticket":' in shown and '"taken":1' in shown
-        assert (tmp_path / "shop.csv").read_text().startswith("seq,at,kind")
+        assert (tmp_path / "shop.csv").read_text().startswith("seq,time,kind")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here to run JavaScript")

@@ -120,3 +120,21 @@ def test_corrections_history_and_status(url: str) -> None:
         make_shop(url, "status")
     assert "status" in [known["name"] for known in shop.client.experiments()]
     shop.client.close()
+
+
+def test_a_long_log_comes_whole(url: str) -> None:
+    shop = make_shop(url, "long")
+    for _ in range(3):
+        shop.tell(arm="A", reward=[1.0, 0.0] * 4_000)
+    found = shop.log()
+    assert [event["seq"] for event in found] == list(range(1, 24_001))
+    assert [event["reward"] for event in found] == [1.0, 0.0] * 12_000
+    assert [event["seq"] for event in shop.log(after=100, limit=15_000)] == list(range(101, 15_101))
+    assert shop.log(after=24_000) == [] and shop.log(after=23_999)[0]["seq"] == 24_000
+
+    async def later() -> int:
+        async with pmb.connect_async(url) as client:
+            return len(await client["long"].log())
+
+    assert asyncio.run(later()) == 24_000
+    shop.client.close()

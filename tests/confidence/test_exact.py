@@ -128,7 +128,7 @@ def test_limits_that_are_none_are_refused() -> None:
         extreme_value(gini, [0, 1], [[0.1, 0.0]], [[0.5, 0.5]], [1.0])
     with pytest.raises(ValueError, match="fall"):
         extreme_value(gini, [0, 1, 2], [[0.1, 0.2]], [[0.5, 0.5]], [1.0])
-    with pytest.raises(ValueError, match="below upper"):
+    with pytest.raises(ValueError, match="must not be above upper"):
         extreme_value(gini, [0, 1, 2], [[0.6, 0.2]], [[0.5, 0.5]], [1.0])
     with pytest.raises(ValueError, match="neither concave nor convex"):
         extreme_value(pmb.InvertedS(0.5), [0, 1], [[0.1]], [[0.5]], [1.0])
@@ -181,5 +181,5 @@ def test_exact_values_of_rewards_that_are_not_kept_one_by_one_are_bounds_too(est
 
 
 def test_balls_have_no_exact_value() -> None:
-    with pytest.raises(ValueError, match=r"exact=True.*balls.*dkw"):
+    with pytest.raises(ValueError, match=r"exact=True.*wasserstein.*dkw"):
         taught((30, 10), confidence="wasserstein").utility_bounds([0.5, 0.5], exact=True)

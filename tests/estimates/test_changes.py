@@ -14,7 +14,7 @@ import pmbandits as pmb
 from pmbandits.estimates import _changes as steps
 from pmbandits.estimates.changes import is_watch
 from tests.helpers import one_sentence
-from tests.reference.changes import alarm, evidence, sets_of
+from tests.reference.changes import alarm, early_evidence, evidence, sets_of
 
 Draw = Callable[[np.random.Generator, int], Any]
 LAWS: dict[str, Draw] = {
@@ -76,8 +76,33 @@ def test_known_thresholds_count_from_the_first_reward() -> None:
     x = np.concatenate((np.zeros(40), np.ones(40)))
     found = pmb.ChangeDetector(values=[0.0]).extend(x)
     assert found and found[0] < 80
-    assert pmb.ChangeDetector().extend(x) == []  # 16 that count are not enough
+    assert pmb.ChangeDetector().extend(x[:72]) == []  # 8 more are not enough
     assert alarm(x, 0.01, known=[0.0]) == found[0] + 1
+
+
+@pytest.mark.parametrize("law", ["normal", "zero-inflated", "bernoulli"])
+@pytest.mark.parametrize("before", [16, 30, 64])
+def test_a_change_among_the_first_rewards_is_found(law: str, before: int) -> None:
+    rng = np.random.default_rng([before, 3])
+    x = np.concatenate((LAWS[law](rng, before), 4.0 + LAWS[law](rng, 2000)))
+    detector = pmb.ChangeDetector(level=0.05)
+    found = detector.extend(x)
+    assert found and found[0] < 600
+    change = detector.changes[0]
+    assert change.round == alarm(x[:600], 0.05)
+    assert math.log(change.evidence) == pytest.approx(early_evidence(x[: change.round]), abs=1e-8)
+    first, later = x[: steps.FIRST], x[steps.FIRST : change.round]
+    assert (change.before, change.after) == (first.size, later.size)
+    low = detector_threshold(first, change)
+    sets = {"above": lambda part: part > low, "from": lambda part: part >= low}
+    member = sets[change.what.split()[1]]
+    assert np.mean(member(first)) == pytest.approx(change.share_before)
+    assert np.mean(member(later)) == pytest.approx(change.share_after)
+
+
+def detector_threshold(first: np.ndarray, change: pmb.Change) -> float:
+    """The reward among the first that the words of a change name, which are rounded."""
+    return float(min(first, key=lambda v: abs(v - float(change.what.split()[2]))))
 
 
 def test_every_kind_of_set_is_looked_at() -> None:
@@ -105,6 +130,21 @@ def false_alarms(law: str, level: float, runs: int, rounds: int) -> int:
 @pytest.mark.parametrize("law", LAWS)
 def test_false_alarms_are_no_more_than_the_level_says(law: str) -> None:
     assert false_alarms(law, 0.5, 40, 5000) <= 32  # P(Binomial(40, 0.5) > 32) < 1e-4
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_early_looks_raise_no_more_false_alarms_than_their_part_of_the_level(law: str) -> None:
+    found = 0
+    for seed in range(300):
+        detector = pmb.ChangeDetector(1e-300)  # it finds nothing by itself; thresholds of coins are tied, and not known
+        x = LAWS[law](np.random.default_rng([seed, 9]), 512)
+        for start in range(0, x.size, 32):
+            assert detector.extend(x[start : start + 32]) == []
+            parts = detector._book, detector._values, detector._rows
+            if steps.look_back(*parts, 0.0, detector._found):  # at level 1, of which a tenth is theirs
+                found += 1
+                break
+    assert found <= 48, found  # P(Binomial(300, 0.1) > 48) < 1e-3
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.faults import disks
+from tests.faults import disks, frozen
 from tests.faults.clients import Client, Known
 from tests.faults.experiments import EXPERIMENTS
 from tests.faults.nursery import Nursery
@@ -36,10 +36,10 @@ class Round:
         self.rng, self.known = random.Random(seed), Known()
         self.ports = [_free_port(), _free_port()]
         self.pids: dict[int, int] = {}
-        self.kills = self.cuts = self.crashes = self.full = 0
+        self.kills = self.cuts = self.crashes = self.full = self.frozen = 0
 
-    async def play(self, kills: int, disk: Path | None = None) -> dict[str, Any]:
-        """Make so many kills under load (or fill the disk so often), let everybody finish, and look."""
+    async def play(self, kills: int, disk: Path | None = None, *, still: int = 0) -> dict[str, Any]:
+        """Make so many kills under load (or fill the disk, or stop servers so often), let all finish, and look."""
         _prepare(self.store)
         for port in self.ports:
             self.pids[port] = self.nursery.start(self.store, port)
@@ -52,6 +52,8 @@ class Round:
         try:
             if disk is not None:
                 await disks.play(self, disk, kills)
+            if still:
+                await frozen.play(self, still)
             while self.kills < kills and disk is None:
                 if self.rng.random() < 0.7:
                     await asyncio.to_thread(self._wait)
@@ -71,7 +73,7 @@ class Round:
             for pid in self.pids.values():
                 _kill(pid)
         seconds = round(time.monotonic() - began, 1)
-        faults = {name: getattr(self, name) for name in ("kills", "cuts", "crashes", "full")}
+        faults = {name: getattr(self, name) for name in ("kills", "cuts", "crashes", "full", "frozen")}
         return {"store": self.kind, **faults, **found, "seconds": seconds}
 
     async def _fault(self) -> None:
@@ -167,6 +169,16 @@ def fill_disk_of(kind: str, times: int, nursery: Nursery) -> None:
             database.close()
 
 
+def stop_servers_of(kind: str, times: int, nursery: Nursery, folder: Path) -> None:
+    """A round in which servers stand still, one after the other."""
+    database = _database(kind, folder)
+    store = f"sqlite:///{folder}/frozen.db" if database is None else database.new("frozen")
+    turn = Round(f"standing still, {kind}", store, nursery, database, random.SystemRandom().getrandbits(32))
+    note(asyncio.run(turn.play(0, still=times)))
+    if database is not None:
+        database.close()
+
+
 def _database(kind: str, folder: Path) -> Any:
     if kind == "sqlite":
         return None
@@ -182,6 +194,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=500, help="on each store, with those of earlier rounds")
     parser.add_argument("--each", type=int, default=EACH, help="in one round")
     parser.add_argument("--full", type=int, default=3, help="how often the disk of each store is full")
+    parser.add_argument("--still", type=int, default=6, help="how often a server of each store stands still")
     given = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     nursery = Nursery()
@@ -190,6 +203,8 @@ def main() -> None:
             if given.full:
                 fill_disk_of(kind, given.full, nursery)
             with tempfile.TemporaryDirectory() as folder:
+                if given.still:
+                    stop_servers_of(kind, given.still, nursery, Path(folder))
                 kill_on(kind, given.kills, given.each, nursery, Path(folder))
     finally:
         nursery.close()

@@ -32,13 +32,18 @@ class Database:
         with suppress(psycopg.Error), psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 
-    def kill(self) -> None:
+    def kill(self, away: float = 0.3) -> None:
         """Kill the server with signal 9, and start it again: it must recover from its own log."""
+        os.kill(self.pids()[0], signal.SIGKILL)
+        time.sleep(away)
+        self.be_there()
+
+    def pids(self) -> list[int]:
+        """The server and all processes that it made."""
         pid = self._server.get_pid()
         assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        time.sleep(0.3)
-        self.be_there()
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        return [pid, *(int(child) for child in children.read_text().split())] if children.exists() else [pid]
 
     def new_log(self) -> None:
         """Make it write into a new file of its log, for which there may be no room."""

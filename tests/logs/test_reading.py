@@ -217,7 +217,7 @@ def test_an_arm_without_rewards_is_no_malformed_row() -> None:
         ("log.xls", "arm,reward\n", "extension that is not known"),
         ("log.csv", "", "is empty"),
         ("log.csv", "arm,reward\n", "no usable rewards"),
-        ("log.csv", "arm,reward\na,x\n", "no usable rewards; 1 rows are malformed, the first: line 2"),
+        ("log.csv", "arm,reward\na,x\n", "no usable rewards; 1 row is malformed, the first: line 2"),
         ("log.csv", "amr,reward\na,1\n", "no column 'arm' for the arm; it has: amr, reward. Did you mean 'amr'"),
         ("log.csv", "group;value\na;1\n", "it has: group, value"),
         ("log.parquet", "no parquet", "not a Parquet file"),

@@ -227,3 +227,11 @@ def test_advice_takes_the_same_options() -> None:
     frame = pd.DataFrame({"A": ["1,5", "2,5", "3"] * 10, "B": ["1", "", "2"] * 10})
     advice = pmb.advise(frame, "mean", wide=True, decimal=",")
     assert advice.mixture == {"A": 1.0} and [a.n for a in advice.arms] == [30, 20]
+
+
+def test_dates_with_the_day_first_are_read_where_they_are_written_with_points() -> None:
+    from pmbandits.logs.columns import as_times
+
+    one = as_times(["03.08.2026", "4.8.2026", "04.08.2026 13:30", "31.02.2026", "8/3/2026"])
+    two = as_times(["2026-08-03", "2026-08-04", "2026-08-04T13:30"])
+    assert one[:3].tolist() == two.tolist() and np.isnan(one[3:]).all()

@@ -643,7 +643,7 @@ def test_a_cdf_of_several_lines_is_a_mixture_of_uniforms(m):
         ([0, 1, 2], [0.5, 1.0], "steps", "2 entries for 3 grid points"),
         ([0, 0], [0.5, 1.0], "steps", "increase strictly"),
         ([1, 0], [0.5, 1.0], "steps", "increase strictly"),
-        ([0], [1.0], "steps", "x is of length 1"),
+        ([0], [1.0], "steps", "x must have at least 2 values"),
         ([0, np.nan], [0.5, 1.0], "steps", "x must be finite"),
         ([0, 1], [np.nan, 1.0], "steps", "cdf must be finite"),
         ([0, 1], [0.5, 1.0], "lines", "must start at 0"),

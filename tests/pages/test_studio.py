@@ -191,13 +191,13 @@ def test_the_command_and_the_lines_that_are_taken_away_give_the_same_advice(
 
     again = ask("/look", metric="cvar(0.9)", limits={"arms": {"bundle": [0, 20]}})["again"]
     scope: dict[str, Any] = {}
-    lines = again["python"].splitlines()
-    exec("\n".join([*lines[:-1], f"found = {lines[-1]}"]), scope)
+    exec(again["python"], scope)
+    assert scope["advice"].recommendation in capsys.readouterr().out  # the lines also print it
     words = shlex.split(again["command"])
     assert words[:2] == ["pmbandits", "advise"] and words[-2:] == ["--out", "report.html"]
     app([*words[1:-2], "--json"], standalone_mode=False)
     printed = json.loads(capsys.readouterr().out)
-    assert printed["mixture"] == pytest.approx(scope["found"].mixture)
+    assert printed["mixture"] == pytest.approx(scope["advice"].mixture)
     assert printed["mixture"]["bundle"] == pytest.approx(0.2, abs=1e-6)
 
 
@@ -255,18 +255,54 @@ def test_every_named_preference_can_be_written_and_read_again() -> None:
 
 @pytest.mark.parametrize(
     ("said", "text"),
-    [("avoid the worst 5 %", "lower_cvar(0.05)"), ("reward spread", "gini_deviation"), ("cvar(0.8)", "cvar(0.8)")],
+    [
+        ("avoid the worst 5 %", "lower_cvar(0.05)"),
+        ("reward spread", "gini_deviation"),
+        ("cvar(0.8)", "cvar(0.8)"),
+        ("lower CVaR", "lower_cvar(0.1)"),
+        ("worst quarter", "lower_cvar(0.25)"),
+        ("80 % average and 20 % worst 5 %", "0.8*mean + 0.2*lower_cvar(0.05)"),
+        ("half average, half worst 95 %", "0.5*mean + 0.5*lower_cvar(0.95)"),
+    ],
 )
 def test_words_and_formulas_are_understood(ask: Ask, said: str, text: str) -> None:
     assert ask("/wish", said=said)["text"] == text
 
 
 def test_what_is_not_understood_gets_one_sentence(ask: Ask) -> None:
-    assert "cannot tell what" in ask("/wish", 400, said="purple elephants")["error"]
+    unclear = ask("/wish", 400, said="purple elephants, not the median")
+    assert "cannot tell what" in unclear["error"] and unclear["nearest"][0] == "the median"
     assert "cvar" in ask("/wish", 400, said="cvarr(0.8)")["error"]
     assert "say what you value" in ask("/wish", 400, said=" ")["error"]
     assert "must be text" in ask("/look", 400, metric=3)["error"]
     assert "not there" in ask("/look", 400, table=99, metric="mean")["error"]
+
+
+def test_numbers_in_words_are_used_or_refused_and_it_is_said_what_was_understood(ask: Ask) -> None:
+    assert "your words say 35" in ask("/wish", 400, said="a good average without disasters, 35")["error"]
+    found = ask("/wish", said="bad weeks are not too bad")
+    assert found["note"].startswith("Understood as: avoid the worst 10 %.") and "one row for each week" in found["note"]
+    assert ask("/wish", said="avoid the worst 95 %")["note"] == "Understood as: the worst 95 %."
+
+
+def test_a_preference_that_cannot_tell_the_arms_apart_recommends_none(ask: Ask) -> None:
+    found = ask("/look", metric="lower_cvar(0.1)")  # of visitors most buy nothing
+    assert found["sentence"].startswith("All 4 arms are worth the same (0)")
+    assert "of their rewards are 0" in found["tied"] and "78 %" in found["tied"] and "97" in found["tied"]
+    assert found["instead"]
+    for other in found["instead"]:
+        again = ask("/look", metric=other["text"])
+        assert not again["tied"] and again["sentence"].startswith("Play"), other
+    assert not ask("/look", metric="mean")["tied"]
+
+
+def test_what_a_choice_costs_by_the_plain_average_is_said(shop: Path, ask: Ask) -> None:
+    rewards = _rewards(shop)
+    found = ask("/look", metric="cvar(0.9)")
+    mean = sum(arm["share"] * rewards[arm["name"]].mean() for arm in found["arms"])
+    best = max(x.mean() for x in rewards.values())
+    assert f"brings {mean:.4g}; the most is {best:.4g}: it gives up {100 * (1 - mean / best):.2g} %" in found["average"]
+    assert [arm["mean"] for arm in found["arms"]] == pytest.approx([rewards[a["name"]].mean() for a in found["arms"]])
 
 
 # ---- tables ----------------------------------------------------------------------------------------------
@@ -279,9 +315,12 @@ def _drop(client: Client, name: str, content: bytes) -> dict[str, Any]:
 
 def test_a_table_that_is_dropped_in_is_read_and_can_be_read_otherwise(client: Client) -> None:
     found = _drop(client, "my log.csv", b"who;variant;paid\n1;A;1,5\n2;B;0\n3;A;2,5\n4;B;7\n")
-    assert found["guess"] == {"arm": "variant", "reward": "paid", "wide": False, "sure": True}
-    assert "decimal commas" in found["read"]["account"] and found["name"] == "my log.csv"
-    asked = {"table": found["table"], "arm": "variant", "reward": "paid", "decimal": ","}
+    guess = {"arm": "variant", "reward": "paid", "wide": False, "sure": True, "arms": ["paid"], "decimal": ","}
+    assert found["guess"] == guess
+    assert not found["read"]["account"] and found["name"] == "my log.csv"  # the commas were seen
+    asked = {"table": found["table"], "arm": "variant", "reward": "paid", "decimal": "."}
+    assert "decimal commas" in client.post("/read", json=asked).json()["read"]["account"]
+    asked["decimal"] = ","
     read = client.post("/read", json=asked).json()["read"]
     assert [(a["name"], a["n"], a["mean"]) for a in read["arms"]] == [("A", 2, 2.0), ("B", 2, 3.5)]
     lost = client.post("/read", json={**asked, "loss": True}).json()["read"]
@@ -304,6 +343,42 @@ def test_bad_files_get_one_sentence_and_leave_nothing_behind(client: Client, tmp
     ):
         found = _drop(client, name, content)
         assert found["status"] == 400 and len(found["error"]) < 400, name
+
+
+def test_columns_that_are_arms_can_be_chosen_and_counters_are_not_among_them(client: Client) -> None:
+    rows = "".join(f"{week},{week % 3},{week % 5}\n" for week in range(30, 60))
+    found = _drop(client, "weeks.csv", f"week,A,B\n{rows}".encode())
+    assert found["guess"]["wide"] and found["guess"]["arms"] == ["A", "B"] and found["read"] is None
+    asked = {"table": found["table"], "wide": ["A", "B"]}
+    read = client.post("/read", json=asked).json()["read"]
+    assert [arm["name"] for arm in read["arms"]] == ["A", "B"]
+    again = client.post("/look", json={"table": found["table"], "metric": "mean"}).json()["again"]
+    assert "wide=['A', 'B']" in again["python"]
+    assert client.post("/read", json={**asked, "wide": 3}).status_code == 400
+
+
+def test_days_before_months_are_read_as_dates(client: Client) -> None:
+    rows = "".join(f"{'AB'[k % 2]};{k % 3},5;{k % 28 + 1:02d}.{k % 12 + 1:02d}.2026\n" for k in range(80))
+    found = _drop(client, "german.csv", f"variant;revenue;day\n{rows}".encode())
+    asked = {"table": found["table"], "arm": "variant", "reward": "revenue", "decimal": ",", "time": "day"}
+    answer = client.post("/read", json=asked)
+    assert answer.status_code == 200 and answer.json()["read"]["used"] == 80, answer.text
+
+
+def test_sentences_name_the_file_as_its_owner_does(client: Client) -> None:
+    assert "'my holiday.pdf'" in _drop(client, "my holiday.pdf", b"%PDF")["error"]
+    found = _drop(client, "words.csv", b"a,b\nx,y\nz,w\n")
+    assert found["read"] is None and "looks like numbers" in found["why"]
+
+
+def test_a_table_that_was_dropped_in_can_be_fetched_again_and_the_page_can_be_loaded_again(client: Client) -> None:
+    raw = b"arm,reward\na,1\nb,2\nb,3\na,2\n"
+    found = _drop(client, "my ä.csv", raw)
+    answer = client.get(f"/table?table={found['table']}")
+    assert answer.content == raw and "attachment" in answer.headers["content-disposition"]
+    assert client.get("/table?table=1").status_code == 400  # a file of the command line stays where it is
+    assert client.get(f"/start?table={found['table']}").json()["first"]["name"] == found["name"]
+    assert client.get("/start?table=999").json()["first"]["name"] == "shop.csv"
 
 
 def test_markup_in_names_stays_text(client: Client) -> None:

@@ -48,7 +48,10 @@ def test_from_an_example_to_a_verdict_and_a_report(opened: Any, address: str, tm
     page = watched.page
     page.get_by_role("button", name="shop").click()
     _settled(page)
-    assert page.inner_text("#sentence").startswith("Play 6")
+    _expect(page.locator("#sentence")).to_contain_text("Play ten off alone")  # it begins with the plain average
+    page.get_by_label("or choose a statement").select_option("good average, with an eye on the best 10 %")
+    _expect(page.locator("#sentence")).to_contain_text("Play 6")
+    _settled(page)
     before = page.inner_text("#sentence")
     slider = page.get_by_label("how much it counts beside the plain average")
     slider.focus()

@@ -54,7 +54,7 @@ def test_lists_of_tickets_are_taken_in_whole_or_not_at_all():
         ([given[0], given[0]], [0.5, 0.6], "another one"),
         ([given[0], given[1]], [0.5, 1.5], "outside"),
         (given[:2], [0.5], "one reward for each"),
-        (given[0], [0.5], "one and one, or two lists"),
+        (given[0], [0.5], "two lists of the same length"),
         ([given[0], 7], [0.5, 0.5], "given by its id"),
         ([given[0], given[1] + "0"], [0.5, 0.5], "no ticket"),
         ([given[0], given[1].replace("-1", "-01")], [0.5, 0.5], "no ticket"),

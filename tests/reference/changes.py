@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import rel_entr
+from scipy.stats import betabinom
 
 Set = Callable[[np.ndarray], np.ndarray]
 RANKS = [1, 2, 4, 8, 13, 19, 26, 32, 39, 46, 52, 57, 61, 63, 64]
@@ -51,14 +52,34 @@ def evidence(x: np.ndarray, start: int, known: list[float] | None = None) -> tup
         p = (n1 * p1 + n2 * p2) / (n1 + n2)
         if 0.0 < p < 1.0:
             best = max(best, n1 * kl(p1, p) + n2 * kl(p2, p))
-    weight = weight_of_moment((start - first) // 8) / (3 * v.size)
+    weight = 0.9 * weight_of_moment((start - first) // 8) / (3 * v.size)
     return best, math.log(1.0 / weight) + 0.5 * math.log(n1 * n2) + math.log(4.0)
+
+
+def early_evidence(x: np.ndarray) -> float:
+    """The largest evidence that rewards after the first 64 do not fit to the ranks of these, with the price taken off.
+
+    The probability of k of n by an urn with a and b balls is that of the beta-binomial distribution.
+    """
+    first, later = np.sort(x[:64]), x[64:]
+    n, best = later.size, -math.inf
+    for v in np.unique(first[np.array(RANKS) - 1]):
+        for a, k in (
+            (int((first < v).sum()) + 1, int((later < v).sum())),
+            (int((first > v).sum()) + 1, int((later > v).sum())),
+        ):
+            if k * 65 > n * a:
+                urn = betabinom(n, a, 65 - a).logpmf(k)
+                best = max(best, *(float(betabinom(n, s * a, 65 - a).logpmf(k) - urn) - math.log(2.0) for s in (4, 64)))
+    return best - math.log(128.0 / 0.1)
 
 
 def alarm(x: np.ndarray, level: float, known: list[float] | None = None) -> int | None:
     """After how many rewards an alarm is raised, if all moments are kept and looked at after every eighth reward."""
     first = 0 if known is not None else 64
-    for n in range(first + 16, x.size + 1, 8):
+    for n in range(first + 8, x.size + 1, 8):
+        if known is None and early_evidence(x[:n]) >= math.log(1.0 / level):
+            return n
         for start in range(first + 8, n, 8):
             g, price = evidence(x[:n], start, known)
             if g >= math.log(1.0 / level) + price:

@@ -73,6 +73,45 @@ def test_a_reward_can_be_corrected(service: Served, shop: str) -> None:
     assert service.refused(f"{shop}/tell", {"ticket": 1, "reward": 7, "correct": True})[0] == 422
 
 
+def test_corrections_are_taken_whole_or_not_at_all(service: Served, shop: str) -> None:
+    asked = service.post(f"{shop}/ask", {"n": 9})
+    first = {arm: [t for t, a in zip(asked["tickets"], asked["arms"], strict=True) if a == arm] for arm in "AB"}
+    service.post(f"{shop}/tell", {"tickets": first["A"] + first["B"][:1], "rewards": [1] * 4})
+    one, two, new = first["A"][0], first["A"][1], first["B"][1]
+    before = service.get(f"{shop}/state")
+    for tickets, rewards, status in (
+        ([new, one], [1, 7], 422),  # a new reward, and a correction that cannot be
+        ([one, two], [0, 7], 422),  # a correction that can be, and one that cannot
+        ([one, two, 999], [0, 0, 1], 404),
+        ([one, one], [0, 1], 409),  # two rewards of one ticket
+        ([new, new], [0, 1], 409),
+    ):
+        body = {"tickets": tickets, "rewards": rewards, "correct": True}
+        assert service.refused(f"{shop}/tell", body)[0] == status, body
+        assert service.get(f"{shop}/state") == before
+    told = service.post(f"{shop}/tell", {"tickets": [one, one, new], "rewards": [0, 0, 1], "correct": True})
+    assert told == {"taken": 1, "repeated": 1, "corrected": 1}
+    means = {arm["arm"]: (arm["rewards"], arm["mean"]) for arm in service.get(f"{shop}/state")["arms"]}
+    assert means == {"A": (3, pytest.approx(2 / 3)), "B": (2, 1.0), "C": (0, None)}, "only its own reward was replaced"
+
+
+def test_a_correction_that_is_sent_again_late_does_not_undo_a_newer_one(service: Served, shop: str) -> None:
+    ticket = service.post(f"{shop}/ask")["ticket"]
+    service.post(f"{shop}/tell", {"ticket": ticket, "reward": 1})
+    first = {"ticket": ticket, "reward": 0, "correct": True, "key": "one"}
+    assert service.post(f"{shop}/tell", first)["corrected"] == 1
+    assert service.post(f"{shop}/tell", {**first, "reward": 1, "key": "two"})["corrected"] == 1
+    for _ in range(2):
+        assert service.post(f"{shop}/tell", first) == {"taken": 0, "repeated": 1, "corrected": 0}
+        service.service.book.lives[shop[1:]].keys.clear()  # so that it must be looked up
+    assert service.get(f"{shop}/state")["arms"][0]["mean"] == 1.0
+    assert service.refused(f"{shop}/tell", {**first, "reward": 1})[0] == 409, "a key is for one request"
+    known = {"ticket": ticket, "reward": 1, "key": "three"}  # it changes nothing, and its key is known nevertheless
+    assert service.post(f"{shop}/tell", known)["repeated"] == 1
+    service.service.book.lives[shop[1:]].keys.clear()
+    assert service.refused(f"{shop}/ask", {"key": "three"})[0] == 409
+
+
 def test_arms_come_and_go(service: Served, shop: str) -> None:
     for _ in range(12):
         service.post(f"{shop}/tell", {"ticket": service.post(f"{shop}/ask")["ticket"], "reward": 1})
@@ -180,6 +219,10 @@ def test_only_arms_that_are_available(service: Served, shop: str) -> None:
     for _ in range(10):
         assert service.post(f"{shop}/ask", {"among": ["A", "C"]})["arm"] in "AC"
     assert service.refused(f"{shop}/ask", {"among": ["Z"]})[0] == 422
+    at_once = service.post(f"{shop}/ask", {"among": ["A", "C"], "n": 30})
+    policy = pmb.Track("gini", names=SHOP["arms"], support=pmb.Binary())
+    one_by_one = [policy.names[policy.ask(among=["A", "C"])] for _ in range(40)]
+    assert at_once["arms"] == one_by_one[10:]
 
 
 def test_a_paused_experiment_takes_late_rewards_and_gives_no_arms(service: Served, shop: str) -> None:
@@ -200,6 +243,7 @@ def test_a_paused_experiment_takes_late_rewards_and_gives_no_arms(service: Serve
     [
         ("ask", {"n": 0}, 422),
         ("ask", {"n": 10_001}, 413),
+        ("ask", {"n": 10_000, "among": ["A"] * 101}, 413),
         ("ask", {"n": 2, "unit": "u"}, 422),
         ("ask", {"unit": "\0"}, 422),
         ("ask", {"m": 1}, 422),

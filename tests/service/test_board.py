@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pmbandits.service import keys
-from pmbandits.service.board import _reason
+from pmbandits.pages.board import view
+from pmbandits.policies.shown import why
+from pmbandits.service import keys, showing, watch
 from pmbandits.service.fold import Fold, made
 from tests.service.serving import SHOP, Served, serving
 
@@ -22,6 +30,15 @@ def _played(served: Served, rounds: int, key: str | None = None) -> None:
         asked = served.post("/shop/ask", {"n": 10}, key=key)
         rewards = [float(rng.random() < {"A": 0.2, "B": 0.5, "C": 0.9}[arm]) for arm in asked["arms"]]
         served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": rewards}, key=key)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _at_once() -> Iterator[None]:
+    """Everything is worked out whenever somebody looks, and waited for."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in {"EVERY": 0.0, "REST": 0, "PATIENCE": 60.0}.items():
+            patched.setattr(showing, name, value)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +64,7 @@ def test_shares_and_worths_are_those_of_the_policy(service: Served) -> None:
     )
     sure = policy.certainty()
     assert seen["history"]["now"]["row"]["lower"] == pytest.approx(sure.lower, rel=1e-5)
-    assert str(sure) in seen["sure"]["certainty"]
+    assert str(sure) in seen["sure"]
     curve, estimate = seen["curves"]["arms"][0], policy.estimates[0]
     x = np.array(seen["curves"]["x"])
     np.testing.assert_allclose(curve["above"], 1.0 - estimate.cdf(x), atol=1e-6)
@@ -67,9 +84,9 @@ def test_the_reason_of_a_decision_is_what_the_policy_would_have_said_before_it(s
     for row in rows:
         if row["seq"] in decisions:
             assert decisions[row["seq"]]["arm"] == row["arm"]
-            assert decisions[row["seq"]]["reason"] == _reason(fold.policy)
-        ticket = None if row["kind"] == "ask" else row["ticket"]
-        fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], row["value"], row["data"])])
+            assert decisions[row["seq"]]["reason"] == why(fold.policy)[1]
+        ticket, value = (None, row["share"]) if row["kind"] == "ask" else (row["ticket"], row["reward"])
+        fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], value, row["data"])])
     assert set(asked["tickets"]) <= set(decisions) and all(d["reason"] for d in decisions.values())
     assert not any("probability" in d["reason"] or "not been told" in d["reason"] for d in decisions.values())
     service.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1.0, 0.0, 1.0]})
@@ -131,3 +148,127 @@ def test_a_key_sees_only_its_own_experiments(tmp_path: Path) -> None:
         assert served.send("GET", "/board/shop/", headers=basic).status_code == 200
         body = {"status": "paused"}
         assert served.send("POST", "/v1/experiments/shop/status", headers=basic, json=body).status_code == 401
+
+
+def test_a_change_that_was_told_by_mistake_is_taken_back_when_the_rewards_are_corrected(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        tickets = []
+        for reward in (0.0, 1.0):
+            asked = served.post("/shop/ask", {"n": 900})
+            mine = [t for t, arm in zip(asked["tickets"], asked["arms"], strict=True) if arm == "B"]
+            rewards = [reward if t in set(mine) else 0.0 for t in asked["tickets"]]
+            served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": rewards})
+            tickets.append(mine)
+        warned = _view(served)["warnings"]
+        assert len(warned) == 1 and warned[0].startswith("B changed")
+        served.post("/shop/tell", {"tickets": tickets[1], "rewards": [0.0] * len(tickets[1]), "correct": True})
+        assert _view(served)["warnings"] == []  # no reward of B was ever 1
+        late = served.post("/shop/ask", {"n": 900})
+        served.post("/shop/tell", {"tickets": late["tickets"], "rewards": [0.0] * 900})
+        mine = [t for t, arm in zip(late["tickets"], late["arms"], strict=True) if arm == "B"]
+        served.post("/shop/tell", {"tickets": mine, "rewards": [1.0] * len(mine), "correct": True})
+        assert [said[:9] for said in _view(served)["warnings"]] == ["B changed"]
+
+
+def test_what_was_found_is_the_same_whether_rewards_were_corrected_before_or_after_they_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "AT_ONCE", 700)
+    rng = np.random.default_rng(3)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", {**SHOP, "policy": "uniform"})
+        early = watch.Watch()
+        for shift in (0.0, 0.6):
+            asked = served.post("/shop/ask", {"n": 1500})
+            served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [0.0] * 1500})
+            live = served.service.book.lives["shop"]
+            early.follow(served.service.store, live.record.id, ("A", "B", "C"), live.fold.seen)
+            right = (rng.random(1500) < 0.2 + shift).astype(float).tolist()
+            served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": right, "correct": True})
+        late = watch.Watch()
+        for one in (early, late):
+            while not one.follow(served.service.store, live.record.id, ("A", "B", "C"), live.fold.seen):
+                pass
+        assert late.found and early.found == late.found
+        assert {change.arm for _, change in late.found} == {"A", "B", "C"}
+
+
+def test_many_who_look_at_once_share_what_is_worked_out(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    plain = showing.Showing._made
+
+    def noted(self: Any, name: str, *rest: Any) -> Any:
+        made.append(name)
+        return plain(self, name, *rest)
+
+    monkeypatch.setattr(showing.Showing, "_made", noted)
+    service.post("/shop/ask")
+
+    async def all_at_once() -> list[Any]:
+        return await asyncio.gather(*(service.client.get("/board/shop/view") for _ in range(20)))
+
+    answers = [answer.json() for answer in service.wait(all_at_once())]
+    assert all(answer["arms"] == answers[0]["arms"] and answer["forecast"] for answer in answers)
+    assert sorted(made) == sorted(set(made))  # each part once, for all of them
+    again = service.send("GET", f"/board/shop/view?have={answers[0]['version']}").json()
+    assert "arms" not in again and "curves" not in again and again["version"] == answers[0]["version"]
+
+
+def test_a_part_that_takes_long_is_worked_out_more_rarely(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(showing, "REST", 1e6)
+    before = _view(service)
+    service.post("/shop/ask")
+    first = _view(service)
+    service.post("/shop/ask")
+    second = _view(service)
+    assert int(first["events"]) == int(before["events"]) + 1
+    assert "arms" in second and second["events"] == first["events"]  # not looked at again yet
+    service.send("POST", "/v1/experiments/shop/status", json={"status": "paused"})
+    assert _view(service)["status"] == "paused"  # but an act is shown at once
+    service.send("POST", "/v1/experiments/shop/status", json={"status": "running"})
+    assert _view(service)["status"] == "running"
+
+
+def test_a_stream_ends_when_the_server_is_told_to_stop(service: Served) -> None:
+    async def listen() -> list[bytes]:
+        bell, out = view.Bell(), []
+
+        async def seen() -> Any:
+            return 1
+
+        async for message in view.stream(seen, bell, every=3600.0):
+            out.append(message)
+            if len(out) == 2:
+                asyncio.get_running_loop().call_later(0.01, bell.close)
+        return out
+
+    assert len(service.wait(asyncio.wait_for(listen(), 10))) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_open_board_does_not_hold_up_a_service_that_is_told_to_stop(tmp_path: Path, processes: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    command = ["serve", "--example", "--open", "--port", str(port), "--store", f"sqlite:///{tmp_path / 'store.db'}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pmbandits", *command, "--processes", processes],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    for _ in range(1200):
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5):
+            break
+        time.sleep(0.1)
+    time.sleep(1.0 if processes == "2" else 0.0)
+    opened = [urllib.request.urlopen(f"http://127.0.0.1:{port}/board/{name}", timeout=30) for name in
+              ("example/stream", "example/stream", "stream")]  # fmt: skip
+    assert all(stream.readline().startswith(b"retry") for stream in opened)
+    begun = time.monotonic()
+    process.terminate()
+    said = process.communicate(timeout=60)[0]
+    assert time.monotonic() < begun + 8.0  # else it waited ten seconds for them
+    assert "Traceback" not in said and "Cancel" not in said, said
+    for stream in opened:
+        stream.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ from pmbandits.cli.app import app
 from pmbandits.service import keys
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import Store
+from pmbandits.service.wire import Ask
 from tests.service.serving import SHOP, Served, serving
 
 # Every route: method, path, body, the scope that it needs, and of what: this experiment, or all of them.
@@ -48,6 +52,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
     ("GET", "/board/shop/preview?do=paused", None, "read", "this"),
     ("POST", "/v1/experiments/shop/ask", {}, "ask", "this"),
     ("POST", "/v1/experiments/shop/tell", {"arm": "A", "reward": 1}, "tell", "this"),
+    ("POST", "/v1/experiments/shop/expire", {"seconds": 1e9, "reward": 0}, "tell", "this"),
     ("POST", "/v1/experiments/shop/status", {"status": "running"}, "admin", "this"),
     ("POST", "/v1/experiments/shop/arms", {"do": "pause", "arm": "nobody"}, "admin", "this"),
     ("PUT", "/v1/experiments/shop/limits", {"shares": "nothing"}, "admin", "this"),
@@ -87,7 +92,9 @@ def test_every_route_with_every_kind_of_key(service: Served) -> None:
             good = scope == "any" or (scope in may and where in ("all", of))
             if good and path.endswith("/stream"):
                 continue  # it does not end
+            seen = service.service.book.lives["shop"].fold.seen
             found = service.send(method, path, key=key, **given)
+            assert good or service.service.book.lives["shop"].fold.seen == seen, "who is refused changes nothing"
             about = (holder, method, path, found.status_code, found.text[:200])
             if scope is None:
                 assert found.status_code == 200, about
@@ -107,6 +114,30 @@ def test_the_table_above_has_all_routes(service: Served) -> None:
     known = {(verb, path.replace("{name}", "shop").replace("{file}", "nothing")) for verb, path in described | routes}
     assert known == {(method, path.partition("?")[0]) for method, path, _, _, _ in ROUTES}
     assert {path for _, path in routes - described if not path.startswith("/board")} == {"/"}
+
+
+def test_there_are_no_other_ways_in(service: Served) -> None:
+    admin = keys.create(service.service.store, ["admin"], None, "", "test")
+    known = {(method, path.partition("?")[0]) for method, path, _, _, _ in ROUTES}
+    before = service.get("/shop", key=admin)
+    for path in {path for _, path in known}:
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "ASK"):
+            if (method, path) not in known:
+                assert service.send(method, path, key=admin, json={}).status_code in (404, 405), (method, path)
+    for path in (
+        "/v1/experiments/shop/ask/", "/v1/experiments//shop/ask", "/v1/experiments/shop/..%2fshop/ask",
+        "/V1/experiments/shop/ask", "/v1/experiments/shop/ASK", "/v1/experiments/SHOP/ask",
+        "/v1/experiments/shop%00/ask",
+        "/v1/experiments/shop%2f/ask", "/v1/experiments/shop%20/ask", "/v1/experiments/%2e%2e/ask",
+        "/v1/experiments/sho%EF%BD%90/ask", "/v1/experiments/shop;x/ask", "/v1/experiments/" + "a" * 5000 + "/ask",
+        "/v1/experiments/shop%0d%0ax:y/ask", "/v1/experiments/shop/ask%3Fx",
+    ):  # fmt: skip
+        assert service.send("POST", path, key=admin, json={}).status_code in (404, 405), path
+    assert service.get("/shop", key=admin) == before
+    other = keys.create(service.service.store, keys.SCOPES, ["another"], "", "test")
+    for path in ("another%2f..%2fshop/ask", "shop%23another/ask", "shop?name=another", "shop"):
+        found = service.send("POST" if path.endswith("ask") else "GET", f"/v1/experiments/{path}", key=other, json={})
+        assert found.status_code in (403, 404, 405), path
 
 
 def test_the_list_shows_only_what_a_key_may_read(service: Served) -> None:
@@ -156,6 +187,54 @@ def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Ser
         keys.revoke(store, number, "test")
 
 
+def test_a_revoked_key_is_known_though_the_process_is_busy_with_other_things(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["ask"], None, "", "test")
+    assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 200
+    done = threading.Event()
+
+    async def occupy() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        return [loop.run_in_executor(None, done.wait, 60) for _ in range(64)]  # all threads, and a long queue
+
+    service.wait(occupy())
+    try:
+        keys.revoke(store, token.split("_")[1], "test")
+        time.sleep(1.2 * keys.FRESH)
+        assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 401
+    finally:
+        done.set()
+
+
+def test_a_stream_ends_when_its_key_is_revoked(service: Served) -> None:
+    store = service.service.store
+    token = keys.create(store, ["read"], None, "", "test")
+
+    async def seen() -> list[bytes]:
+        request = {
+            "type": "http", "method": "GET", "path": "/board/stream", "raw_path": b"/board/stream", "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {token}".encode())], "asgi": {"version": "3.0"}, "root_path": "",
+            "scheme": "http", "http_version": "1.1", "server": ("127.0.0.1", 8000), "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        parts: list[bytes] = []
+        sent, never = iter([{"type": "http.request", "body": b"", "more_body": False}]), asyncio.Event()
+
+        async def receive() -> Any:
+            return next(sent, None) or await never.wait()
+
+        async def send(message: Any) -> None:
+            parts.append(message.get("body", b""))
+            if b"moved" in parts[-1]:
+                await asyncio.to_thread(keys.revoke, store, token.split("_")[1], "test")
+                await asyncio.sleep(1.2 * keys.FRESH)
+                await service.service.decide("shop", Ask())  # there is news, but not for this key
+
+        await asyncio.wait_for(service.app(request, receive, send), 30)
+        return parts
+
+    assert sum(b"moved" in part for part in service.wait(seen())) == 1
+
+
 def test_a_browser_may_read_with_the_key_as_password_and_not_write(service: Served) -> None:
     token = keys.create(service.service.store, ["admin"], None, "", "test")
     auth = ("anybody", token)
@@ -179,6 +258,16 @@ def test_without_keys_pages_of_strangers_are_sent_away(tmp_path: Path) -> None:
             ({"origin": "https://evil.example"}, 403),
             ({"host": "evil.example"}, 403),  # a name that somebody lets point to 127.0.0.1
             ({"host": "[::1]:8000"}, 200),
+            ({"host": "[::1]"}, 200),
+            ({"host": "127.0.0.1"}, 200),
+            ({"host": "127.0.0.1.evil.example"}, 403),
+            ({"host": "localhost.evil.example:8000"}, 403),
+            ({"host": "evil.example:127.0.0.1"}, 403),
+            ({"host": "0.0.0.0:8000"}, 403),
+            ({"host": ""}, 403),
+            ({"origin": "null"}, 403),
+            ({"origin": "http://127.0.0.1:3000"}, 403),  # another program of this machine shows pages, too
+            ({"origin": "http://127.0.0.1:8000.evil.example"}, 403),
         ):
             assert served.send("GET", "/v1/experiments", headers=headers).status_code == status, headers
     with pytest.raises(ValueError, match="loopback"):
@@ -211,3 +300,28 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert [act["act"] for act in acts] == ["revoke key", "create key"]
     assert json.loads(acts[1]["detail"])["experiments"] == ["shop"]
     assert token.split("_")[2] not in json.dumps(acts)
+
+
+def test_mistakes_on_the_command_line_are_one_sentence_and_leave_nothing_behind(tmp_path: Path) -> None:
+    run, missing = CliRunner(), tmp_path / "missing.db"
+    (tmp_path / "junk.db").write_text("no database, but longer than the head of one: " * 10)
+    with socket.socket() as taken, socket.socket() as other:
+        for line in (taken, other):
+            line.bind(("127.0.0.1", 0))
+        taken.listen()
+        free = str(other.getsockname()[1])
+        other.close()
+        port = str(taken.getsockname()[1])
+        for words, sentence in (
+            (["key", "list", "--store", f"sqlite:///{missing}"], "there is no store at"),
+            (["key", "revoke", "x", "--store", f"sqlite:///{missing}"], "there is no store at"),
+            (["key", "create", "-e", "two words", "--store", f"sqlite:///{missing}"], "the name of an experiment has"),
+            (["key", "list", "--store", f"sqlite:///{tmp_path / 'junk.db'}"], "cannot be opened: file is not a data"),
+            (["key", "list", "--store", "postgresql://me:secret@127.0.0.1:1/x"], "cannot be opened: connection failed"),
+            (["serve", "--store", f"sqlite:///{missing}", "--example", "--port", port], "cannot listen at 127.0.0.1"),
+            (["serve", "--store", "mysql://me:secret@x/y", "--port", free], "there is no store of the kind 'mysql'"),
+        ):
+            found = run.invoke(app, words)
+            assert isinstance(found.exception, ValueError) and sentence in str(found.exception), words
+            assert "secret" not in str(found.exception) + found.output
+    assert not missing.exists()

@@ -6,14 +6,17 @@ import json
 import random
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import pmbandits as pmb
 from pmbandits.service import book as books
 from pmbandits.service import events as kinds
+from pmbandits.service import reading
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, Served, serving
 
@@ -172,6 +175,33 @@ def test_a_gap_in_the_log_stops_its_experiment_and_no_other(tmp_path: Path) -> N
         assert served.post("/whole/ask")["ticket"] == 6
 
 
+def test_a_long_log_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(reading, "PIECE", 7)
+    monkeypatch.setattr(reading, "GROUP", 3)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"n": 50})
+        served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1] * 50})
+
+        def log(form: str, after: int, limit: int) -> bytes:
+            found = served.send("GET", f"/v1/experiments/shop/log?format={form}&after={after}&limit={limit}")
+            assert found.status_code == 200
+            return found.content
+
+        for after, limit in ((0, 1000), (0, 14), (3, 15), (90, 8), (99, 1), (100, 5)):
+            wanted = list(range(after + 1, min(after + limit, 100) + 1))
+            assert [event["seq"] for event in json.loads(log("json", after, limit))["events"]] == wanted
+            lines = log("csv", after, limit).decode().splitlines()
+            assert lines[0] == ",".join(reading.COLUMNS)
+            assert [int(line.split(",")[0]) for line in lines[1:]] == wanted
+            (tmp_path / "log.parquet").write_bytes(log("parquet", after, limit))
+            table = pq.read_table(tmp_path / "log.parquet")
+            assert table.column("seq").to_pylist() == wanted
+            assert table.column("ticket").to_pylist() == [(k - 1) % 50 + 1 for k in wanted]
+
+
 def test_the_log_has_everything(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -186,6 +216,39 @@ def test_the_log_has_everything(tmp_path: Path) -> None:
         assert [event["arm"] for event in events[3:6]] == asked["arms"]
         assert json.loads(events[6]["data"]) == "paused"
         (tmp_path / "log.parquet").write_bytes(served.send("GET", "/v1/experiments/shop/log?format=parquet").content)
-        assert pq.read_table(tmp_path / "log.parquet").column("value").to_pylist()[3:6] == [1.0, 0.0, 1.0]
+        table = pq.read_table(tmp_path / "log.parquet")
+        assert table.column("reward").to_pylist() == [None] * 3 + [1.0, 0.0, 1.0, None]
+        assert table.column("share").to_pylist() == [*asked["shares"], None, None, None, None]
+        times = [f"{at:%Y-%m-%dT%H:%M:%S}" for at in table.column("time").to_pylist()]
+        assert times == [e["time"][:19] for e in events]
         lines = served.send("GET", "/v1/experiments/shop/log?format=csv&after=2&limit=2").text.splitlines()
         assert [line.split(",")[0] for line in lines] == ["seq", "3", "4"]
+        for event in events:  # a moment that programs read, near now
+            at = datetime.fromisoformat(event["time"])
+            assert abs((datetime.now(UTC) - at).total_seconds()) < 3600 and event["time"].endswith("Z")
+
+
+def test_the_whole_log_comes_unless_it_is_cut_and_then_it_says_where_it_goes_on(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    def log(query: str) -> httpx.Response:
+        return served.send("GET", f"/v1/experiments/shop/log?{query}")
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        for _ in range(3):
+            served.post("/shop/tell", {"arms": ["A"] * 4_000, "rewards": [1, 0] * 2_000})
+        assert len(log("").json()["events"]) == 12_000 and "link" not in log("").headers
+        (tmp_path / "log.parquet").write_bytes(log("format=parquet").content)
+        assert pq.read_table(tmp_path / "log.parquet").column("seq").to_pylist() == list(range(1, 12_001))
+        rows, query = [], "format=csv&limit=5000"
+        for _ in range(3):
+            found = log(query)
+            rows += [int(line.split(",")[0]) for line in found.text.splitlines()[1:]]
+            if "link" not in found.headers:
+                break
+            assert found.links["next"]["url"].startswith("log?")
+            query = found.links["next"]["url"].partition("?")[2]
+        assert rows == list(range(1, 12_001)) and query.endswith("after=10000&limit=5000")
+        assert len(log("after=11000&limit=1000").json()["events"]) == 1000
+        assert "link" not in log("after=11000&limit=1000").headers

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from pmbandits.service import live as lives
-from pmbandits.service import schema
+from pmbandits.service import schema, sqlite, turns
+from pmbandits.service import service as services
 from pmbandits.service.events import Batch
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.sqlite import SqliteLane
@@ -20,6 +22,7 @@ from pmbandits.service.store import Store
 from pmbandits.service.wire import Ask
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
+from tests.service.test_keys import ROUTES
 from tests.service.test_processes import play, policy_of
 
 
@@ -52,10 +55,17 @@ def test_stores_that_cannot_be(url: str) -> None:
         Store(url)
 
 
-def test_passwords_are_not_shown() -> None:
-    from pmbandits.service.store import _read
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@127.0.0.1:1/db", "postgresql://127.0.0.1:1/db?user=me&password=secret"]
+)
+def test_passwords_are_not_shown(url: str) -> None:
+    from pmbandits.service.store import _read, _shown, opened
 
-    assert "secret" not in _read("postgresql://me:secret@host/db").render_as_string(hide_password=True)
+    assert _shown(_read(url)).endswith("127.0.0.1:1/db")
+    assert "secret" not in _shown(_read(url))
+    with pytest.raises(ValueError, match="cannot be opened") as told:
+        opened(url)
+    assert "secret" not in str(told.value)
 
 
 def test_the_file_is_kept_safe(tmp_path: Path) -> None:
@@ -74,10 +84,10 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
     store = tmp_path / "store.db"
     commit = SqliteLane.commit
 
-    def fails(self: SqliteLane, batch: Batch) -> None:
+    async def fails(self: SqliteLane, batch: Batch) -> None:
         if when == "after":
-            commit(self, batch)
-        self.abandon()
+            await commit(self, batch)
+        await self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -108,6 +118,133 @@ def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
         while served.send("GET", "/ready").status_code != 200:
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        served.post("/shop/ask")
+
+        def away(*_: Any, **__: Any) -> Any:
+            raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("disk I/O error"))
+
+        def gone(*_: Any, **__: Any) -> Any:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(served.service.store.engine, "connect", away)
+            broken.setattr(served.service.store.engine, "begin", away)
+            for name in ("begin", "tail"):
+                broken.setattr(SqliteLane, name, gone)
+            for method, path, body, _, _ in ROUTES:
+                if path.endswith("/stream"):
+                    continue  # it does not end
+                given = {"content": body} if isinstance(body, str) else {} if body is None else {"json": body}
+                found = served.send(method, path, **given)
+                assert found.status_code < 500 or found.status_code == 503, (path, found.text)
+                if path in ("/v1/experiments", "/v1/audit", "/board/view") and method == "GET":
+                    assert found.status_code == 503 and found.headers["retry-after"] == "1"
+            until = time.monotonic() + 30
+            served.service.turns.failures, served.service.turns.not_before = (
+                0,
+                0.0,
+            )  # nobody sends anything, and it is noticed nevertheless
+            monkeypatch.setattr(services, "SILENCE", 1.0)
+            while served.send("GET", "/ready").status_code != 503:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert served.post("/shop/ask")["ticket"] == 2
+
+
+def test_a_file_that_was_taken_away_acknowledges_nothing(tmp_path: Path) -> None:
+    store, away = tmp_path / "store.db", tmp_path / "away.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        assert served.post("/shop/ask")["ticket"] == 1
+        store.rename(away)
+        for path, body in (("/shop/ask", {}), ("/shop/tell", {"ticket": 1, "reward": 1}), ("", {**SHOP, "name": "b"})):
+            found = served.send("POST", f"/v1/experiments{path}", json=body)
+            assert found.status_code == 503, found.text
+        assert served.send("GET", "/ready").status_code == 503
+        store.unlink(missing_ok=True)
+        away.rename(store)
+        served.service.turns.not_before = 0.0
+        assert served.post("/shop/ask")["ticket"] == 2
+    with serving(store) as served:
+        assert served.post("/shop/ask")["ticket"] == 3
+
+
+def test_a_process_that_holds_the_lock_and_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "PATIENCE", 0.8)
+    monkeypatch.setattr(sqlite, "PATIENCE", 0.8)
+    monkeypatch.setattr(services, "SILENCE", 1.5)
+    store = tmp_path / "store.db"
+    held = sqlite.Gate(store)
+    with serving(store) as served:
+        served.post("", SHOP)
+        assert served.post("/shop/ask")["ticket"] == 1
+        held.wait()
+        for path, body in (("/shop/ask", {}), ("/shop/ask", {}), ("", {**SHOP, "name": "b"})):
+            status, sentence = served.refused(path, body)
+            assert status == 503 and "nothing was counted" in sentence
+        began = time.monotonic()
+        assert served.get("/shop/state")["t"] == 1, "who only reads is shown what is in memory"
+        assert served.send("GET", "/health").status_code == 200 and time.monotonic() - began < 5
+        assert served.send("GET", "/ready").status_code == 503
+        held.__exit__()
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert served.post("/shop/ask")["ticket"] == 2, "what was refused was not done later"
+        served.post("", {**SHOP, "name": "b"})
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+    held.close()
+
+
+def test_a_program_that_knows_no_lock_of_ours_is_waited_for_without_standing_still(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        stranger = sqlite3.connect(store, isolation_level=None, check_same_thread=False)
+        stranger.execute("BEGIN IMMEDIATE")
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(served.post("/shop/ask")))
+        thread.start()
+        time.sleep(0.2)
+        assert served.send("GET", "/health").status_code == 200  # the event loop goes on
+        assert not found
+        stranger.execute("COMMIT")
+        thread.join(30)
+        assert found[0]["ticket"] == 1
+        stranger.close()
+
+
+def test_a_slow_disk_has_a_thread_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        lane: Any = served.service.turns.lane
+        beside: list[str] = []
+        wait = lane._beside
+
+        async def noted(work: Any, *given: Any) -> Any:
+            beside.append(work.__name__)
+            return await wait(work, *given)
+
+        monkeypatch.setattr(lane, "_beside", noted)
+        lane._takes = 0.0
+        served.post("/shop/ask")
+        assert "execute" not in beside
+        lane._takes = 1.0
+        served.post("/shop/ask")
+        assert "execute" in beside and lane._takes < 1.0
+        play([served], "shop", 30, seed=9)
+        same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
@@ -147,11 +284,11 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
     store = tmp_path / "store.db"
     there, going, commit = threading.Event(), threading.Event(), SqliteLane.commit
 
-    def slow(self: SqliteLane, batch: Batch) -> None:
+    async def slow(self: SqliteLane, batch: Batch) -> None:
         monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
         there.set()
-        going.wait(30)
-        self.abandon()
+        await asyncio.to_thread(going.wait, 30)
+        await self.abandon()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -168,7 +305,9 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
         assert there.wait(30)  # it is on its way to the disk, and the others wait
         for thread in threads[1:]:
             thread.start()
+        until = time.monotonic() + 30
         while len(served.service.turns.waiting) < 3:
+            assert time.monotonic() < until
             time.sleep(0.01)
         going.set()
         for thread in threads:

@@ -459,7 +459,7 @@ def test_a_specification_can_say_all_of_this(tmp_path: Path) -> None:
         ("season = {bernoulli = [0.9, 0.1]}", r"season needs period"),
         ("start = 4\nperiod = 9\nseason = {bernoulli = [0.9, 0.1]}", r"season does not take start"),
         ("wind = 4", r"world.wind \(line 10\): this key is not known; known are steps, repeat"),
-        (STEPS.replace("0.9, 0.1", "0.9"), r"names were given for 1 arms"),
+        (STEPS.replace("0.9, 0.1", "0.9"), r"names were given for 1 arm;"),
     ):
         path.write_text(SPEC.format(world=text), encoding="utf-8")
         with pytest.raises(ValueError, match=said):

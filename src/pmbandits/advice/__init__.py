@@ -1,6 +1,24 @@
 """Advice on logged rewards: which mixture to play, what it is worth, and whether its gain is real."""
 
-from pmbandits.advice.recommend import advise
-from pmbandits.advice.result import Advice, AdviceTable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pmbandits.advice.recommend import advise
+    from pmbandits.advice.result import Advice, AdviceTable
 
 __all__ = ["Advice", "AdviceTable", "advise"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the names above when they are first used: who needs a part of this room waits for no other part."""
+    if name == "advise":
+        from pmbandits.advice.recommend import advise
+
+        return advise
+    if name in ("Advice", "AdviceTable"):
+        from pmbandits.advice import result
+
+        return getattr(result, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

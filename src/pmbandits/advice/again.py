@@ -22,11 +22,11 @@ def in_python(data: Any, metric: Any, asked: Mapping[str, Any]) -> str:
     """The call that gives the same advice again; what has its default is left out.
 
     >>> print(in_python("log.csv", "gini", {"loss": True}).splitlines()[1])
-    pmb.advise('log.csv', 'gini', loss=True)
+    advice = pmb.advise('log.csv', 'gini', loss=True)
     """
     said = [repr(str(data)) if isinstance(data, (str, PurePath)) else "data", _written(metric)]
     said += [f"{name}={_written(value)}" for name, value in asked.items() if value != DEFAULTS[name]]
-    return f"import pmbandits as pmb  # {__version__}\npmb.advise({', '.join(said)})"
+    return f"import pmbandits as pmb  # {__version__}\nadvice = pmb.advise({', '.join(said)})\nprint(advice)"
 
 
 def as_command(data: str, metrics: Sequence[str], asked: Mapping[str, Any], report: str = "") -> str:

@@ -1,9 +1,9 @@
-"""Bounds that hold at every sample size, for every mixture at once: the arms' laws inside confidence bands.
+"""Bounds that hold at every sample size, for every mixture at once, from confidence bands of the arms.
 
-With probability ``level`` the true law of every arm lies within its band at once: Berk and Jones's band, shared by the
-arms; exact Clopper–Pearson intervals for rewards 0 and 1. What is the least and the most that a mixture could be worth
-inside the bands holds for *every* mixture, so also for the one that was chosen after looking. It needs to be known
-where rewards can lie.
+With probability ``level`` the true distribution of every arm lies within its band at once. The bands are those of Berk
+and Jones, shared by the arms; for rewards 0 and 1 they are exact Clopper–Pearson intervals. The least and the most that
+a mixture could be worth inside the bands holds for *every* mixture, so also for the one that was chosen after looking.
+For this it must be known where rewards can lie.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class Laid:
         return shift + float(low @ self.widths), shift + float(high @ self.widths)
 
     def difference_bounds(self, metric: Distortion, weights: FloatArray, arm: int) -> tuple[float, float]:
-        """The same of the difference to a single arm; the arm's own curve is the same one on both sides.
+        """The same for the difference to a single arm. The curve of that arm is the same one on both sides.
 
-        The band of the arm is cut into pieces; within a piece the arm's h and the mixture's h are bounded apart.
+        The band of the arm is cut into pieces. Within a piece, the arm's h and the mixture's h are bounded separately.
         """
         share = float(weights[arm])
         others = weights.copy()
@@ -101,7 +101,7 @@ class Laid:
 
 
 def clip(curve: FloatArray) -> FloatArray:
-    """Within [0, 1], where rounding may have left it."""
+    """Cut to [0, 1], which rounding may have left."""
     return np.clip(curve, 0.0, 1.0)
 
 
@@ -120,12 +120,12 @@ def lay(samples: Sequence[Sample], ends: tuple[float, float] | None, radii: Floa
 class Bands:
     """Valid bounds, for every mixture at once, of utilities and of differences to a single arm.
 
-    Only the arms that a mixture uses are laid side by side; an arm that it does not use is bounded apart.
+    Only the arms that a mixture uses are laid side by side. An arm that it does not use is bounded separately.
     """
 
     def __init__(self, metric: Distortion, arms: Sequence[Sample], support: Support, level: float) -> None:
         self.metric, self.support, self.arms = metric, support, arms
-        self.failure = -np.expm1(np.log(level) / len(arms))  # of each arm: their rewards are independent
+        self.failure = -np.expm1(np.log(level) / len(arms))  # of each arm, because their rewards are independent
         self.steepness = 0.0  # for rewards without bounds: how far U_h moves with the Wasserstein distance
         if isinstance(support, Real):
             try:

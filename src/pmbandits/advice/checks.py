@@ -100,9 +100,9 @@ def vertical(metric: Distortion) -> bool:
     return ends[1] > 10.0 * max(ends[0], 1.0) or ends[3] > 10.0 * max(ends[2], 1.0)
 
 
-SAFE = {
-    (True, False): ("var(0.5)", "inter_quantile_range", "lower_cvar(0.1)"),
-    (False, True): ("var(0.5)", "inter_quantile_range", "cvar(0.9)"),
+SAFE = {  # which tails are heavy: what does not look there, in the order in which it is proposed
+    (True, False): ("var(0.5)", "inter_quantile_range", "lower_cvar(0.1)", "lower_cvar(0.9)", "lower_cvar(0.98)"),
+    (False, True): ("var(0.5)", "inter_quantile_range", "cvar(0.9)", "cvar(0.1)", "cvar(0.02)"),
     (True, True): ("var(0.5)", "inter_quantile_range"),
 }
 

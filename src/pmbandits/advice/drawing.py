@@ -1,4 +1,4 @@
-"""Small pictures for reports, as SVG that stands in the page itself: shares, distributions of rewards, and worth."""
+"""Small pictures for reports, as SVG inside the page itself: shares, distributions of rewards, and worth."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def scale_for(ends: Sequence[float], middles: Sequence[float]) -> Scale:
 
 
 def quantiles(sample: Sample) -> FloatArray:
-    """5, 25, 50, 75 and 95 %."""
+    """The quantiles of 5, 25, 50, 75 and 95 %."""
     total = np.cumsum(sample.p)
     return np.asarray(
         [sample.x[min(int(np.searchsorted(total, q)), sample.x.size - 1)] for q in (0.05, 0.25, 0.5, 0.75, 0.95)]
@@ -112,7 +112,7 @@ def quantiles(sample: Sample) -> FloatArray:
 
 
 def distributions(names: Sequence[str], samples: Sequence[Sample], places: Sequence[int]) -> tuple[str, Scale]:
-    """Of each arm: where 5 to 95 % of the rewards lie (thin), the middle half (thick), the median and the average."""
+    """For each arm: where 5 to 95 % of the rewards lie (thin), the middle half (thick), the median and the average."""
     cuts = [quantiles(s) for s in samples]
     means = [float(s.x @ s.p) for s in samples]
     scale = scale_for([float(v) for q in cuts for v in (q[0], q[-1])] + means, [float(q[3] - q[1]) for q in cuts])

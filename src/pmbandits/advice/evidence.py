@@ -1,19 +1,19 @@
-"""What the rewards say of one preference: the best mixture, what it is worth, and whether its lead is beyond chance.
+"""What the rewards say about one preference: the best mixture, what it is worth, and whether its lead is beyond chance.
 
 *Worth.* The best mixture in the data looks better than it is, because it was picked for looking good. So a mixture is
 chosen on three random eighths of the rewards and measured on the other five, for several divisions, and the values are
 averaged (cross-fitting). What fewer rewards change for a fixed mixture is taken out.
 
 *One arm ahead of all others.* Its lead over each other arm is compared with its standard error, on all rewards. The
-claim is made only if every lead is beyond chance, and then it is enough to allow for two sides, whatever the number of
-arms (Gutmann and Maymin 1987; Hung and Fithian 2019).
+claim is made only if every lead is beyond chance. Then it is enough to allow for two sides, whatever the number of arms
+(Gutmann and Maymin 1987; Hung and Fithian 2019).
 
 *A mixture ahead of all arms.* The mixture is chosen on three eighths and compared with every single arm on the others,
-where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a
-valid one, however they depend on each other (Rüger 1978), and does not hang on one division.
+where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a valid
+one, however they depend on each other (Rüger 1978), and does not hang on one division.
 
-*Arms with few rewards*, and preferences whose curve jumps, where a standard error says little, are compared by their
-bands.
+*Arms with few rewards*, and preferences whose curve jumps, are compared by their bands, because a standard error says
+little about them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
 from pmbandits.supports import Binary, Heavy, Real, Support
 
-CHOOSING = 3  # of the eight random parts choose, the others measure
+CHOOSING = 3  # this many of the eight random parts choose; the others measure
 TIE = 1e-9  # a mixture that gains less than this share is not one
 FEWEST = 20  # rewards (or units) of an arm, below which it is compared by its band
 _CHOSEN_ON = 256  # points of an arm on which a mixture is chosen
@@ -139,10 +139,12 @@ class Evidence:
     Attributes
     ----------
     weights : the best mixture in the data.
-    singles, errors : the utility of each arm in the data, and its standard error.
+    singles, errors, bends : the utility of each arm in the data, its standard error, and what the bend of h adds.
     apparent, apparent_gain : the utility of the mixture in the data that chose it, and its gain over the best arm.
     value, gain : the same, cross-fitted.
-    error, fewest : the standard error of the value, and the rewards of the used arm that has fewest.
+    error, bend : the standard error of the value, and what the bend of h adds to it.
+    slack : what corners of h and summaries of the rewards add to it.
+    fewest : the rewards of the used arm that has fewest.
     margins : how far the recommendation is ahead of each other arm, on all rewards.
     p : the probability of such a lead over every single arm by chance alone; 1 where nothing speaks for it.
     by_bands, few : the arms that could be compared by their bands only, and those that have too few rewards.
@@ -152,11 +154,13 @@ class Evidence:
     weights: FloatArray
     singles: FloatArray
     errors: FloatArray
+    bends: FloatArray
     apparent: float
     apparent_gain: float
     value: float
     gain: float
     error: float
+    bend: float
     slack: float
     fewest: int
     margins: tuple[Margin, ...]
@@ -179,7 +183,11 @@ class Evidence:
         """An approximate interval for the utility of the recommendation."""
         if self.fewest < 5 or not isfinite(self.error):
             return nan, nan
-        away = float(stdtrit(self.fewest - 1.0, 0.5 + 0.5 * level)) * self.error + self.slack
+        times = float(stdtrit(self.fewest - 1.0, 0.5 + 0.5 * level))
+        optimism = (
+            self.apparent - self.value
+        )  # of the second order, as the bend: it counts where first order says nothing
+        away = sqrt((times * self.error) ** 2 + (times**2 * self.bend) ** 2 + optimism**2) + self.slack
         return self.value - away, self.value + away
 
     def more(self, alpha: float) -> float:
@@ -253,11 +261,13 @@ def gather(metric: Distortion, problem: Problem, alpha: float) -> Evidence:
         weights=weights,
         singles=singles,
         errors=errors,
+        bends=np.array([alone[k].bend() for k in range(count)]),
         apparent=apparent,
         apparent_gain=apparent - float(singles.max()) if used.size > 1 else 0.0,
         value=value,
         gain=gain if used.size > 1 else 0.0,
         error=sqrt(whole.variance()),
+        bend=whole.bend(),
         slack=whole.slack(),
         fewest=min(size(samples, int(i), clusters) for i in used),
         margins=against,

@@ -25,15 +25,15 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 from pmbandits.metrics.pool import AtomPool
 
-_POINTS = 192  # of an arm, on which a mixture is chosen
+_POINTS = 192  # points of an arm on which a mixture is chosen
 _SEARCHED = 32  # the same where the choice is a search
 _STARTS = 64  # random mixtures from which a search may begin
-_CLIMBED = 2  # of the best starts, those that are improved
+_CLIMBED = 2  # how many of the best starts are improved
 _FINEST, _EXCHANGES = 0.02, 6  # the smallest share that is moved from arm to arm, and how often
 _CORNERS = 256  # corners of what limits allow, if they are so few
 _DIRECTIONS = 12  # else the corners in so many directions
 _MANY, _FEW = 12, 7  # arms, and corners, among which a search goes
-_ROUNDS = 10  # in which a corner joins
+_ROUNDS = 10  # rounds in which a corner joins
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Look:
 
     @property
     def cost(self) -> float:
-        """What the limits cost."""
+        """How much utility the limits cost."""
         return max(self.unlimited - self.value, 0.0)
 
 

@@ -1,7 +1,7 @@
-"""Evidence where shares are limited: the corners of what the limits allow take the place of the single arms.
+"""Evidence with limits on the shares: the corners of what the limits allow take the place of the single arms.
 
-Every mixture that keeps the limits is a mixture of the corners, and each corner is a mixture of arms. So the same is
-asked as without limits: is the recommendation ahead of every (other) corner, beyond chance?
+Every mixture that keeps the limits is a mixture of the corners, and each corner is a mixture of arms. So the question
+is the same as without limits: is the recommendation ahead of every other corner, beyond chance?
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pmbandits.logs import PARTS, Sample, distinct
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.laws import Atoms
 
-_MOST_CORNERS = 64  # beyond which no verdict is given
+_MOST_CORNERS = 64  # with more corners no verdict is given
 
 
 def gather_limited(metric: Distortion, problem: Problem, limits: Limits) -> tuple[Evidence, dict[str, Price]]:
@@ -55,11 +55,13 @@ def gather_limited(metric: Distortion, problem: Problem, limits: Limits) -> tupl
         weights=weights,
         singles=singles,
         errors=np.sqrt([one.variance() for one in alone]),
+        bends=np.array([one.bend() for one in alone]),
         apparent=apparent,
         apparent_gain=0.0,
         value=value,
         gain=0.0,
         error=sqrt(whole.variance()),
+        bend=whole.bend(),
         slack=whole.slack(),
         fewest=min(size(samples, int(i), clusters) for i in used),
         margins=tuple(against),

@@ -95,42 +95,44 @@ def advise(
     strict: bool = False,
     loss: bool = False,
 ) -> Advice | AdviceTable:
-    """Find the mixture of arms that is best for what you value, by logged rewards, and say whether it could be chance.
+    """Find the mixture of arms that is best for what you value, from logged rewards, and say if it could be chance.
 
     Parameters
     ----------
-    data : rewards by arm (a dict), a frame (pandas, polars, pyarrow, or the result of a query in DuckDB and others that
-        speak Arrow), or the path of a CSV, Parquet, JSON lines or Excel file, or of a folder of Parquet files. Files
-        are read in pieces: of an arm with very many different rewards a summary is kept, whose error is allowed for.
-    metric : what you value, by name or as an object; several give a table of how the advice changes, and the verdicts
-        allow for their number.
-    arm, reward : the columns of a frame or a file.
-    unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not
-        independent; errors are then worked out between units. All rows are kept in memory.
-    time : the column that says when. Arms whose rewards changed over time are named, and then nothing is called sure.
-        All rows are kept in memory.
-    wide : the table has one column for each arm, and no arm column: ``True``, or the columns that are arms.
+    data : the rewards. A dict of rewards by arm; a frame (pandas, polars, pyarrow, or the result of a query in DuckDB
+        and other tools that speak Arrow); or the path of a CSV, Parquet, JSON lines or Excel file, or of a folder of
+        Parquet files. Files are read in pieces. Of an arm with very many different rewards only a summary is kept, and
+        the error of the summary is allowed for.
+    metric : what you value, by name or as an object. If you give several, you get a table of how the advice changes
+        with the preference, and the verdicts allow for their number.
+    arm, reward : the names of the two columns of a frame or a file.
+    unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not independent;
+        with this column, errors are worked out between units. All rows are kept in memory.
+    time : the column that says when the reward came. Arms whose rewards changed over time are named, and then nothing
+        is called sure. All rows are kept in memory.
+    wide : whether the table has one column for each arm, and no arm column: ``True``, or a list of the columns that are
+        arms.
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
         ``currency="€"``. They are never guessed.
-    support : where rewards can lie, if you know it. "Surely" is said only where that is declared, or rewards are 0 and
-        1: without it, a rare and huge reward that nobody has seen yet could turn any verdict.
-    shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice then is the
-        best that keeps them, with what each of them costs.
-    level : the verdict is wrong with probability at most 1 − level.
+    support : where rewards can lie, if you know it. "Surely" is said only if you declare it, or if all rewards are 0 or
+        1. Without it, a rare and huge reward that nobody has seen yet could change any verdict.
+    shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice is then the
+        best mixture that keeps them, with what each limit costs.
+    level : a verdict is wrong with probability at most 1 − level. The default is 0.95.
     splits : how often the rewards are divided at random into those that choose and those that measure, in eights.
-    seed : of these divisions.
-    progress : whether to show a progress bar; default for large files on a terminal.
-    strict : refuse malformed rows instead of counting and showing them.
-    loss : the numbers are losses: they are negated, and ``support`` is that of the losses.
+    seed : the seed of these divisions.
+    progress : whether to show a progress bar. By default it is shown for large files on a terminal.
+    strict : whether to refuse malformed rows, instead of counting and showing them.
+    loss : whether the numbers are losses. Then they are negated, and ``support`` is that of the losses.
 
-    Rewards of an arm (or its units) must be independent and alike, and which arm was logged when must not depend on
-    them.
+    The rewards of an arm (or its units) must be independent and have the same distribution. Which arm was logged when
+    must not depend on the rewards.
 
     The best mixture in the data looks better than it is, because it was picked for looking good. So its value is
     cross-fitted: mixtures are chosen on some of the rewards and measured on the others. A single arm is called surely
-    better if its lead over every other arm is beyond chance; a mixture, if mixtures chosen on some rewards beat every
-    single arm on the others by more than chance allows, in most divisions. How often such verdicts are wrong is
-    measured: see :doc:`/reference/advice`.
+    better if its lead over every other arm is beyond chance. A mixture is called surely better if mixtures that were
+    chosen on some rewards beat every single arm on the others by more than chance allows, in most divisions. How often
+    such verdicts are wrong was measured: see :doc:`/reference/advice`.
 
     Examples
     --------
@@ -169,7 +171,7 @@ def advise(
 def problem_of(
     log: Log, support: Support | None = None, *, loss: bool = False, seed: int = 0, splits: int = 16
 ) -> Problem:
-    """Rewards that were read, with where they can lie; several preferences can then be asked without reading again.
+    """Put rewards that were read together with where they can lie, so that several preferences can be asked about them.
 
     The parameters are those of :func:`advise`.
     """
@@ -356,7 +358,8 @@ def _arms(
     from scipy.special import stdtrit
 
     sizes = np.array([s.n for s in problem.samples], dtype=np.float64)
-    away = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level) * found.errors
+    times = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level)
+    away = np.hypot(times * found.errors, times**2 * found.bends)
     out = []
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
         utility = float(found.singles[k])
@@ -370,8 +373,10 @@ def _arms(
 
 
 def _within(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
-    """Standard errors do not know what the metric can be at all on the support."""
+    """Cut an interval to what the metric can be on the support, which standard errors do not know."""
     support = problem.support
+    if words.stops_at_zero(not problem.declared, support, metric) and isfinite(interval[0]):
+        return max(interval[0], 0.0), interval[1]
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval
     base = support.lo * float(metric(1.0))
@@ -380,7 +385,7 @@ def _within(interval: tuple[float, float], metric: Distortion, problem: Problem)
 
 
 def _round(count: float) -> int:
-    """Two digits: it is an estimate."""
+    """Two digits are enough, because it is an estimate."""
     if count < 10:
         return max(ceil(count), 1)
     size = 10 ** (len(str(int(count))) - 2)

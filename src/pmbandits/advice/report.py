@@ -1,4 +1,4 @@
-"""Advice that one can send: one HTML file that needs nothing else, the same as Markdown, or JSON."""
+"""Advice that you can send: as one HTML file that needs nothing else, as Markdown, or as JSON."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from pmbandits import _html
 from pmbandits._files import write_whole
 from pmbandits.advice import drawing, words
+from pmbandits.advice.evidence import value_of
 from pmbandits.supports import Binary, Finite, Interval, Real
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 KINDS = (".html", ".htm", ".md", ".json", ".png", ".svg", ".pdf")
 _DRAWN = 20  # arms in a picture
-_BADGES = {"surely": ("sure", "yes"), "looks": ("likely, not sure", "open"), "unclear": ("open", "no")}
+_BADGES = {"surely": ("sure", "yes"), "looks": ("likely, not sure", "open"), "unclear": ("not decided", "no")}
 _STYLE = """
 body { margin: 0; color: #1b1f24; background: #fff; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto,
 sans-serif; } main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1.1rem 3rem; }
@@ -34,10 +35,11 @@ p { margin: .5rem 0; } .soft { color: #57606a; font-size: .88rem; }
 .yes { color: #0b5a44; background: #e6f4ef; } .no { color: #9a3400; background: #fdeee5; }
 .open { color: #6b5200; background: #fdf8e6; }
 .warning { padding: .5rem .9rem; border-left: 4px solid #c04a00; background: #fdeee5; margin: .6rem 0; }
-table { border-collapse: collapse; font-size: .88rem; } th, td { text-align: left; padding: .25rem .8rem .25rem 0;
+table { border-collapse: collapse; font-size: .88rem; display: block; max-width: 100%;
+  overflow-x: auto; } th, td { text-align: left; padding: .25rem .8rem .25rem 0;
   border-bottom: 1px solid #d8dee4; } code, pre { font: .84rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
 pre { background: #f6f8fa; padding: .6rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-li { margin: .25rem 0; } svg { display: block; margin: .4rem 0; }
+li { margin: .25rem 0; } svg { display: block; margin: .4rem 0; max-width: 100%; height: auto; }
 @media print { main { max-width: none; padding: 0; } h2, svg, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -74,7 +76,7 @@ def page(result: Advice | AdviceTable) -> str:
 
 
 def body(result: Advice | AdviceTable) -> str:
-    """What stands in the page, and in notebooks."""
+    """The content of the page, which notebooks show, too."""
     every = _all(result)
     parts = []
     if len(every) > 1 or not _is_one(result):
@@ -85,6 +87,7 @@ def body(result: Advice | AdviceTable) -> str:
         if len(every) > 1:
             parts.append(f"<h2>{escape(meaning(advice))}</h2>")
         parts += _answer(advice, len(every) == 1)
+    parts += _crossed(every)
     shown = every[0]
     parts += _arms(shown)
     for advice in every:
@@ -109,6 +112,11 @@ def _is_one(result: Advice | AdviceTable) -> bool:
 def meaning(advice: Advice) -> str:
     """The preference in words."""
     said = getattr(advice.metric, "meaning", "")
+    for name, value in getattr(advice.metric, "parameters", {}).items():
+        letter = {"alpha": "α"}.get(name, name)
+        said = said.replace(f"1−{letter} share", f"{100 * (1 - value):.3g} %").replace(
+            f"{letter} share", f"{100 * value:.3g} %"
+        )
     return f"{advice.metric!r}: {said}" if said and len(advice.metric.terms) == 1 else f"{advice.metric!r}"
 
 
@@ -122,9 +130,11 @@ def _answer(advice: Advice, alone: bool) -> list[str]:
     left = len(advice.names) - len(rows) + (len(played) > 1)
     out = [f'<p class="warning">{escape(w)}</p>' for w in advice.warnings]  # what must be known comes first
     out.append(f'<p class="answer">{escape(advice.recommendation)}</p>')
-    if len(advice.names) > 1:
+    if advice.tied:
+        out.append(f"<p>{escape(advice.reason)}</p>")
+    elif len(advice.names) > 1:
         out.append(f'<p><span class="badge {kind}">{said}</span> {escape(advice.reason)}</p>')
-    out.append(f"<p>{escape(advice.outlook)}</p>" if advice.outlook else "")
+    out += [f"<p>{escape(said)}</p>" for said in (advice.price, advice.outlook) if said]
     if len(played) > 1:
         out.append(
             drawing.shares([advice.names[k] for k in played], [float(advice.weights[k]) for k in played], played)
@@ -155,10 +165,9 @@ def _arms(advice: Advice) -> list[str]:
     far = max(float(s.x[-1]) for s in samples), min(float(s.x[0]) for s in samples)
     left = len(advice.names) - len(shown)
     said = (
-        "Each line reaches from the worst to the best 5 % of the rewards, the box holds the middle half, the bar is "
-        "the median "
-        f"and the circle the average. The scale is {scale.words}. Not drawn: the furthest 5 % on each side "
-        f"(down to {far[1]:.4g}, up to {far[0]:.4g})."
+        "Each line shows the rewards without the lowest and the highest 5 %. The box holds the middle half, the bar "
+        f"is the median, and the circle the average. The scale is {scale.words}. The rewards that are not drawn reach "
+        f"down to {far[1]:.4g} and up to {far[0]:.4g}."
     )
     more = f" {left:,} more arms are not drawn." if left else ""
     table = _html.table(
@@ -167,7 +176,34 @@ def _arms(advice: Advice) -> list[str]:
     )
     hidden = len(advice.arms) - len(advice.rows())
     rest = f'<p class="soft">… and {hidden:,} more arms.</p>' if hidden else ""
-    return ["<h2>The arms</h2>", picture, f'<p class="soft">{said}{more}</p>', table, rest]
+    by = f'<p class="soft">Worth is by {escape(repr(advice.metric))}.</p>'
+    return ["<h2>The arms</h2>", picture, f'<p class="soft">{said}{more}</p>', by, table, rest]
+
+
+def _crossed(every: Sequence[Advice]) -> list[str]:
+    """What each of several choices loses by the preferences that did not choose it."""
+    if len(every) < 2:
+        return []
+    rows = [(f"{k}", repr(a.metric), *cells) for k, (a, cells) in enumerate(zip(every, losses(every), strict=True), 1)]
+    head = ("", "by this preference", *(f"choice {k}" for k in range(1, len(every) + 1)))
+    said = "How much less each choice is worth than the best one, by each of the preferences, in these data."
+    return ["<h2>What a choice loses by the others</h2>", f'<p class="soft">{said}</p>', _html.table(head, rows)]
+
+
+def losses(every: Sequence[Advice]) -> list[list[str]]:
+    """For each preference (row): what the choice by each of them (column) loses, in percent where that has a sense."""
+    samples = [arm.all for arm in every[0].log.arms]
+    out = []
+    for judge in every:
+        best, cells = judge.apparent, []
+        for other in every:
+            lost = max(best - value_of(judge.metric, samples, other.weights), 0.0)
+            lost = 0.0 if lost <= 1e-9 * abs(best) else lost
+            cells.append(
+                "–" if lost == 0.0 else f"{words.few_digits(100 * lost / best)} %" if best > 0.0 else f"{lost:.3g}"
+            )
+        out.append(cells)
+    return out
 
 
 def _preference(advice: Advice) -> list[str]:
@@ -176,7 +212,9 @@ def _preference(advice: Advice) -> list[str]:
     h = np.asarray(advice.metric(u), dtype=np.float64)
     weight = (h[:-1] - h[1:]) * 100.0
     said = meaning(advice)
-    explained = "How much outcomes count, from the worst to the best. Below the lowest line they count against it."
+    explained = (
+        "How much outcomes count, from the worst to the best. Below “not at all” larger rewards lower the worth."
+    )
     return [f"<h2>What is valued: {escape(said)}</h2>", drawing.attention(np.linspace(0.005, 0.995, 100), weight),
             f'<p class="soft">{explained}</p>']  # fmt: skip
 
@@ -191,7 +229,7 @@ def _data(advice: Advice) -> list[str]:
         ("rewards of an arm", _span(sorted(a.n for a in log.arms))),
         ("where rewards can lie", _support(advice)),
     ]
-    examples = "".join(f"<li>{escape(str(bad))}</li>" for bad in log.examples)
+    examples = "".join(f"<li>{escape(str(bad))}</li>" for bad in log.shown())
     account = log.account()
     return [
         "<h2>The data</h2>",
@@ -217,7 +255,7 @@ def _support(advice: Advice) -> str:
 
 
 def markdown(result: Advice | AdviceTable) -> str:
-    """The same without pictures."""
+    """The same as Markdown, without pictures."""
     every = _all(result)
     lines = [f"# Advice on {_plain(every[0].log.source)}", ""]
     if not _is_one(result):
@@ -232,7 +270,7 @@ def markdown(result: Advice | AdviceTable) -> str:
         for warning in advice.warnings:
             lines += [f"> **Mind:** {_plain(warning)}", ""]
         lines += [f"**{_plain(advice.recommendation)}**", "", _plain(advice.reason), ""]
-        lines += [_plain(advice.outlook), ""] if advice.outlook else []
+        lines += [line for said in (advice.price, advice.outlook) if said for line in (_plain(said), "")]
         once = () if _is_one(result) else (*words.general_notes(advice), *words.general_checks(advice))
         lines += [*(f"- {_plain(note)}" for note in (*advice.checks, *advice.notes) if note not in once), ""]
         head = ("arm", "rewards", "average", "worth", "probably between", "share")
@@ -241,13 +279,13 @@ def markdown(result: Advice | AdviceTable) -> str:
         lines += [f"… and {hidden:,} more arms.", ""] if hidden else []
     log = every[0].log
     lines += ["## The data", "", f"{log.rows:,} rows read, {log.used:,} used, {len(log.arms):,} arms."]
-    lines += [_plain(log.account()), *(f"- {_plain(str(bad))}" for bad in log.examples)]
+    lines += [_plain(log.account()), *(f"- {_plain(str(bad))}" for bad in log.shown())]
     lines += ["", "## How to repeat it", "", "```", every[0].repeat, "```", ""]
     return "\n".join(lines)
 
 
 def _plain(text: str) -> str:
-    """Signs that Markdown would read are written out."""
+    """Put a backslash before the signs that Markdown would read."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in text)
 
 

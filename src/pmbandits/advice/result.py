@@ -1,4 +1,4 @@
-"""What advice is: numbers, intervals and a verdict, with ways to read them."""
+"""The result of advice: numbers, intervals and a verdict, with ways to read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pmbandits._check import FloatArray
 from pmbandits._tables import columns
 from pmbandits.advice import words
 from pmbandits.advice.checks import Drift, Tail
-from pmbandits.advice.evidence import Evidence
+from pmbandits.advice.evidence import TIE, Evidence
 from pmbandits.best.prices import Price
 from pmbandits.estimates import ArmEstimate
 from pmbandits.limits import Limits
@@ -30,14 +30,14 @@ Sure = Literal["surely", "looks", "unclear"]
 
 @dataclass(frozen=True)
 class ArmAdvice:
-    """One arm in the eyes of the metric.
+    """One arm, as the metric sees it.
 
     Attributes
     ----------
-    name, n : the arm and how many rewards it has.
+    name, n : the name of the arm, and how many rewards it has.
     share : its share of the recommended mixture.
     mean : its average reward.
-    utility, interval : what the metric makes of its rewards, and an approximate interval for that (NaN where none is
+    utility, interval : the value of the metric for its rewards, and an approximate interval for that (NaN where none is
         known).
     """
 
@@ -51,27 +51,29 @@ class ArmAdvice:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to play, by logged rewards, and how sure that is. Made by :func:`advise`.
+    """What to play, according to logged rewards, and how sure that is: the result of :func:`advise`.
 
     Attributes
     ----------
     metric, names, weights : the preference, the arms and their recommended shares.
-    value, interval : what the recommendation is worth, cross-fitted (measured on rewards that did not choose it), with
-        an approximate interval; NaN where none is known. How often it covers the truth is measured.
-    apparent : the same on the rewards that chose it: too high.
-    bounds : what the recommendation is worth at least and at most whatever the arms' distributions are, by confidence
-        bands of all arms at once; NaN unless the support was declared.
-    best_arm, best_arm_value : the best single arm and its utility in the data.
-    gain, apparent_gain : what the mixture is worth above the best single arm, cross-fitted and in the data; 0 if a
-        single arm is recommended.
+    value, interval : what the recommendation is worth, with an approximate interval (NaN where none is known). The
+        value is cross-fitted: it is measured on rewards that did not choose the recommendation. How often the interval
+        covers the truth was measured.
+    apparent : the same, measured on the rewards that chose it. It is too high.
+    bounds : what the recommendation is worth at least and at most, whatever the distributions of the arms are, from
+        confidence bands of all arms at once. NaN unless the support was declared.
+    best_arm, best_arm_value : the best single arm, and its utility in the data.
+    gain, apparent_gain : how much more the mixture is worth than the best single arm, cross-fitted and in the data; 0
+        if a single arm is recommended.
     sure : ``"surely"`` (beyond chance), ``"looks"`` (beyond chance if no reward can lie outside of what was seen, or if
         rewards do not change over time) or ``"unclear"``.
     verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.
-    more : how many more rewards of each arm would settle it in 8 of 10 cases; empty where it is settled or hopeless.
-    arms : every arm in the eyes of the metric.
+    more : how many more rewards of each arm would settle the question in 8 of 10 cases. Empty if it is settled, or if
+        no reasonable number would settle it.
+    arms : an :class:`ArmAdvice` for every arm.
     level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
     family : how many preferences were tested at once; the verdicts allow for that.
-    support, support_assumed : where rewards lie, and whether that was assumed from the data.
+    support, support_assumed : where rewards lie, and whether that was only assumed from the data.
     limits, costs : the limits on the shares, if there are any, and what each of them costs in the data.
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
     warnings, notes : what a reader must know before the rest, and what else.
@@ -113,18 +115,24 @@ class Advice:
 
     @property
     def proven(self) -> bool:
-        """Whether what is said is beyond chance: the mixture's gain, or the single arm's lead."""
+        """Whether the recommendation is beyond chance: the gain of a mixture, or the lead of a single arm."""
         return self.sure == "surely"
 
     @property
     def lead(self) -> float:
-        """What the recommendation is worth above the best *other* single arm, in the data."""
+        """How much more the recommendation is worth than the best *other* single arm, in the data."""
         others = [a.utility for a in self.arms if a.share < 1.0]
         return self.apparent - max(others) if others else 0.0
 
     @property
+    def tied(self) -> bool:
+        """Whether all arms are worth the same in the data, so that there is nothing to recommend."""
+        worth = [a.utility for a in self.arms]
+        return len(worth) > 1 and max(worth) - min(worth) <= TIE * max(map(abs, worth)) and not self.gain > 0.0
+
+    @property
     def mixture(self) -> dict[str, float]:
-        """The shares to play, by name; arms without a share are left out."""
+        """The shares to play, by the names of the arms. Arms without a share are left out."""
         return {n: float(w) for n, w in zip(self.names, self.weights, strict=True) if w > 0.0}
 
     @property
@@ -143,6 +151,11 @@ class Advice:
         return words.reason(self)
 
     @property
+    def price(self) -> str:
+        """What the recommendation gives by the plain average, beside the arm with the best average, in a sentence."""
+        return words.price(self)
+
+    @property
     def outlook(self) -> str:
         """What more data would settle, in a sentence."""
         return words.outlook(self)
@@ -158,7 +171,7 @@ class Advice:
         return tuple(words.checks(self))
 
     def save(self, path: str | Path) -> Path:
-        """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that one can send.
+        """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that you can send.
 
         The HTML report is one file that needs no other, and prints well to PDF from any browser.
 
@@ -174,10 +187,18 @@ class Advice:
     def __str__(self) -> str:
         head = ("arm", "rewards", "average", "worth", "probably between", "share")
         rows = self.rows()
-        lines = [*self.warnings, self.recommendation, self.reason, self.outlook, "", *columns([head, *rows])]
+        lines = [
+            *self.warnings,
+            self.recommendation,
+            self.reason,
+            self.price,
+            self.outlook,
+            "",
+            *columns([head, *rows]),
+        ]
         if len(self.arms) > len(rows):
             lines.append(f"… and {len(self.arms) - len(rows)} more arms")
-        lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.examples)]
+        lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.shown())]
         text = "\n".join(lines)
         while "\n\n\n" in text:
             text = text.replace("\n\n\n", "\n\n")
@@ -203,7 +224,7 @@ class Advice:
                 words.number(a.mean, self),
                 words.number(a.utility, self),
                 words.span(a.interval),
-                words.percent(a.share),
+                "any" if self.tied else words.percent(a.share),
             )
             for a in self._shown()
         ]
@@ -214,7 +235,7 @@ class Advice:
         return order[: max(words.SHOWN, len(self.mixture))] if len(self.arms) > 12 else list(self.arms)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
+        """A description that can be written as JSON."""
         found = self.evidence
         return {
             "metric": _metric_dict(self.metric),
@@ -253,7 +274,7 @@ class Advice:
                 }
                 for a in self.arms
             ],
-            "sentences": [s for s in (self.recommendation, self.reason, self.outlook) if s],
+            "sentences": [s for s in (self.recommendation, self.reason, self.price, self.outlook) if s],
             "warnings": list(self.warnings),
             "checks": list(self.checks),
             "notes": list(self.notes),
@@ -270,8 +291,14 @@ class Advice:
     def plot(self, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
         """Draw the arms, what the metric makes of them, and what they and the mixture are worth, in one picture.
 
-        It gives the three parts of the picture; ``.figure`` of any of them is the whole.
+        It returns the three parts of the picture. The attribute ``.figure`` of any of them is the whole.
 
+        Parameters
+        ----------
+        path : if given, the picture is also written to this file.
+
+        Examples
+        --------
         >>> import matplotlib; matplotlib.use("Agg")
         >>> import pmbandits as pmb
         >>> arms, bent, worth = pmb.advise({"a": [0, 1, 0, 0, 1], "b": [1, 1, 1, 0, 1]}).plot()
@@ -284,7 +311,10 @@ class Advice:
 
 
 class AdviceTable(Sequence[Advice]):
-    """How the advice changes with the preference: one :class:`Advice` for each metric, and a table of them."""
+    """How the advice changes with the preference: one :class:`Advice` for each metric, and a table of them.
+
+    It is the result of :func:`advise` with several metrics.
+    """
 
     def __init__(self, advice: Sequence[Advice]) -> None:
         self.advice = tuple(advice)
@@ -308,7 +338,7 @@ class AdviceTable(Sequence[Advice]):
         return tuple(dict.fromkeys(warning for advice in self.advice for warning in advice.warnings))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table, heads first."""
+        """The table as rows of text; the first row has the names of the columns."""
         out: list[tuple[str, ...]] = [("you value", "play", "worth about", "best arm alone", "gain", "verdict")]
         for a in self.advice:
             alone = f"{a.best_arm} {words.number(a.best_arm_value, a)}"
@@ -319,7 +349,7 @@ class AdviceTable(Sequence[Advice]):
     def __str__(self) -> str:
         first = self.advice[0]
         lines = [*self.warnings, "", *columns(self.rows()), "", *first.general, first.log.account()]
-        lines += [f"  {bad}" for bad in first.log.examples]
+        lines += [f"  {bad}" for bad in first.log.shown()]
         return "\n".join(lines).strip()
 
     __repr__ = __str__
@@ -336,11 +366,11 @@ class AdviceTable(Sequence[Advice]):
         return report.save(self, path)
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """A JSON-ready list, one entry for each metric."""
+        """A list that can be written as JSON, with one entry for each metric."""
         return [a.to_dict() for a in self.advice]
 
     def plot(self, path: str | Path | None = None) -> Axes:
-        """The recommended shares for each metric, side by side."""
+        """Draw the recommended shares for each metric, side by side."""
         from pmbandits.advice.pictures import plot_advice_table
 
         return plot_advice_table(self.advice, path)

@@ -8,6 +8,8 @@ all.
 paid in 50 rounds may still pay 100 once in a hundred; without them its error would be zero.
 
 *Corners.* Where h has a corner and a curve lies near it, what the corner may add.
+
+*Bends.* At the top of h the slope is 0, and first order says that chance moves nothing. What the bend of h adds.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from pmbandits._check import FloatArray
-from pmbandits.advice.bands import Laid, lay
+from pmbandits.advice.bands import Laid, clip, lay
 from pmbandits.logs import Sample
 from pmbandits.metrics.distortion import Distortion
 
@@ -124,10 +126,32 @@ class Scores:
         kinks = self.metric.kinks
         if not kinks:
             return 0.0
-        curve, counts = shares @ self.laid.curves, np.array([[s.n] for s in self.samples], dtype=np.float64)
-        sway = self.laid.curves * (1.0 - self.laid.curves) / counts
-        away = _SWAY * np.sqrt(np.maximum(shares**2 @ sway, 0.0))
+        curve, away = shares @ self.laid.curves, _SWAY * self._sway(shares)
         return sum(abs(jump) * float(self.laid.widths @ np.maximum(away - np.abs(curve - u), 0.0)) for u, jump in kinks)
+
+    def bend(self) -> float:
+        """What the bend of h adds to the error, for one standard error of the curve; it grows with the square of these.
+
+        First order takes h for a line. How far h leaves that line is looked at two standard errors away, on both sides.
+        At the top of h, where the line is flat, this is all that is left of the error: a coin that came up heads in
+        half of its rounds has the largest Gini deviation there is, and its true one can only be lower.
+        """
+        if self.metric.shape == "linear":
+            return 0.0
+        curve = np.clip(self.shares @ self.laid.curves, self.smallest, 1.0 - self.smallest)
+        away = 2.0 * self._sway(self.shares)
+        with np.errstate(all="ignore"):
+            here, slope = self.metric._h(curve), self.metric._dh(curve)
+            ends = clip(curve + away), clip(curve - away)
+            apart = [np.abs(self.metric._h(there) - here - slope * (there - curve)) for there in ends]
+        return float(self.laid.widths @ np.maximum(*apart)) / 4.0
+
+    def _sway(self, shares: FloatArray) -> FloatArray:
+        """The standard error of the mixture's survival curve at each cell."""
+        counts = np.array([[s.n] for s in self.samples], dtype=np.float64)
+        sway = self.laid.curves * (1.0 - self.laid.curves) / counts
+        out: FloatArray = np.sqrt(np.maximum(shares**2 @ sway, 0.0))
+        return out
 
     def variance(self, minus: int | None = None) -> float:
         """Of the mixture's utility, or of its difference to one of its arms."""

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import isfinite
+from math import floor, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmbandits.advice.checks import SAFE, vertical
-from pmbandits.advice.evidence import FEWEST, TIE, Problem
-from pmbandits.supports import Binary, Heavy, Interval, Real
+from pmbandits.advice.evidence import FEWEST, TIE, Problem, values_alone
+from pmbandits.metrics.registry import metric as find_metric
+from pmbandits.supports import Binary, Heavy, Interval, Real, Support
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
+    from pmbandits.metrics.distortion import Distortion
 
 SHOWN = 8  # arms in words
+_HOPEFUL = 0.1  # a worth that looks so much larger on the rewards that chose the recommendation is named
 _MOST_UNUSABLE = 0.5  # a larger share of unusable rows is the headline
 
 
 def recommendation(advice: Advice) -> str:
     """What to play, in a sentence."""
+    if advice.tied:
+        value = number(advice.apparent, advice)
+        return f"No arm is better than another by {advice.metric!r}: each of them is worth {value} in the data."
     if len(advice.mixture) == 1:
         text = f"Play {next(iter(advice.mixture))} alone"
     else:
@@ -31,7 +37,27 @@ def recommendation(advice: Advice) -> str:
     if not all(map(isfinite, advice.interval)):
         return f"{text}{value}."
     low, high = (number(end, advice) for end in advice.interval)
-    return f"{text}{value}, probably between {low} and {high}."
+    hopeful = ""
+    if advice.apparent - advice.value > _HOPEFUL * abs(advice.value):
+        hopeful = (
+            f" On the rewards that chose it, it looks worth {number(advice.apparent, advice)}: that is too hopeful."
+        )
+    return f"{text}{value}, probably between {low} and {high}.{hopeful}"
+
+
+def price(advice: Advice) -> str:
+    """What the recommendation gives, and what it costs, by the plain average; in a sentence or two."""
+    if advice.tied or advice.metric.shape == "linear" or any(tail.no_average for tail in advice.tails):
+        return ""
+    given = sum(a.share * a.mean for a in advice.arms)
+    best = max(advice.arms, key=lambda a: a.mean)
+    text = f"By the plain average it gives {number(given, advice)} a round"
+    if best.mean - given <= TIE * max(abs(best.mean), abs(given)):
+        return f"{text}, and no arm gives more."
+    less = (
+        f", {few_digits(100 * (1 - given / best.mean))} % less than" if given > 0.0 else ". The best average is that of"
+    )
+    return f"{text}{less} {best.name} with {number(best.mean, advice)}."
 
 
 def reason(advice: Advice) -> str:
@@ -46,6 +72,8 @@ def reason(advice: Advice) -> str:
         )
     if advice.limits is not None:
         return _reason_within_limits(advice, wrong)
+    if advice.tied:
+        return _why_tied(advice)
     closest = advice.evidence.closest
     if advice.verdict == "single arm":
         alone = next(iter(advice.mixture))
@@ -53,7 +81,9 @@ def reason(advice: Advice) -> str:
         next_best = max(others, key=lambda a: a.utility)
         lead = f"{next_best.name} with {number(next_best.utility, advice)}"
         if advice.lead <= TIE * abs(advice.apparent):
-            return f"A single arm is enough; {next_best.name} is worth the same in the data."
+            same = [a.name for a in others if a.utility == next_best.utility]
+            are = "is" if len(same) == 1 else "are"
+            return f"A single arm is enough. {_listed(same)} {are} worth the same in the data."
         if advice.sure == "surely":
             return f"{alone} is surely better than {_the_rest(advice)} ({wrong}); next is {lead}."
         if advice.sure == "looks":
@@ -77,6 +107,17 @@ def reason(advice: Advice) -> str:
     return f"{gained} looks real: {how}. {_why_not_surely(advice)}"
 
 
+def _why_tied(advice: Advice) -> str:
+    """Why a preference cannot tell the arms apart, and what to do."""
+    value, share = advice.log.commonest()
+    if share < 0.5:
+        return "This preference sees no difference between them. Another preference may."
+    return (
+        f"At least {floor(100 * share):d} % of the rewards of every arm are {value:.4g}, and this preference looks at "
+        "no others. Choose one that looks at more of the rewards."
+    )
+
+
 def _reason_within_limits(advice: Advice, wrong: str) -> str:
     others = "the other extreme choices that the limits allow"
     if advice.sure == "surely":
@@ -95,7 +136,8 @@ def _why_not_surely(advice: Advice) -> str:
         return f"It is not sure, because the rewards speak against the declared {advice.support!r}."
     return (
         "It is not sure, because it is not known where rewards can lie: a rare reward far outside of what was seen "
-        "could change the result. Declare the range if you know it (support=Interval(lo, hi), or --support lo,hi)."
+        "could change the result. If you know the range, declare it: support=Interval(lo, hi) in Python, --support "
+        "lo,hi in a command, “Where can rewards lie at all?” in the studio."
     )
 
 
@@ -112,7 +154,7 @@ def _place(advice: Advice, name: str) -> int:
 
 def outlook(advice: Advice) -> str:
     """What more data would settle, in a sentence."""
-    if advice.sure != "unclear" or len(advice.names) == 1 or advice.tails:
+    if advice.sure != "unclear" or len(advice.names) == 1 or advice.tails or advice.tied:
         return ""
     if not advice.more:
         if advice.metric.jumps:
@@ -120,12 +162,15 @@ def outlook(advice: Advice) -> str:
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more rewards of {_listed(few)}: at least {FEWEST} of each arm."
-        return "The difference is so small that no reasonable number of further rewards would settle it."
+        return (
+            "The rewards vary so much beside this difference that it is not known who is ahead. How many more rewards "
+            "would settle it cannot be said from these data."
+        )
     kind = "as many rewards" if len(set(advice.more.values())) > 1 else ""
     return (
         f"{counts(advice.more)} would settle it in about 8 of 10 cases, if the arms differ about as much as it looks"
         f"{': every arm must be compared, so every arm needs them' if len(advice.more) > 2 and not kind else ''}. "
-        "If you can choose which arm to pull next, the policy `Vet` collects them while it plays well."
+        "If you can choose which arm to pull next, the policy Vet collects them while it plays well."
     )
 
 
@@ -143,8 +188,8 @@ def warnings(advice: Advice) -> Iterator[str]:
         which = {(True, False): "largest", (False, True): "smallest", (True, True): "largest and smallest"}[both]
         yield (
             f"The {which} rewards of {_listed(names)} are so far from the others that {advice.metric!r} does not "
-            f"settle on a number: there is no interval, and no verdict. Preferences that are safe with such rewards: "
-            f"{', '.join(SAFE[both])}. Or declare where rewards can lie, if that is known."
+            f"settle on a number: there is no interval, and no verdict. {_instead(advice, SAFE[both])}Or declare where "
+            "rewards can lie, if that is known."
         )
     elif (advice.support_assumed or isinstance(advice.support, (Real, Heavy))) and vertical(advice.metric):
         yield (
@@ -168,10 +213,23 @@ def warnings(advice: Advice) -> Iterator[str]:
         )
 
 
+def _instead(advice: Advice, safe: Sequence[str]) -> str:
+    """Preferences that do not look at the far rewards, and that tell these arms apart."""
+    samples = [arm.all for arm in advice.log.arms]
+    fit = []
+    for text in safe:
+        worth = values_alone(find_metric(text), samples)
+        if float(np.ptp(worth)) > TIE * float(np.abs(worth).max(initial=0.0)):
+            fit.append(text)
+    return f"Preferences that are safe with such rewards: {', '.join(fit[:3])}. " if fit else ""
+
+
 def notes(advice: Advice, problem: Problem) -> Iterator[str]:
     """What else a reader must know."""
     yield from general_notes(advice)
     metric = advice.metric
+    if stops_at_zero(advice.support_assumed, advice.support, metric) and isfinite(advice.interval[0]):
+        yield "No reward was below 0, and intervals stop there."
     if isinstance(advice.support, Real) and problem.clusters is None and not all(map(isfinite, advice.bounds)):
         yield f"{metric!r} has no bounds that always hold for rewards without limits: declare Interval(lo, hi)."
     for price in advice.costs.values():
@@ -228,7 +286,7 @@ def checks(advice: Advice) -> Iterator[str]:
     if found.by_bands and not advice.metric.jumps:
         yield f"Checked by bounds only: {_listed([advice.names[j] for j in found.by_bands])}."
     if advice.support_assumed and not advice.tails:
-        yield "Checked: no arm has tails that are too heavy for this preference, as far as so many rewards show."
+        yield "Checked: no arm has tails that are too heavy for this preference, as far as the rewards show."
     yield from general_checks(advice)
 
 
@@ -271,8 +329,17 @@ def general_notes(advice: Advice) -> Iterator[str]:
         )
 
 
+def stops_at_zero(assumed: bool, support: Support, metric: Distortion) -> bool:
+    """Whether intervals end at 0: no reward was below, and by this preference more is never worse."""
+    return assumed and isinstance(support, Interval) and support.lo >= 0.0 and metric.monotonicity == "increasing"
+
+
 def verdict(advice: Advice) -> str:
     """The verdict, short enough for a table."""
+    if advice.tied:
+        return "all the same"
+    if advice.tails:
+        return "no verdict"
     if advice.verdict == "single arm":
         if len(advice.names) == 1:
             return "one arm"
@@ -314,6 +381,15 @@ def number(value: float, advice: Advice, digits: int = 4) -> str:
     return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
 
 
+def few_digits(value: float) -> str:
+    """Two digits are enough to compare by.
+
+    >>> few_digits(34.4), few_digits(0.6174), few_digits(100.0)
+    ('34', '0.62', '100')
+    """
+    return f"{value:.0f}" if abs(value) >= 10.0 else f"{value:.2g}"
+
+
 def counts(more: dict[str, int]) -> str:
     """How many more rewards of which arms."""
     different = set(more.values())
@@ -321,8 +397,8 @@ def counts(more: dict[str, int]) -> str:
     if len(different) == 1:
         return f"About {different.pop():,} more rewards of {'each of ' if len(names) > 1 else ''}{_listed(names)}"
     parts = [f"{count:,} of {name}" for name, count in list(more.items())[:4]]
-    rest = f" and so on for all {len(more)} arms" if len(more) > 4 else ""
-    return f"About so many more rewards: {', '.join(parts)}{rest}; they"
+    rest = f", and so on for all {len(more)} arms" if len(more) > 4 else ""
+    return f"More rewards (about {', '.join(parts)}{rest})"
 
 
 def _listed(names: Sequence[str]) -> str:

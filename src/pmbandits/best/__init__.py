@@ -11,7 +11,7 @@
 ``search``       the search for all other metrics: many starts, then exchanges between pairs of arms
 ``branch``       an upper bound for all other metrics, for few arms
 ``values``       utilities of many mixtures at once
-``grid_gaps``    how far the best mixtures of a grid lie apart
+``grid_gaps``    how much the best mixtures of a grid differ
 ===============  =====================================================================================
 """
 

@@ -53,12 +53,12 @@ def oracle(
     is not called certified.
 
     With limits on the shares, the best of the mixtures that keep them is found. The gap then says that no other
-    mixture *that keeps them* is better by more. Convex metrics are best at a corner of what is allowed: all corners are
-    compared, or, if there are more than 2,000, some, with a bound by a linear program.
+    mixture *that keeps them* is better by more than that. For convex metrics a corner of what is allowed is best. All
+    corners are compared if there are at most 2,000. Otherwise some of them are, and a linear program gives the bound.
 
     Parameters
     ----------
-    metric : what is to be large; a metric, or its name or text.
+    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
     bandit : the arms.
     shares : limits on the shares: ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0), ("B", "C"): (0, 0.3)}`` (see
         :func:`pmbandits.limits.limits`).

@@ -8,7 +8,6 @@ tighter. Corners of h, along which a mixture may follow for a long stretch, are 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 
 from pmbandits._check import FloatArray
 from pmbandits.limits.polytope import CLOSE, Polytope, no_limits
@@ -25,6 +24,8 @@ def cutting_planes(
 
     With a polytope both are about the mixtures in it, and the start must be one of them.
     """
+    from scipy.optimize import linprog  # takes a while to load
+
     k = laid.n_arms
     kept = no_limits(k) if polytope is None else polytope
     most, same = ~kept.equal, kept.equal

@@ -19,9 +19,10 @@ from pmbandits.mixtures import etc_grid, ucb_grid
 
 @dataclass(frozen=True)
 class Gaps:
-    """δ_ij(ε) of a grid (``eq:suboptimality_gaps``): differences between the best mixtures 0, 1, 2, 3.
+    """The gaps δ_ij(ε) of a grid: how much the utilities of the best mixtures differ (``eq:suboptimality_gaps``).
 
-    0 is the best of the whole simplex; 1, 2, 3 are the best three of the grid.
+    0 is the best of all mixtures; 1, 2 and 3 are the best three of the grid. So ``d01`` is what the best mixture of the
+    grid loses to the best of all, and ``d12`` what the second best of the grid loses to the first.
     """
 
     d01: float
@@ -34,8 +35,18 @@ class Gaps:
 
 
 def gaps(metric: Distortion | str, bandit: Bandit, epsilon: float, kind: Literal["etc", "ucb"] = "etc") -> Gaps:
-    """δ_01, δ_02, δ_03, δ_12 and δ_13 on the ETC or the UCB grid; refuses grids too large to enumerate.
+    """Work out δ_01, δ_02, δ_03, δ_12 and δ_13 on the ETC or the UCB grid.
 
+    Grids that are too large to be listed are refused.
+
+    Parameters
+    ----------
+    metric, bandit : what is valued, and the known arms.
+    epsilon : ε, the spacing of the grid.
+    kind : ``"etc"`` or ``"ucb"``, the grid of PM-ETC-M or that of PM-UCB-M.
+
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> g = pmb.gaps(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
     >>> round(g.d01, 12), round(g.d12, 6)

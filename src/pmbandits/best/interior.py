@@ -23,11 +23,11 @@ from pmbandits.metrics.pool import Curve, Pool, each
 from pmbandits.metrics.smooth import Smooth
 
 _MOST_STEPS = 150
-_SHRINK = 0.1  # of τ, once the steps have nearly arrived
-_ALMOST = 0.995  # of the way to the boundary that a step may go
+_SHRINK = 0.1  # the factor by which τ shrinks once the steps have nearly arrived
+_ALMOST = 0.995  # the share of the way to the boundary that a step may go
 _SMALLEST = 1e-120  # share of an arm
 _NEARLY = 1e-7  # rounding of corners from which on it can be told which cells sit on them
-_MOST_CELLS = 300  # that sit on a corner
+_MOST_CELLS = 300  # cells that can sit on a corner
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Interior:
         p = curve.p
         with np.errstate(all="ignore"):
             bend = -each(self.smooth.bend_co, self.smooth.bend_h, curve) * p * p
-            if not np.isfinite(bend).all():  # so far out in a tail that h'' overflows: it is about h'/p there
+            if not np.isfinite(bend).all():  # far out in a tail h'' overflows; it is about h'/p there
                 slope = np.abs(each(self.smooth.slope_co, self.smooth.slope_h, curve)) * p
                 bend = np.where(np.isfinite(bend), bend, slope)
         bend = np.where(p > 0.0, np.maximum(np.nan_to_num(bend, nan=0.0, posinf=0.0), 0.0), 0.0)

@@ -26,12 +26,12 @@ from pmbandits.metrics.pool import AtomPool, PanelPool, Pool
 from pmbandits.metrics.smooth import Smooth
 from pmbandits.metrics.value import value_of_mixture
 
-_MOST_CORNERS = 2_000  # that are compared one by one
+_MOST_CORNERS = 2_000  # up to this many corners, all are compared one by one
 _TOGETHER = 24  # corners up to which all are given to the solver at once
 _LARGE_TABLE = 4_000_000  # corners × cells up to which that is done
 _SEARCHED = 40  # corners among which a search goes
 _MOST_JOINING = 200  # rounds in which corners join
-_CHECKED = 8  # of the best corners, those whose utility is worked out to the last digit
+_CHECKED = 8  # how many of the best corners are worked out to the last digit
 _THIN = 25  # atoms an arm of the rough picture
 _SAME = 1e-12
 

@@ -19,13 +19,13 @@ _NOTHING = 1e-9  # a gain that is smaller, relative to the utility, is rounding
 
 @dataclass(frozen=True)
 class Price:
-    """What one limit costs.
+    """What one limit on the shares costs. When printed, it is one sentence.
 
     Attributes
     ----------
     text : the limit.
-    multiplier : how much the utility rises for each unit by which the limit is loosened (an equality: by which its
-        right side rises), at the margin; NaN where the metric is not concave, and a small move says little.
+    multiplier : how fast the utility rises when the limit is loosened a little (for an equality: when its right side
+        rises). NaN where the metric is not concave, because there a small step says little.
     value, without : the utility with all limits, and without this one.
     arm : the arm that it limits, if it is only one.
     """
@@ -38,7 +38,7 @@ class Price:
 
     @property
     def gain(self) -> float:
-        """By how much the utility would be higher without the limit."""
+        """How much higher the utility would be without the limit."""
         return self.without - self.value
 
     def __str__(self) -> str:

@@ -16,9 +16,9 @@ from pmbandits.metrics.pool import PanelPool, Pool
 
 # Two mixtures whose utilities differ by less than this share are called equally good.
 TIE = 1e-9
-ACCURACY = 1e-11  # of the solver, relative to the utility
+ACCURACY = 1e-11  # accuracy of the solver, relative to the utility
 STUCK, FEW_ENOUGH = 1e-9, 50  # with a larger gap, cutting planes are tried, for up to so many arms
-MOST_ROUNDS = 6  # of laying the arms on finer panels around the solution
+MOST_ROUNDS = 6  # how often the arms are laid on finer panels around the solution
 _USELESS = 0.01  # a gap that is larger, relative to the utility, proves nothing worth the name
 
 
@@ -65,7 +65,7 @@ class Problem:
         arm = self.arm
         single = int(np.argmax(weights))
         if weights[single] == 1.0 and self.corners[single] >= self.corners[arm] - TIE * max(self.scale, 1e-300):
-            arm = single  # of equally good arms, name the one that is played
+            arm = single  # if arms are equally good, name the one that is played
         return Best(
             weights=weights,
             value=value,

@@ -1,4 +1,4 @@
-"""What the oracle answers."""
+"""The answer of the oracle."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from pmbandits.limits import Limits
 
 @dataclass(frozen=True)
 class Best:
-    """The best mixture of known arms, as :func:`oracle` found it.
+    """The best mixture of known arms: the result of :func:`oracle`.
 
     Attributes
     ----------
-    weights : the mixing weights (the sparsest found, where several mixtures are best).
-    value : their utility.
-    gap : no mixture is better than ``value`` by more than this; 0 when exact, NaN when nothing is certified.
-    certified : whether ``gap`` is a proof worth the name: at most 1 % of the utility. For a metric made from a
-        function without its derivative it is an estimate only.
-    best_arm, best_arm_value : the best single arm and its utility.
-    unique : whether no other mixture is as good; ``None`` when that was not decided.
+    weights : the mixing weights. If several mixtures are best, it is the one with the fewest arms that was found.
+    value : the utility of this mixture.
+    gap : no mixture is better than ``value`` by more than this. It is 0 when the answer is exact, and NaN when nothing
+        is certified.
+    certified : whether ``gap`` is a useful proof, that is at most 1 % of the utility. For a metric made from a function
+        without its derivative it is only an estimate.
+    best_arm, best_arm_value : the best single arm, and its utility.
+    unique : whether no other mixture is as good; ``None`` if that was not decided.
     alternative : another mixture that is as good, if there is one.
-    method : how it was found.
-    limits : the limits that the mixture keeps, if there are any. Then ``gap`` is about mixtures that keep them, and the
-        best single arm, which may not be allowed, is only there to compare.
-    multipliers : how much the utility rises for each unit by which a limit is loosened (an equality: by which its
-        right side rises), at the margin; NaN where the metric is not concave, and a small move says little.
+    method : how the mixture was found.
+    limits : the limits that the mixture keeps, if there are any. Then ``gap`` is about mixtures that keep them. The
+        best single arm may not be allowed, and is only there to compare with.
+    multipliers : for each limit, how fast the utility rises when the limit is loosened a little (for an equality: when
+        its right side rises). NaN where the metric is not concave, because there a small step says little.
     """
 
     weights: FloatArray
@@ -52,18 +53,18 @@ class Best:
     def prices(self) -> dict[str, Price]:
         """What each limit costs, by its text: its multiplier, and what the utility would be without it.
 
-        For the second the problem is solved again without the limit, when you first ask.
+        To find the second, the problem is solved again without the limit when you first ask.
         """
         return {} if self.work_out_prices is None else self.work_out_prices(self)
 
     @property
     def gain(self) -> float:
-        """How much the mixture is worth above the best single arm."""
+        """How much more the mixture is worth than the best single arm."""
         return self.value - self.best_arm_value
 
     @property
     def is_mixture(self) -> bool:
-        """Whether the best policy plays more than one arm."""
+        """Whether the best mixture has more than one arm."""
         return int((self.weights > 0.0).sum()) > 1
 
     def in_unit(self, factor: float) -> Best:
@@ -81,7 +82,8 @@ class Best:
         from pmbandits import _html
 
         used = np.flatnonzero(self.weights > 0.0)
-        proof = f"no mixture is better by more than {self.gap:.2g}" if self.certified else "a search, not certified"
+        better = "no mixture is better" + (f" by more than {self.gap:.2g}" if self.gap else "")
+        proof = better if self.certified else "none: it was found by a search"
         rows = [
             ("utility", f"{self.value:.6g}"),
             ("best single arm", f"{self.names[self.best_arm]}, {self.best_arm_value:.6g}"),
@@ -100,6 +102,6 @@ class Best:
         others = "" if self.unique is not False else ", others are as good"
         others += f", within {self.limits}" if self.limits is not None and len(self.limits) else ""
         return (
-            f"Best({{{used}}}, value={self.value:.9g}, {proof}, best arm {self.names[self.best_arm]} "
+            f"Best({{{used}}}, value={self.value:.9g}, {proof}, best single arm {self.names[self.best_arm]!r} with "
             f"{self.best_arm_value:.9g}, gain={self.gain:.3g}{others})"
         )

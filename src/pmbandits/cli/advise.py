@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pmbandits.advice.words import span
-
 out = Console()
 
 
@@ -26,23 +24,25 @@ def advise(
             help="What you value: gini, 'cvar(0.9)' or cvar:c=0.9; give several to compare. Default: gini (variety).",
         ),
     ] = None,
-    arm: Annotated[str, typer.Option(help="The column with the arm.")] = "arm",
-    reward: Annotated[str, typer.Option(help="The column with the reward.")] = "reward",
+    arm: Annotated[str, typer.Option(help="The name of the column with the arms.")] = "arm",
+    reward: Annotated[str, typer.Option(help="The name of the column with the rewards.")] = "reward",
     support: Annotated[
         str | None, typer.Option(help="Where rewards can lie: binary, or 'lo,hi'. Default: what the data show.")
     ] = None,
     shares: Annotated[str | None, typer.Option(help="Limits on shares, such as 'A >= 10%; B + C <= 0.3'.")] = None,
     unit: Annotated[
-        str | None, typer.Option(help="The column that says whose reward it is (a user, a shop): not independent.")
+        str | None, typer.Option(help="The column that says whose reward it is (a user, a shop), if some have several.")
     ] = None,
-    time: Annotated[str | None, typer.Option(help="The column that says when: rewards that change are named.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The column that says when; arms whose rewards changed over time are named.")
+    ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="One column for each arm, and no arm column.")] = False,
     decimal: Annotated[str, typer.Option(help="The decimal sign: '.' or ','.")] = ".",
     thousands: Annotated[str, typer.Option(help="The sign between thousands, if there is one.")] = "",
     currency: Annotated[str, typer.Option(help="A sign of money to leave out, such as €.")] = "",
-    level: Annotated[float, typer.Option(help="Verdicts are wrong with probability at most 1 − level.")] = 0.95,
-    splits: Annotated[int, typer.Option(help="How often rewards are divided at random, to check.")] = 16,
-    seed: Annotated[int, typer.Option(help="Of the random divisions.")] = 0,
+    level: Annotated[float, typer.Option(help="A verdict is wrong with probability at most 1 − level.")] = 0.95,
+    splits: Annotated[int, typer.Option(help="How often the rewards are divided at random to check the result.")] = 16,
+    seed: Annotated[int, typer.Option(help="The seed of these random divisions.")] = 0,
     loss: Annotated[bool, typer.Option("--loss", help="The numbers are losses: smaller is better.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse malformed rows instead of counting them.")] = False,
     report: Annotated[
@@ -50,7 +50,7 @@ def advise(
         typer.Option("--out", "-o", help="Write a report (.html, .md, .json) or a picture (.png, .svg, .pdf)."),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
 ) -> None:
     """Find the arm or mixture that is best by rewards that you have logged, and say whether that could be chance.
 
@@ -126,6 +126,8 @@ def advise(
 
 
 def _arms(advice: Any) -> Table:
+    from pmbandits.advice.words import span
+
     log = advice.log
     table = Table(title=f"{escape(repr(advice.metric))}, {log.used:,} rewards of {len(advice.names)} arms")
     for k, name in enumerate(("arm", "rewards", "average", "worth", "probably between", "share")):

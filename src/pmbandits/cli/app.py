@@ -23,7 +23,6 @@ from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.cli.visit import visit
 from pmbandits.cli.warm import warm
-from pmbandits.client import ServiceError
 from pmbandits.metrics import Family
 from pmbandits.text import HELP, describe_parameters, parse_arms
 
@@ -35,22 +34,17 @@ app = typer.Typer(
 )
 app.add_typer(theory_app, name="theory")
 app.add_typer(key_app, name="key")
-app.command()(reproduce)
-app.command()(advise)
-app.command()(warm)
+app.command()(advise)  # help lists commands in this order: what most people need comes first
 app.command()(studio)
-app.command()(board)
-app.command()(serve)
-app.command()(visit)
 out = Console()
 err = Console(stderr=True)
 
 
 def main() -> None:
-    """Bad input is one sentence on standard error and exit code 2."""
+    """Run a command. Bad input gives one sentence on standard error, and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, IndexError, ServiceError) as error:
+    except (ValueError, TypeError, IndexError) as error:
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
@@ -126,8 +120,13 @@ def metrics(
         name = cls.name if parameters == "–" else f"{cls.name}\n  ({parameters})"
         table.add_row(name, cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
-    out.print("concave: a mixture is often best; convex or linear: one arm; neither: it depends.", highlight=False)
-    out.print("*: for loading ≤ ½, else neither; by sign: concave for shift > 0, convex below.", highlight=False)
+    out.print(
+        "concave: a mixture is often best. convex, linear: one arm is best. neither: it depends.", highlight=False
+    )
+    out.print(
+        "concave*: only for loading ≤ ½, else neither. by sign: concave for shift > 0, convex for shift < 0.",
+        highlight=False,
+    )
     out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
     out.print("From what you value to a metric: pmbandits metrics --by-wish", highlight=False)
 
@@ -225,7 +224,8 @@ def oracle(
     table.add_section()
     table.add_row("[bold]best mixture[/]", f"[bold]{best.value:.6g}[/]", "")
     out.print(table)
-    proof = f"no mixture is better by more than {best.gap:.1g}" if best.certified else "not certified: a search"
+    proof = "no mixture is better" + (f" by more than {best.gap:.1g}" if best.gap else "")
+    proof = proof if best.certified else "not certified: it was found by a search"
     if best.limits is not None and len(best.limits):
         out.print(f"Within the limits {proof}. {shown[best.best_arm]} alone is worth {best.best_arm_value:.6g}.")
         for price in best.prices.values():
@@ -243,10 +243,17 @@ def oracle(
 
 @app.command()
 def demo(
-    path: Annotated[Path, typer.Option("--out", help="Where the picture goes.")] = Path("pmbandits-demo.png"),
-    rounds: Annotated[int, typer.Option(help="Rewards drawn to check each line of the table.", min=100)] = 200_000,
+    path: Annotated[Path, typer.Option("--out", help="The file for the picture.")] = Path("pmbandits-demo.png"),
+    rounds: Annotated[int, typer.Option(help="How many rewards are drawn to check each line.", min=100)] = 200_000,
 ) -> None:
-    """Show in a table and a picture where a mixture of arms beats every single arm."""
+    """Show in a table and a picture where a mixture of arms beats every single arm.
+
+    Examples:
+
+        pmbandits demo
+
+        pmbandits demo --out mixtures.png
+    """
     from pmbandits.cli.demo import show
 
     show(out, path, rounds)
@@ -256,13 +263,15 @@ def demo(
 def run(
     spec: Annotated[Path, typer.Argument(help="A TOML file: bandit, metric, policies, horizon, trials, seed.")],
     folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where results go; default a folder named like the file.")
+        Path | None, typer.Option("--out", "-o", help="The folder for results; by default it is named like the file.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Workers; default all cores.")] = None,
-    backend: Annotated[str, typer.Option(help="threads or processes.")] = "threads",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="How many workers; by default one for each core.")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="How workers run: threads or processes.")] = "threads",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file and say what it would cost.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Write an example to the file instead, and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
 ) -> None:
     """Play a simulation that is described in a file.
 
@@ -295,3 +304,7 @@ def _save_mixture(preference: object, bandit: object, shares: str | None, path: 
     axes = plot_mixture(preference, bandit, shares=shares)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)
     axes.get_figure(root=True).savefig(path)  # type: ignore[union-attr]
+
+
+for _command in (board, serve, visit, warm, reproduce):
+    app.command()(_command)

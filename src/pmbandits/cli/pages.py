@@ -18,10 +18,17 @@ def _say(what: str, address: str) -> None:
 
 def studio(
     data: Annotated[Path | None, typer.Argument(help="Logged rewards: CSV, Parquet, JSON lines or Excel.")] = None,
-    port: Annotated[int, typer.Option(help="The port; default any that is free.", min=0, max=65535)] = 0,
-    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    port: Annotated[int, typer.Option(help="The port; by default any free one.", min=0, max=65535)] = 0,
+    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open it in a browser.")] = True,
 ) -> None:
-    """Find out what you value, in a browser: move sliders, and see what to play. Only this machine can reach it."""
+    """Find out what you value, in a browser: move sliders, and see what to play. Only this machine can reach it.
+
+    Examples:
+
+        pmbandits studio
+
+        pmbandits studio log.csv --no-browser --port 8080
+    """
     from pmbandits.pages.web import check_installed
 
     check_installed("pmbandits studio")
@@ -32,10 +39,17 @@ def studio(
 
 def board(
     folder: Annotated[Path, typer.Argument(help="The folder of a simulation, running or finished.")],
-    port: Annotated[int, typer.Option(help="The port; default any that is free.", min=0, max=65535)] = 0,
-    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    port: Annotated[int, typer.Option(help="The port; by default any free one.", min=0, max=65535)] = 0,
+    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open it in a browser.")] = True,
 ) -> None:
-    """Watch a simulation in a browser, while it is played or afterwards. Only this machine can reach it."""
+    """Watch a simulation in a browser, while it is played or afterwards. Only this machine can reach it.
+
+    Examples:
+
+        pmbandits run study.toml --out study
+
+        pmbandits board study
+    """
     from pmbandits.pages.web import check_installed
 
     check_installed("pmbandits board")

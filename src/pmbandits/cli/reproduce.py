@@ -17,24 +17,29 @@ out = Console()
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="fig1 … fig8, table1 … table4, solitary, risk, all; or family.")],
+    names: Annotated[
+        list[str], typer.Argument(help="What: fig1 … fig8, table1 … table4, solitary, risk, all; or family.")
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes, in seconds; verdicts are only indicative.")
     ] = False,
     folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where all goes; default reproduction, or reproduction-quick.")
+        Path | None,
+        typer.Option("--out", "-o", help="The folder for results; by default reproduction, or reproduction-quick."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = SEED,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Workers; default all cores.", min=1)] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0)] = SEED,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="How many workers; by default one for each core.", min=1)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
     arms: Annotated[
-        str | None, typer.Option(help="Of fig3: pairs of chances of your own, such as '0.2,0.7; 0.3,0.8'.")
+        str | None, typer.Option(help="For fig3 only: pairs of chances of your own, such as '0.2,0.7; 0.3,0.8'.")
     ] = None,
-    trials: Annotated[int | None, typer.Option(help="Of fig3: how many trials of each pair.", min=2)] = None,
+    trials: Annotated[int | None, typer.Option(help="For fig3 only: how many trials of each pair.", min=2)] = None,
 ) -> None:
     """Repeat the paper's figures and tables: what each claims, what was measured, and whether it holds.
 
-    Everything goes into a folder, with a page to read. If you stop it, the same command goes on where it was.
+    All results go into a folder, with a page to read. If you stop it, the same command goes on where it was.
 
     Examples:
 

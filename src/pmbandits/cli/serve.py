@@ -31,23 +31,36 @@ _DEFAULT = "sqlite:///experiments.db"
 
 def serve(
     store: Store = _DEFAULT,
-    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 means all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
-    processes: Annotated[int, typer.Option(help="How many processes serve.", min=1, max=64)] = 1,
+    processes: Annotated[int, typer.Option(help="How many processes answer requests.", min=1, max=64)] = 1,
     without_keys: Annotated[
         bool, typer.Option("--open", help="Ask for no keys; only on a loopback address such as 127.0.0.1.")
     ] = False,
-    rate: Annotated[float, typer.Option(help="Requests a second of one key, in each process.", min=1)] = 20_000.0,
+    rate: Annotated[
+        float, typer.Option(help="How many requests a second one key may send to each process.", min=1)
+    ] = 20_000.0,
     example: Annotated[
         bool, typer.Option("--example", help="Make an experiment to try it with, and a key for it.")
     ] = False,
 ) -> None:
-    """Serve experiments over HTTP: every ask and tell is on disk before it is answered."""
+    """Serve experiments over HTTP: every ask and tell is on disk before it is answered.
+
+    Examples:
+
+        pmbandits serve --example
+
+        pmbandits serve --store sqlite:///shop.db --port 9000
+
+        pmbandits serve --store postgresql://localhost/shop --host 0.0.0.0 --processes 4
+    """
     _needs_extra()
+    from pmbandits.service.run import check
     from pmbandits.service.run import serve as run
     from pmbandits.service.settings import Settings
 
     settings = Settings(store=store, host=host, port=port, open=without_keys, processes=processes, rate=rate)
+    check(settings)
     if example:
         _example(store, f"http://{host}:{port}")
     run(settings)
@@ -69,19 +82,32 @@ def _example(store: str, address: str) -> None:
 @app.command("create")
 def create_key(
     scopes: Annotated[
-        str, typer.Option(help="One or more of read, ask, tell, admin; admin includes the others.")
+        str, typer.Option(help="What the key allows: read, ask, tell, admin; admin includes all.")
     ] = "read,ask,tell",
     experiment: Annotated[
-        list[str] | None, typer.Option("--experiment", "-e", help="Only for this experiment; may be repeated.")
+        list[str] | None,
+        typer.Option("--experiment", "-e", help="Only for this experiment; can be given several times."),
     ] = None,
-    label: Annotated[str, typer.Option(help="What it is for, so that you know it again.")] = "",
+    label: Annotated[str, typer.Option(help="A note on what the key is for.")] = "",
     store: Store = _DEFAULT,
 ) -> None:
-    """Make a key. It is shown once, and kept nowhere."""
+    """Make a key. It is shown once, and cannot be shown again.
+
+    Examples:
+
+        pmbandits key create --label 'the web shop'
+
+        pmbandits key create --scopes admin --store sqlite:///shop.db
+
+        pmbandits key create --scopes read --experiment offers --experiment prices
+    """
     _needs_extra()
     from pmbandits.service import keys
+    from pmbandits.service.store import check_name
 
-    opened = _opened(store)
+    for name in experiment or ():
+        check_name(name)
+    opened = _opened(store, new=True)
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     print(keys.create(opened, wanted, experiment or None, label, _who()))
     opened.close()
@@ -89,7 +115,14 @@ def create_key(
 
 @app.command("list")
 def list_keys(store: Store = _DEFAULT) -> None:
-    """Show all keys: what they are for, and when they were used last."""
+    """Show all keys: what they are for, and when they were used last.
+
+    Examples:
+
+        pmbandits key list
+
+        pmbandits key list --store sqlite:///shop.db
+    """
     _needs_extra()
     from pmbandits.service import keys
 
@@ -110,7 +143,14 @@ def revoke_key(
     key: Annotated[str, typer.Argument(help="The twelve characters that pmbandits key list shows.")],
     store: Store = _DEFAULT,
 ) -> None:
-    """Let a key open nothing any more, in all processes after a second at most."""
+    """Make a key invalid. All processes know it after a second at most.
+
+    Examples:
+
+        pmbandits key revoke 0123456789ab
+
+        pmbandits key revoke 0123456789ab --store sqlite:///shop.db
+    """
     _needs_extra()
     from pmbandits.service import keys
 
@@ -121,10 +161,10 @@ def revoke_key(
     print(f"{readable(number)} is revoked.")
 
 
-def _opened(url: str) -> Opened:
-    from pmbandits.service.store import Store as Opening
+def _opened(url: str, *, new: bool = False) -> Opened:
+    from pmbandits.service.store import opened
 
-    return Opening(url)
+    return opened(url, new=new)
 
 
 def _who() -> str:

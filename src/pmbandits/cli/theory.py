@@ -19,7 +19,7 @@ Arms = Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")]
 @app.command()
 def table(
     number: Annotated[int, typer.Argument(help="1: rates, 2: rates for Bernoulli arms, 3: β and β̄, 4: Hölder pairs.")],
-    form: Annotated[str, typer.Option("--format", "-f", help="text, markdown or latex.")] = "text",
+    form: Annotated[str, typer.Option("--format", "-f", help="How to print it: text, markdown or latex.")] = "text",
 ) -> None:
     """Print one of the paper's tables, worked out anew.
 
@@ -39,12 +39,17 @@ def bound(
     metric: Metric,
     arms: Arms,
     horizon: Annotated[int, typer.Option("--horizon", "-T", help="How many rounds are played.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Spacing of the grid of mixtures.")],
-    policy: Annotated[str, typer.Option("--policy", "-p", help="pmetc, pmucb, ceucb or cirt.")] = "pmetc",
-    confidence: Annotated[str, typer.Option(help="Whose radius: paper, auto, dkw, wasserstein or kl.")] = "paper",
-    gap: Annotated[str, typer.Option(help="12, 13, or distinct where the best mixtures tie.")] = "12",
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="The spacing of the grid of mixtures.")],
+    policy: Annotated[str, typer.Option("--policy", "-p", help="The policy: pmetc, pmucb, ceucb or cirt.")] = "pmetc",
+    confidence: Annotated[str, typer.Option(help="The confidence set: paper, auto, dkw, wasserstein or kl.")] = "paper",
+    gap: Annotated[str, typer.Option(help="The gap: 12, 13, or distinct where the best mixtures tie.")] = "12",
 ) -> None:
-    """The regret bound of a policy, with its terms and what it needs."""
+    """Print the regret bound of a policy, with its terms and what it needs.
+
+    Examples:
+
+        pmbandits theory bound --metric gini --arms bernoulli:0.1,0.9 --horizon 3000000 --epsilon 0.5
+    """
     from pmbandits import _check
     from pmbandits.metrics import metric as read
     from pmbandits.theory import bounds
@@ -63,9 +68,14 @@ def bound(
 def exponent(
     metric: Metric,
     arms: Arms,
-    gap: Annotated[str, typer.Option(help="12 for β, 13 for β̄, or distinct.")] = "13",
+    gap: Annotated[str, typer.Option(help="The gap: 12 for β, 13 for β̄, or distinct.")] = "13",
 ) -> None:
-    """How fast the gap between the best mixtures shrinks with the grid, with the fit."""
+    """Print how fast the gap between the best mixtures shrinks with the grid, and the fit.
+
+    Examples:
+
+        pmbandits theory exponent --metric gini --arms bernoulli:0.2,0.9
+    """
     from pmbandits.metrics import metric as read
     from pmbandits.theory.exponents import gap_exponent
 
@@ -77,11 +87,16 @@ def plan(
     metric: Metric,
     arms: Arms,
     regret: Annotated[float, typer.Option("--regret", "-r", help="How much utility may be lost.")] = 0.01,
-    policy: Annotated[str, typer.Option("--policy", "-p", help="pmetc, pmucb, ceucb or cirt.")] = "pmetc",
-    trials: Annotated[int, typer.Option(help="Runs simulated at each horizon.", min=2)] = 20,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="The policy: pmetc, pmucb, ceucb or cirt.")] = "pmetc",
+    trials: Annotated[int, typer.Option(help="How many runs are simulated at each horizon.", min=2)] = 20,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say how long to run until the regret is small enough: by two bounds, and by simulation."""
+    """Print how long to play until the regret is small enough: by two bounds, and by simulation.
+
+    Examples:
+
+        pmbandits theory plan --metric gini --arms bernoulli:0.2,0.9 --regret 0.01
+    """
     from pmbandits.metrics import metric as read
     from pmbandits.theory.planning import plan as make
 

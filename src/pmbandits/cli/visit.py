@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from pmbandits import _check
-from pmbandits.client import connect
 
 out = Console()
 
 
 def visit(
-    address: Annotated[str, typer.Argument(help="Where the service is.", metavar="URL")] = "http://127.0.0.1:8000",
+    address: Annotated[
+        str, typer.Argument(help="The address of the service.", metavar="URL")
+    ] = "http://127.0.0.1:8000",
     key: Annotated[
         str | None, typer.Option(help="A key for asking, telling and reading.", envvar="PMBANDITS_KEY")
     ] = None,
@@ -25,13 +25,44 @@ def visit(
         str, typer.Option(help="Which experiment; its rewards must lie between 0 and 1.")
     ] = "example",
     rounds: Annotated[int, typer.Option(help="How many asks and tells.", min=1, max=1_000_000)] = 500,
-    seed: Annotated[int, typer.Option(help="Of the rewards.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the rewards.", min=0)] = 0,
 ) -> None:
-    """Ask a service for arms, and tell it rewards that are drawn here: each arm has a distribution of its own.
+    """Ask a service for arms, and tell it rewards that are drawn here. Each arm has a distribution of its own.
 
-    Of the example's three arms the first pays little, the last pays much, and the second lies between. The
-    preference likes outcomes that are far apart, so the best mixture is of the first and the last, and no arm alone is.
+    The example has three arms. The first pays little, the last pays much, and the second is between them. The
+    preference likes outcomes that are far apart. So a mixture of the first and the last arm is best, and no single arm
+    is.
+
+    Examples:
+
+        pmbandits visit --key pmb_0123456789ab_0123456789
+
+        pmbandits visit http://127.0.0.1:9000 --experiment example --rounds 200
     """
+    from pmbandits.client import ServiceError
+
+    try:
+        found = _play(address, key, experiment, rounds, seed)
+    except ServiceError as error:
+        raise ValueError(str(error)) from None
+    table = Table("arm", "asked", "share played", "share wanted", "mean reward", box=None)
+    for arm in found["arms"]:
+        played = "" if arm["played"] is None else f"{100 * arm['played']:.1f} %"
+        mean = "" if arm["mean"] is None else f"{arm['mean']:.3f}"
+        name = _check.readable(arm["arm"])
+        table.add_row(name, f"{arm['pulls']:,}", played, f"{100 * arm['wanted']:.1f} %", mean)
+    out.print(f"After {rounds:,} asks and tells, the experiment {_check.readable(experiment)!r} has:", highlight=False)
+    out.print(table)
+    if found["certainty"]:
+        out.print(found["certainty"]["sentence"], highlight=False)
+
+
+def _play(address: str, key: str | None, experiment: str, rounds: int, seed: int) -> dict[str, Any]:
+    """Ask and tell, and what the experiment has learned then."""
+    import numpy as np
+
+    from pmbandits.client import connect
+
     rng = np.random.default_rng(seed)
     with connect(address, key=key, patience=120.0) as client:
         if not connect(address, patience=0.0).ready():
@@ -44,14 +75,4 @@ def visit(
             ticket = shop.ask()
             place = places.setdefault(ticket.arm, len(places) % len(names))
             shop.tell(ticket, float(rng.beta(low[place], high[place])))
-        found = shop.state()
-    table = Table("arm", "asked", "share played", "share wanted", "mean reward", box=None)
-    for arm in found["arms"]:
-        played = "" if arm["played"] is None else f"{100 * arm['played']:.1f} %"
-        mean = "" if arm["mean"] is None else f"{arm['mean']:.3f}"
-        name = _check.readable(arm["arm"])
-        table.add_row(name, f"{arm['pulls']:,}", played, f"{100 * arm['wanted']:.1f} %", mean)
-    out.print(f"After {rounds:,} asks and tells, the experiment {_check.readable(experiment)!r} has:", highlight=False)
-    out.print(table)
-    if found["certainty"]:
-        out.print(found["certainty"]["sentence"], highlight=False)
+        return shop.state()

@@ -1,7 +1,7 @@
-"""A client of the live service: the verbs of a policy, over HTTP. It needs nothing beyond Python's own library.
+"""A client of the live service: the verbs of a policy, over HTTP. It needs nothing but Python's own library.
 
-Every ask and tell can be sent again without harm: an ask carries a key of its own, a reward is told with its ticket.
-So when an answer is lost, or the service restarts, the client tries again, and nothing is counted twice.
+Every ask and tell can be sent again without harm: an ask carries a key of its own, and a reward is told with its
+ticket. So when an answer is lost, or the service restarts, the client tries again, and nothing is counted twice.
 
 ==========  ========================================================
 ``line``    connections, and when to try again
@@ -30,18 +30,21 @@ __all__ = [
 
 
 def connect(url: str, *, key: str | None = None, timeout: float = 10.0, patience: float = 30.0) -> Client:
-    """Connect with a service that ``pmbandits serve`` runs.
+    """Connect to a service that ``pmbandits serve`` runs.
+
+    Nothing is sent before the first request. One client can be shared between threads; each thread has its own
+    connection. In asynchronous code take :func:`connect_async`.
 
     Parameters
     ----------
-    url : its address, such as ``"http://127.0.0.1:8000"``.
-    key : made with ``pmbandits key create``. Without one, a service that was started with ``--open`` answers.
-    timeout : for how many seconds to wait for one answer.
-    patience : for how many seconds to try again, when the service cannot be reached or is busy. 0: do not.
+    url : the address of the service, such as ``"http://127.0.0.1:8000"``.
+    key : the key that ``pmbandits key create`` printed. Leave it out for a service that was started with ``--open``.
+    timeout : how many seconds to wait for one answer.
+    patience : for how many seconds to try again if the service cannot be reached or is busy. With 0 it does not try
+        again.
 
-    Nothing is sent before the first request. One client can be shared between threads; each has its own connection.
-    In asynchronous code take :func:`connect_async`.
-
+    Examples
+    --------
     >>> connect("http://127.0.0.1:8000", key="pmb_...")
     Client('http://127.0.0.1:8000')
     """
@@ -51,8 +54,15 @@ def connect(url: str, *, key: str | None = None, timeout: float = 10.0, patience
 def connect_async(
     url: str, *, key: str | None = None, timeout: float = 10.0, patience: float = 30.0, connections: int = 16
 ) -> AsyncClient:
-    """The same for asynchronous code: every verb is awaited. Up to ``connections`` requests are on their way at once.
+    """Connect to a service from asynchronous code: every verb is awaited.
 
+    Parameters
+    ----------
+    url, key, timeout, patience : as for :func:`connect`.
+    connections : how many requests can be on their way at once.
+
+    Examples
+    --------
     >>> connect_async("http://127.0.0.1:8000", key="pmb_...")
     AsyncClient('http://127.0.0.1:8000')
     """

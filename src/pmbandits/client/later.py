@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A service; made by :func:`pmbandits.connect_async`. Every verb is awaited."""
+    """A service, made by :func:`pmbandits.connect_async`. Every verb is awaited."""
 
     def __init__(self, client: Client, connections: int) -> None:
         self._client = client
@@ -40,7 +41,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of all connections, when the requests that are on their way are answered."""
+        """Close all connections, as soon as the requests that are on their way are answered."""
         await asyncio.to_thread(self._pool.shutdown)
         self._client.close_all()
 
@@ -48,11 +49,11 @@ class AsyncClient:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(verb, *args, **given))
 
     async def ready(self) -> bool:
-        """Whether the service is up and warm."""
+        """Whether the service runs and is ready to answer."""
         return await self._later(self._client.ready)
 
     async def experiments(self) -> list[dict[str, Any]]:
-        """What the experiments are that the key may read."""
+        """A description of each experiment that the key may read."""
         return await self._later(self._client.experiments)
 
     def experiment(self, name: str) -> AsyncExperiment:
@@ -112,7 +113,7 @@ class AsyncExperiment:
         unit: str | None = None,
         key: str | None = None,
     ) -> Given | list[Given]:
-        """The arm to play now, with the ticket for its reward; or the next ``n``."""
+        """The arm to play now, with the ticket for its reward; or a list of the next ``n``."""
         if n is None:
             return await self._later(self._one.ask, among=among, unit=unit, key=key)
         return await self._later(self._one.ask, n, among=among, unit=unit, key=key)
@@ -126,8 +127,12 @@ class AsyncExperiment:
         correct: bool = False,
         key: str | None = None,
     ) -> Told:
-        """The reward of a ticket, or rewards of several; a reward that is sent twice counts once."""
+        """Tell the reward of a ticket, or rewards of several. A reward that is sent twice counts once."""
         return await self._later(self._one.tell, ticket, reward, arm=arm, correct=correct, key=key)
+
+    async def expire(self, *, older_than: timedelta, reward: float) -> list[int]:
+        """Give a default reward to all tickets that have been open for too long, and return their numbers."""
+        return await self._later(self._one.expire, older_than=older_than, reward=reward)
 
     async def state(self, regret: float | str | None = None) -> dict[str, Any]:
         """Everything that is known now."""
@@ -138,19 +143,19 @@ class AsyncExperiment:
         return await self._later(lambda: self._one.mixture)
 
     async def explain(self, regret: float | str | None = None) -> str:
-        """Why the next arm is the next arm."""
+        """Why the next arm is the next one."""
         return await self._later(self._one.explain, regret)
 
     async def certainty(self) -> Certainty:
-        """How much better any other mixture could be, surely."""
+        """By how much the mixture can fall short of the best one at most, and with which probability."""
         return await self._later(self._one.certainty)
 
     async def history(self, after: int = 0) -> list[dict[str, Any]]:
-        """How it went."""
+        """How the experiment went."""
         return await self._later(self._one.history, after)
 
-    async def log(self, after: int = 0, limit: int = 10_000) -> list[dict[str, Any]]:
-        """Every event, oldest first."""
+    async def log(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Every event, the oldest first: all of them, or at most ``limit``."""
         return await self._later(self._one.log, after, limit)
 
     async def save(self, path: str | Path) -> None:
@@ -178,5 +183,5 @@ class AsyncExperiment:
         await self._later(self._one.archive)
 
     async def limit(self, shares: Any) -> None:
-        """New limits on the shares of arms."""
+        """Set new limits on the shares of arms."""
         await self._later(self._one.limit, shares)

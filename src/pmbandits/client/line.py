@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import ssl
 import threading
@@ -18,15 +19,28 @@ _LONGEST_PAUSE = 5.0  # seconds between two tries
 
 
 class ServiceError(RuntimeError):
-    """The service refused a request, or could not be reached; ``status`` is its answer in HTTP, 0 if there was none."""
+    """The service refused a request, or could not be reached.
+
+    ``status`` is the HTTP status of its answer; it is 0 if there was no answer.
+    """
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
 
 
+class _Held:
+    """The connection of one thread. It is closed when the thread ends, or when nobody has the client any more."""
+
+    def __init__(self, line: http.client.HTTPConnection) -> None:
+        self.line, self.process = line, os.getpid()
+
+    def __del__(self) -> None:
+        self.line.close()
+
+
 class Line:
-    """The connections of a client: one for each thread, opened again when they break."""
+    """The connections of a client: one for each thread of each process, opened again when they break."""
 
     def __init__(self, url: str, key: str | None, timeout: float, patience: float) -> None:
         parts = urlsplit(url)
@@ -37,7 +51,9 @@ class Line:
         try:
             port = parts.port
         except ValueError:
-            raise ValueError(f"the address {_check.short(url)} has no good port; a port is from 1 to 65535.") from None
+            raise ValueError(
+                f"the address {_check.short(url)} has no valid port; a port is a number from 1 to 65535."
+            ) from None
         if key is not None and (not isinstance(key, str) or not key.isascii() or not key.isprintable() or not key):
             raise ValueError("the key must be the text that pmbandits key create printed.")
         self.url, self._base, self._host, self._port = url, parts.path.rstrip("/"), parts.hostname, port
@@ -48,19 +64,21 @@ class Line:
         if key is not None:
             self._head["authorization"] = f"Bearer {key}"
         self._own = threading.local()
-        self._all: set[http.client.HTTPConnection] = set()
-        weakref.finalize(self, _close, self._all)  # also of a client that nobody closed
+        self._all: weakref.WeakSet[_Held] = weakref.WeakSet()
 
     def _open(self) -> http.client.HTTPConnection:
         if self._secure is not None:
             return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._secure)
         return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
 
-    def send(self, method: str, path: str, body: bytes | None, *, repeatable: bool) -> bytes:
-        """The body of the answer. What is not ``repeatable`` is sent again only if it cannot have arrived."""
+    def send(self, method: str, path: str, body: bytes | None, *, repeatable: bool, at_least: float = 0.0) -> bytes:
+        """The body of the answer. What is not ``repeatable`` is sent again only if it cannot have arrived.
+
+        ``at_least``: so many seconds the answer may take in any case.
+        """
         until, pause = time.monotonic() + self._patience, 0.05
         while True:
-            status, content, wait = self._once(method, path, body, repeatable)
+            status, content, wait = self._once(method, path, body, repeatable, max(self._timeout, at_least))
             if 200 <= status < 300:
                 return content
             again = status == 0 or (status in _AGAIN and (repeatable or status == 429))
@@ -70,16 +88,21 @@ class Line:
             time.sleep(pause * random.uniform(0.5, 1.0))  # not all clients at the same moment
             pause = min(2.0 * pause, _LONGEST_PAUSE)
 
-    def _once(self, method: str, path: str, body: bytes | None, repeatable: bool) -> tuple[int, bytes, float]:
+    def _once(
+        self, method: str, path: str, body: bytes | None, repeatable: bool, timeout: float
+    ) -> tuple[int, bytes, float]:
         """Status, body, and how many seconds the service asks to wait; status 0 if there was no answer."""
-        line: http.client.HTTPConnection | None = getattr(self._own, "line", None)
-        fresh = line is None
-        if line is None:
-            line = self._own.line = self._open()
-            self._all.add(line)
+        held: _Held | None = getattr(self._own, "held", None)
+        if held is not None and held.process != os.getpid():
+            held = None  # this process is a copy of the one that opened it, and two cannot speak over one line
+        if fresh := held is None:
+            held = self._own.held = _Held(self._open())
+            self._all.add(held)
+        line = held.line
         try:
-            if fresh:
+            if fresh or line.sock is None:
                 line.connect()
+            line.sock.settimeout(timeout)
             try:
                 line.request(method, self._base + path, body, self._head)
                 answer = line.getresponse()
@@ -107,20 +130,15 @@ class Line:
 
     def hang_up(self) -> None:
         """Close this thread's connection."""
-        line = getattr(self._own, "line", None)
-        self._own.line = None
-        if line is not None:
-            self._all.discard(line)
-            line.close()
+        held: _Held | None = getattr(self._own, "held", None)
+        self._own.held = None
+        if held is not None:
+            held.line.close()
 
     def hang_up_all(self) -> None:
         """Close the connections of all threads, which must not use them now."""
-        _close(self._all)  # each is opened again by whoever needs it
-
-
-def _close(lines: set[http.client.HTTPConnection]) -> None:
-    for line in list(lines):
-        line.close()
+        for held in list(self._all):
+            held.line.close()  # each is opened again by whoever needs it
 
 
 def _sentence(status: int, content: bytes, url: str) -> str:

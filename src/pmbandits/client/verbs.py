@@ -7,6 +7,7 @@ import math
 import tempfile
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 from urllib.parse import quote, urlencode
@@ -24,9 +25,12 @@ from pmbandits.policies.certainty import Certainty
 from pmbandits.policies.policy import Policy
 from pmbandits.supports import Support
 
+_PIECE = 10_000  # events that are fetched at once
+_COMPILING = 600.0  # seconds: the service compiles what a new experiment needs before it answers
+
 
 class Given(NamedTuple):
-    """An arm to play now: the ticket with which to tell its reward, and the share that the arm had in the mixture."""
+    """An arm to play now, with the ticket for its reward and the share that the arm had in the mixture."""
 
     id: int
     arm: str
@@ -34,7 +38,7 @@ class Given(NamedTuple):
 
 
 class Told(NamedTuple):
-    """How many rewards were new, how many were known already, and how many replaced another."""
+    """The answer to a tell: how many rewards were new, how many were known already, and how many replaced another."""
 
     taken: int
     repeated: int
@@ -42,7 +46,7 @@ class Told(NamedTuple):
 
 
 class Client:
-    """A service; made by :func:`connect`. Its experiments are asked and told like policies."""
+    """A service, made by :func:`connect`. Its experiments are asked and told like policies."""
 
     def __init__(self, url: str, *, key: str | None, timeout: float, patience: float) -> None:
         self._line = Line(url, key, timeout, patience)
@@ -64,25 +68,25 @@ class Client:
         """Close the connections of all threads, none of which may use the client at this moment."""
         self._line.hang_up_all()
 
-    def _call(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> Any:
+    def _call(self, method: str, path: str, body: Any = None, *, repeatable: bool = True, at_least: float = 0.0) -> Any:
         content = None if body is None else body if isinstance(body, bytes) else _json(body)
-        answer = self._line.send(method, path, content, repeatable=repeatable)
+        answer = self._line.send(method, path, content, repeatable=repeatable, at_least=at_least)
         try:
             return json.loads(answer)
         except ValueError:
             raise ServiceError(
-                200, f"{self._line.url} answered with what is no JSON; is it a pmbandits service?"
+                200, f"the answer of {self._line.url} is not JSON; is a pmbandits service running there?"
             ) from None
 
     def ready(self) -> bool:
-        """Whether the service is up and warm."""
+        """Whether the service runs and is ready to answer."""
         try:
             return bool(self._call("GET", "/ready")["status"] == "ready")
         except ServiceError:
             return False
 
     def experiments(self) -> list[dict[str, Any]]:
-        """What the experiments are that the key may read."""
+        """A description of each experiment that the key may read."""
         found: list[dict[str, Any]] = self._call("GET", "/v1/experiments")["experiments"]
         return found
 
@@ -108,13 +112,13 @@ class Client:
 
         Parameters
         ----------
-        name : letters, digits, dots, dashes and underscores.
-        metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+        name : the name of the experiment: letters, digits, dots, dashes and underscores.
+        metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
         arms : the names of the arms.
         support : where rewards lie, such as ``Interval(0, 1)``.
-        policy : a recipe such as ``Vet(certify=0.1)``, or a name.
+        policy : the policy that plays: a recipe such as ``Vet(certify=0.1)``, or a name such as ``"vet"``.
         shares : limits on the shares of arms, such as ``"A >= 10%"``.
-        seed : of the policy's own random choices.
+        seed : the seed of the policy's own random choices.
         """
         if not isinstance(support, Support):
             raise TypeError(f"support must be a support such as Interval(0, 1), got {_check.short(support)}.")
@@ -129,11 +133,11 @@ class Client:
             "seed": seed,
             "shares": str(shares) if isinstance(shares, Limits) else shares,
         }
-        self._call("POST", "/v1/experiments", body, repeatable=False)
+        self._call("POST", "/v1/experiments", body, repeatable=False, at_least=_COMPILING)
         return self.experiment(name)
 
     def upload(self, name: str, policy: Policy | str | Path) -> Experiment:
-        """Begin an experiment with a policy, or with the file of one: it goes on exactly where that one was."""
+        """Begin an experiment with a policy, or with the file of one. It goes on exactly where that policy was."""
         if isinstance(policy, Policy):
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "policy.pmb"
@@ -141,7 +145,9 @@ class Client:
                 content = file.read_bytes()
         else:
             content = Path(policy).read_bytes()
-        self._call("POST", f"/v1/import?{urlencode({'name': _name(name)})}", content, repeatable=False)
+        self._call(
+            "POST", f"/v1/import?{urlencode({'name': _name(name)})}", content, repeatable=False, at_least=_COMPILING
+        )
         return self.experiment(name)
 
 
@@ -172,14 +178,15 @@ class Experiment:
         unit: str | None = None,
         key: str | None = None,
     ) -> Given | list[Given]:
-        """The arm to play now, with the ticket for its reward; or the next ``n``.
+        """The arm to play now, with the ticket for its reward; or a list of the next ``n``.
 
         Parameters
         ----------
-        n : so many arms at once.
-        among : only these arms are available now.
-        unit : who or what is served: the same unit gets the same arm again.
-        key : a text of your own, if you may have to send this ask again from another process. Default: a new one.
+        n : how many arms to ask for at once; without it, one.
+        among : the arms that are available now, if not all are.
+        unit : who or what is served, as a text. The same unit gets the same arm again.
+        key : a text of your own, if you may have to send this ask again from another process. By default it is a new
+            one.
         """
         body: dict[str, Any] = {"key": uuid.uuid4().hex if key is None else key}
         if n is not None:
@@ -203,33 +210,36 @@ class Experiment:
         correct: bool = False,
         key: str | None = None,
     ) -> Told:
-        """The reward of a ticket, or rewards of several; a reward that is sent twice counts once.
+        """Tell the reward of a ticket, or rewards of several. A reward that is sent twice counts once.
 
         Parameters
         ----------
-        ticket : the ticket, or its number; or several.
-        reward : its reward; or as many.
-        arm : instead of a ticket, for rewards that were not asked for (history): they inform, but count as no pull.
-        correct : replace a reward that was told before with another.
-        key : for ``arm``: a text of your own, if you may have to send it again from another process.
+        ticket : the ticket or its number, or a list of them.
+        reward : its reward, or a list of as many.
+        arm : the arm, instead of a ticket, for rewards that were not asked for (older data). They inform, but do not
+            count as pulls.
+        correct : whether to replace a reward that was told before.
+        key : for rewards by ``arm``, and for corrections: a text of your own, if you may have to send it again from
+            another process.
         """
         if reward is None or (ticket is None) == (arm is None):
-            raise ValueError("give a reward, and either the ticket that it is for or, without one, the arm.")
+            raise ValueError("give a reward and its ticket; if it has no ticket, give a reward and its arm.")
         body: dict[str, Any] = {}
         many = _check.is_list(reward)
         if many:
             body["rewards"] = [_reward(one) for one in np.asarray(reward).tolist()]
         else:
             body["reward"] = _reward(reward)
-        if arm is not None:
+        if arm is not None or correct:  # a reward and its ticket are known again without
             body["key"] = uuid.uuid4().hex if key is None else key
+        if arm is not None:
             if many:
                 body["arms"] = [arm] * len(body["rewards"]) if isinstance(arm, str) else list(arm)
             else:
                 body["arm"] = arm
         elif many:
             if not _check.is_list(ticket):
-                raise ValueError("one ticket has one reward; give as many tickets as rewards.")
+                raise ValueError(f"{len(body['rewards'])} rewards were given with one ticket; give a ticket for each.")
             body["tickets"] = [_number(one) for one in ticket]  # type: ignore[union-attr]
         else:
             body["ticket"] = _number(ticket)
@@ -237,9 +247,32 @@ class Experiment:
             body["correct"] = True
         return Told(**self._call("POST", "/tell", body))
 
+    def expire(self, *, older_than: timedelta, reward: float) -> list[int]:
+        """Give a default reward to all tickets that have been open for too long, and return their numbers.
+
+        Parameters
+        ----------
+        older_than : how long is too long.
+        reward : the reward that they get, such as 0.0 for customers who never came back. If the true reward comes
+            later, it is refused like any second reward; ``tell(..., correct=True)`` puts it in place.
+        """
+        if not isinstance(older_than, timedelta):
+            raise TypeError(
+                "older_than is a length of time, because a service counts no rounds for its tickets: "
+                f"give timedelta(days=1), not {_check.short(older_than)}."
+            )
+        body = {"seconds": _check.within("older_than", older_than.total_seconds(), 0.0), "reward": _reward(reward)}
+        gone: list[int] = []
+        more = True
+        while more:
+            found = self._call("POST", "/expire", body)
+            gone += found["tickets"]
+            more = found["more"]
+        return gone
+
     # ---- reading -----------------------------------------------------------------------------------------
     def state(self, regret: float | str | None = None) -> dict[str, Any]:
-        """Everything that is known now: shares, estimates, certainty, an explanation; for a ``regret`` a forecast."""
+        """Everything that is known now: shares, estimates, certainty, reasons, and with ``regret`` a forecast."""
         query = "" if regret is None else "?" + urlencode({"regret": regret})
         found: dict[str, Any] = self._call("GET", f"/state{query}")
         return found
@@ -252,7 +285,7 @@ class Experiment:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arms that ever were, in their order."""
+        """The names of all arms that there ever were, in their order."""
         return tuple(arm["arm"] for arm in self.state()["arms"])
 
     @property
@@ -267,16 +300,16 @@ class Experiment:
 
     @property
     def t(self) -> int:
-        """How many pulls were asked for."""
+        """How many pulls were asked for so far."""
         return int(self.state()["t"])
 
     def explain(self, regret: float | str | None = None) -> str:
-        """Why the next arm is the next arm, in a few numbers; for a ``regret`` such as "2%" also when it is certain."""
+        """Why the next arm is the next one; for a ``regret`` such as "2%" also when that is certain."""
         found = self.state(regret)
         return str(found["explanation"]) + (f" {found['forecast']['sentence']}" if found["forecast"] else "")
 
     def certainty(self) -> Certainty:
-        """How much better any other mixture could be, surely."""
+        """By how much the mixture can fall short of the best one at most, and with which probability."""
         found = self.state()["certainty"]
         if found is None:
             raise ServiceError(200, "the policy of this experiment keeps no confidence sets, so nothing is certain.")
@@ -287,18 +320,29 @@ class Experiment:
         return Certainty(**known, meaning=str(found["meaning"]))
 
     def history(self, after: int = 0) -> list[dict[str, Any]]:
-        """How it went: shares wanted and played, and how sure the mixture was, at points of time."""
+        """How the experiment went: shares wanted and played, and how sure the mixture was, over time."""
         found: list[dict[str, Any]] = self._call("GET", f"/history?after={_check.whole('after', after, 0)}")["points"]
         return found
 
-    def log(self, after: int = 0, limit: int = 10_000) -> list[dict[str, Any]]:
-        """Every event, oldest first; for more, ask again with ``after`` = the last ``seq``."""
-        query = urlencode({"after": _check.whole("after", after, 0), "limit": _check.whole("limit", limit, 1)})
-        found: list[dict[str, Any]] = self._call("GET", f"/log?{query}")["events"]
-        return found
+    def log(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Every event, the oldest first: all of them, or at most ``limit`` after the event ``after``.
+
+        Each is a dictionary with ``seq`` (its number), ``time``, ``kind``, ``ticket``, ``arm``, ``share`` (of an ask),
+        ``reward`` (of a tell) and ``data``. Long logs are fetched in pieces.
+        """
+        after, left = _check.whole("after", after, 0), None if limit is None else _check.whole("limit", limit, 1)
+        out: list[dict[str, Any]] = []
+        while left is None or len(out) < left:
+            n = _PIECE if left is None else min(_PIECE, left - len(out))
+            found: list[dict[str, Any]] = self._call("GET", f"/log?after={after}&limit={n}")["events"]
+            out += found
+            if len(found) < n:
+                break
+            after = found[-1]["seq"]
+        return out
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to a file that ``pmbandits.load`` reads: it goes on exactly where this one is."""
+        """Write the policy to a file that ``pmbandits.load`` reads. It goes on exactly where this one is."""
         content = self.client._line.send("GET", f"{self._path}/export", None, repeatable=True)
         write_whole(Path(path), lambda file: file.write(content))
 
@@ -308,7 +352,7 @@ class Experiment:
         self._arm("add", arm)
 
     def pause(self, arm: str | None = None) -> None:
-        """Let an arm pause; without an arm, the whole experiment: it gives no arms, but takes rewards."""
+        """Let an arm pause. Without an arm, the whole experiment pauses: it gives no arms, but takes rewards."""
         self._status("paused") if arm is None else self._arm("pause", arm)
 
     def resume(self, arm: str | None = None) -> None:
@@ -316,7 +360,7 @@ class Experiment:
         self._status("running") if arm is None else self._arm("resume", arm)
 
     def retire(self, arm: str) -> None:
-        """Take an arm out for good; what it has learned stays known."""
+        """Take an arm out for good. What is known of it stays known."""
         self._arm("retire", arm)
 
     def archive(self) -> None:
@@ -324,7 +368,7 @@ class Experiment:
         self._status("archived")
 
     def limit(self, shares: Any) -> None:
-        """New limits on the shares of arms, such as ``"A >= 10%"``; ``None`` takes them away."""
+        """Set new limits on the shares of arms, such as ``"A >= 10%"``; ``None`` removes all limits."""
         self._call("PUT", "/limits", {"shares": str(shares) if isinstance(shares, Limits) else shares})
 
     def _arm(self, do: str, arm: str) -> None:

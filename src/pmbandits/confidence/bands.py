@@ -1,7 +1,7 @@
-"""Bands around an empirical law, from binomial relative entropy: both ends at k of n rewards above x.
+"""Bands around an empirical distribution, from the relative entropy of coins.
 
-The page "Bands" of the documentation has statements and proofs. In all of them the true survival S(x), at an x above
-which k of n rewards lie, is within {q : n·kl(k/n, q) ≤ depth}. They differ in the depth.
+In all of them the true survival S(x), at an x above which k of n rewards lie, is within {q : n·kl(k/n, q) ≤ depth}.
+They differ in the depth. The page "Bands" of the documentation has statements and proofs.
 """
 
 from __future__ import annotations
@@ -50,13 +50,15 @@ _TABLE: dict[int, tuple[float, ...]] = {
 
 
 def kl_ends(k: ArrayLike, n: ArrayLike, depth: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The ends of {q : n·kl(k/n, q) ≤ depth}, exact: Newton's method, which stays outside of the interval.
+    """The two ends of {q : n·kl(k/n, q) ≤ depth}, by Newton's method, which stays outside of the interval.
 
     Parameters
     ----------
-    k, n : so many of n rewards lie above.
+    k, n : k of n rewards lie above.
     depth : the level, for instance ln(2√n/δ) for a proportion at all times.
 
+    Examples
+    --------
     >>> low, high = kl_ends([0, 5], 10, 3.0)
     >>> low.round(3), high.round(3)
     (array([0.   , 0.164]), array([0.259, 0.836]))
@@ -83,17 +85,27 @@ def _upper(k: FloatArray, n: FloatArray, depth: FloatArray) -> FloatArray:
 
 
 def berk_jones(n: int, level: float) -> tuple[FloatArray, FloatArray]:
-    """A band for a sample of n rewards, looked at once: the ends of the survival for k = 0, …, n of them above.
+    """A confidence band for the distribution of a sample that is looked at once, after n rewards.
 
-    With probability ``level`` the true survival lies, for all x at once, between ``lower[k]`` and ``upper[k]``, where k
-    counts the rewards above x. For a continuous law that is the probability (exact up to 2,000 rewards), else it is
-    larger. Where the survival is near 0 or 1 the band is far narrower than that of Dvoretzky, Kiefer and Wolfowitz.
+    With probability ``level`` the true survival function lies, for all x at once, between ``lower[k]`` and
+    ``upper[k]``, where k is the number of rewards above x. For a continuous distribution the probability is exactly
+    this (for up to 2,000 rewards); for others it is larger. Where the survival is near 0 or 1, the band is far narrower
+    than that of Dvoretzky, Kiefer and Wolfowitz.
 
-    It is for one look at a fixed n, as Berk and Jones (1979) and Owen (1995) have it: n·kl(k/n, q) ≤ c with the same c
-    for all k. The c is found from the probability that an empirical law crosses two boundaries. Beyond 2,000
-    rewards c is that of the next larger n of a table: c grows with n as far as it was worked out, which is not
-    proved. Beyond 100,000 rewards, and for a failure below 1e-8, the band is the overlap of two that share the
-    failure and have proofs: the one at all times, and that of Dvoretzky, Kiefer and Wolfowitz.
+    The band is that of Berk and Jones (1979) and Owen (1995): n·kl(k/n, q) ≤ c, with the same c for all k. The c is
+    found from the probability that an empirical distribution crosses two boundaries. Beyond 2,000 rewards c is that of
+    the next larger n of a table. This relies on c growing with n; it does as far as it was worked out, but that is not
+    proved. Beyond 100,000 rewards, and for a failure below 1e-8, the band is the overlap of two bands that share the
+    failure and have proofs: the one that holds at all times, and that of Dvoretzky, Kiefer and Wolfowitz.
+
+    Parameters
+    ----------
+    n : how many rewards there are. It must be fixed before you look at them.
+    level : the probability with which the band holds.
+
+    Returns
+    -------
+    Two arrays ``lower`` and ``upper``, for k = 0, …, n.
 
     Examples
     --------

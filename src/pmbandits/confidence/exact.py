@@ -1,20 +1,21 @@
-"""The largest and the least utility of a mixture whose arms' survival curves are each known up to limits, exactly.
+"""The largest and the smallest utility of a mixture whose arms' survival curves are each known up to limits, exactly.
 
 The search for mixtures looks at the mixture's own curve: in each cell it takes the best value between the limits that
-the arms' limits add up to. With one arm that is exact. With several it is a little too much of a good thing: each
-arm's own curve must fall, too, and the best values of neighbouring cells may ask an arm to rise. So for several arms
-those values are limits (valid, but wider than need be), and this is the program that says what is really possible:
+follow from the arms' limits. With one arm that is exact. With several arms it is too generous: each arm's own curve
+must fall, too, and the best values of neighbouring cells may need an arm's curve to rise. So for several arms those
+values are valid limits, but wider than necessary. This program says what is really possible:
 
     the largest Σ width·h(Σ a(i)·S_i)  with  lower_i ≤ S_i ≤ upper_i  and every S_i falling.
 
-For concave h it is a concave program. Where h is smooth it is solved by an interior point method (a cell touches only
-its neighbours, so a step costs as much as a few passes over the cells), where h has corners as a linear program with h
-as the lowest of its tangents. Either way the answer comes with a proof. For smooth h: no curves give more than the
-value that is reached and the best gain that its slopes promise, which is found exactly, level by level of the curves.
+For concave h it is a concave program. Where h is smooth, it is solved by an interior point method. A cell touches only
+its neighbours, so a step costs as much as a few passes over the cells. Where h has corners, it is solved as a linear
+program, with h as the lowest of its tangents. Either way the answer comes with a proof. For smooth h the proof is this:
+no curves give more than the value that is reached plus the best gain that its slopes promise, and that gain is found
+exactly, level by level of the curves.
 
-For the least utility of concave h the values cell by cell are exact already: they are at an end of each cell's
+For the smallest utility of concave h the values cell by cell are exact already: they are at an end of each cell's
 interval, first at upper ends and then, from some cell on, at lower ends, so that every arm's curve falls. For convex h
-both change places.
+the two cases are exchanged.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits.metrics.distortion import Distortion
 
-_MOST_STEPS = 200  # of the interior point method, in all
-_MOST_ROUNDS = 60  # of linear programs
+_MOST_STEPS = 200  # steps of the interior point method, in all
+_MOST_ROUNDS = 60  # rounds of linear programs
 _FIRST_TANGENTS = 7  # in each cell, before the first linear program
 _BESIDE = 1e-9  # how far beside a corner the slope behind it is taken
 _FIXED = 1e-12  # a curve between limits this close is known
@@ -41,12 +42,12 @@ _FIXED = 1e-12  # a curve between limits this close is known
 
 @dataclass(frozen=True, eq=False)
 class ExactValue:
-    """The largest (or least) utility that a mixture can have, with the curves that reach it.
+    """The largest (or smallest) utility that a mixture can have, with the curves that reach it.
 
     Attributes
     ----------
-    value : no curves within the limits give more (or less).
-    gap : the curves below come this close to it.
+    value : no curves within the limits give more (or less) than this.
+    gap : the curves below come this close to ``value``.
     relaxed : the bound cell by cell, which policies search with.
     curves : the survival of each arm in each cell.
     """
@@ -67,14 +68,16 @@ def extreme_value(
     largest: bool = True,
     tolerance: float = 1e-7,
 ) -> ExactValue:
-    """The largest utility of a mixture, or the least, over all falling survival curves of its arms within limits.
+    """The largest utility of a mixture, or the smallest, over all survival curves of its arms within limits.
 
     Parameters
     ----------
-    metric : concave, convex or linear.
-    points : x_0 < … < x_m: the ends of the support, and where curves may step in between.
-    lower, upper : limits of each arm's survival in each of the m cells, one row an arm; they must fall, too.
+    metric : a metric that is concave, convex or linear.
+    points : x_0 < … < x_m: the two ends of the support, and all points between them where curves may step.
+    lower, upper : limits of each arm's survival in each of the m cells, one row for each arm. They must fall from cell
+        to cell, like the curves.
     weights : the mixture.
+    largest : whether to find the largest utility (the default) or the smallest.
     tolerance : how close to the exact value, as a share of the width of the support.
 
     Examples
@@ -100,10 +103,12 @@ def extreme_value(
     if not ((low <= high + 1e-12) & (low >= 0.0) & (high <= 1.0)).all() or (np.diff(low) > 1e-12).any() or (
         np.diff(high) > 1e-12
     ).any():  # fmt: skip
-        raise ValueError("limits of survival curves lie in [0, 1], fall from cell to cell, and lower is below upper.")
+        raise ValueError(
+            "lower and upper must lie in [0, 1] and fall from cell to cell, and lower must not be above upper."
+        )
     if metric.shape == "neither":
         raise ValueError(
-            f"{metric!r} is neither concave nor convex: only the bound cell by cell can be had, by utility_bounds()."
+            f"{metric!r} is neither concave nor convex, so there is no exact value; utility_bounds() gives a bound."
         )
     high = np.maximum(low, high)
     used = mix > 0.0
@@ -136,10 +141,10 @@ def extreme_value(
 
 
 def _largest_gain(slope: FloatArray, low: FloatArray, high: FloatArray, mix: FloatArray, curves: FloatArray) -> float:
-    """The most that any falling curves within the limits can gain on these, by the slopes of each cell.
+    """The most that any falling curves within the limits can gain over these, by the slopes of each cell.
 
-    A falling curve is a place for every level, where it passes from above the level to below; the levels do not
-    bother each other. So for each level the best place is taken between the two that the limits allow.
+    A falling curve passes each level at one place, from above the level to below it. The levels do not depend on each
+    other. So for each level the best place is taken between the two that the limits allow.
     """
     if not np.isfinite(slope).all():
         return np.inf

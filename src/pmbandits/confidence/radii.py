@@ -1,4 +1,4 @@
-"""The formulas of the radii: how far an arm's law may be from n of its rewards, for a given probability of failure δ.
+"""The formulas of the radii: how far an arm's distribution may be from n of its rewards, if δ is how often it may fail.
 
 ``depth`` is the logarithm in each formula: ln(1/δ), or ln(2/δ) where both sides can fail. The paper's has ln(2/δ), too.
 """
@@ -12,7 +12,9 @@ import numpy as np
 
 
 def band(n: Any, depth: Any) -> Any:
-    """Of the CDF, in sup-norm: √(ln(2/δ)/2n) (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant).
+    """The height of a band around the distribution function (CDF): √(ln(2/δ)/2n).
+
+    By Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
 
     >>> round(float(band(100, np.log(2 / 0.05))), 4)
     0.1358
@@ -21,7 +23,7 @@ def band(n: Any, depth: Any) -> Any:
 
 
 def anytime_band(n: Any, constant: float) -> Any:
-    """Of the CDF, in sup-norm, for all n at once: 0.85·√((ln(1 + ln n) + C)/n) (Howard and Ramdas)."""
+    """The height of a band around the CDF for all n at once: 0.85·√((ln(1 + ln n) + C)/n) (Howard and Ramdas)."""
     return 0.85 * np.sqrt((np.log1p(np.log(np.maximum(n, 1.0))) + constant) / n)
 
 

@@ -1,19 +1,24 @@
-"""Confidence sets as a plug-in: how far an arm's law may be from its n rewards.
+"""Confidence sets: how far the distribution of an arm may be from its n rewards.
 
-Every set is a radius for each number n of rewards, of one of four kinds:
+Every set has a radius for each number n of rewards, and is of one of four kinds:
 
 =============  ==========================================================  ==========================
-kind           the arm's law is within                                     for
+kind           what holds for the arm's distribution                       for
 =============  ==========================================================  ==========================
-``interval``   kl(p̂, p) ≤ radius(n), a Bernoulli mean                      ``Binary``
-``band``       sup_x \\|F̂(x) − F(x)\\| ≤ radius(n)                           bounded supports
-``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x, S the survival        every support
+``interval``   kl(p̂, p) ≤ radius(n), p the probability of a 1              ``Binary``
+``band``       sup_x |F̂(x) − F(x)| ≤ radius(n)                           bounded supports
+``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x                        every support
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
-A policy looks at its set at random times, so a radius must hold for all n at once. *Anytime*: for all n without end.
-*Fixed horizon*: for all n ≤ T. Relative entropy has no use for that: its sets hold without end, and only δ is smaller.
-The others take a union over n ≤ T, as the paper does.
+F is the distribution function of the arm, and S = 1 − F its survival function. With a hat they are those of the n
+rewards. kl is the relative entropy of two coins, and W1 the Wasserstein distance: the area between two distribution
+functions.
+
+A policy looks at its sets at times that depend on the rewards, so a radius must hold for all n at once. *Anytime* sets
+hold for every n, however large. Sets with a *fixed horizon* hold for all n ≤ T. Those by relative entropy hold for
+every n in either case; with a horizon only their δ is smaller. The others add up the failures of all n ≤ T, as the
+paper does.
 """
 
 from __future__ import annotations
@@ -42,13 +47,13 @@ _ALIKE = {
     "ball": "all distributions within a Wasserstein distance of an arm's rewards",
 }
 EPOCH = 1.1  # by how much n grows from epoch to epoch
-MEAN_SHARE = 0.25  # of δ, for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
-MOST_THRESHOLDS = 1100  # of a finite support, up to which a bound for each is tighter than one for all x
+MEAN_SHARE = 0.25  # share of δ for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
+MOST_THRESHOLDS = 1100  # up to this many atoms a bound for each is tighter than one for all x
 
 
 @runtime_checkable
 class CustomSet(Protocol):
-    """A confidence set of your own: a kind and a radius for each number of rewards."""
+    """A confidence set of your own: an object with a kind, and a radius for each number of rewards."""
 
     kind: str
 
@@ -57,17 +62,18 @@ class CustomSet(Protocol):
 
 @dataclass(frozen=True)
 class ConfidenceSet:
-    """A valid confidence set for one arm.
+    """A confidence set for one arm: which distributions the arm can still have after n rewards.
 
     Attributes
     ----------
     name, kind : see the table of :mod:`pmbandits.confidence.sets`.
     meaning : what is guaranteed, in one sentence.
-    failure : the probability that the arm's law is ever outside, while the set is valid; nan where nobody says it (the
-        paper's constants without a horizon, and sets of your own).
-    source : who showed it, and when.
-    stretched : of a belt that holds for all x at once, ends that are far from the share are moved further out.
-    mean_failure : of belts for Real rewards, how much of ``failure`` is for the interval of the arm's mean.
+    failure : the probability that the arm's distribution is ever outside, while the set is valid. It is nan where that
+        is not known: for the paper's constants without a horizon, and for sets of your own.
+    source : who proved it, and when.
+    stretched : whether ends that are far from the observed share are moved further out. Belts that hold for all x at
+        once need this.
+    mean_failure : for belts on ``Real`` rewards, how much of ``failure`` is for the interval of the arm's mean.
     """
 
     name: str
@@ -90,7 +96,7 @@ class ConfidenceSet:
         return _html.block(f"Confidence set {self.name!r}", _html.table((), rows))
 
     def radius(self, n: ArrayLike) -> Any:
-        """The radius after n rewards; infinite for n = 0.
+        """The radius after n rewards. It is infinite for n = 0.
 
         >>> import pmbandits as pmb
         >>> from pmbandits.confidence import confidence_set
@@ -114,18 +120,21 @@ def confidence_set(
     delta: float | None = None,
     cells: int | None = None,
 ) -> ConfidenceSet:
-    """The confidence set of each arm.
+    """Make the confidence set that a policy keeps for each of its arms.
 
     Parameters
     ----------
-    name : ``"auto"`` takes the tightest that is valid, which is ``kl`` on every support. ``"paper"`` takes
-        the paper's constants: to the letter where rewards are 1-sub-Gaussian, as it assumes
-        (σ ≤ 1, width ≤ 2), else σ times as large. Or an object with ``kind`` and ``radius(n)``.
-    support : where rewards lie; it decides what is valid.
-    n_arms : over how many arms ``delta`` is shared.
-    horizon : valid for all n up to it; ``None`` for all n without end.
-    delta : probability of failure: with a horizon of each arm (default 1/horizon; 2/horizon in the paper's constants),
-        else of all arms together (default 0.05). Smaller is safer and explores longer.
+    name : ``"auto"`` takes the tightest set that is valid, which is ``kl`` on every support. ``"paper"`` takes the
+        paper's constants: exactly where rewards are 1-sub-Gaussian, as it assumes (σ ≤ 1, width ≤ 2), and σ times as
+        large elsewhere. ``"kl"``, ``"dkw"`` and ``"wasserstein"`` name a set. Or give an object of your own with
+        ``kind`` and ``radius(n)``.
+    support : where rewards lie. It decides which sets are valid.
+    n_arms : the number of arms between which ``delta`` is shared.
+    horizon : the set is valid for all n up to this number of rewards. With ``None`` (the default) it is valid for all
+        n.
+    delta : the probability of failure. With a horizon it is that of each arm (default 1/horizon, and 2/horizon for the
+        paper's constants). Without one it is that of all arms together (default 0.05). A smaller one is safer, and
+        explores longer.
     cells : into how many cells rewards are rounded, if they are.
 
     Examples

@@ -1,4 +1,4 @@
-"""Empirical distributions of the arms: exact counts or samples, and sketches of bounded memory; and changes of them."""
+"""What is known of the arms: exact counts, samples, or sketches of bounded memory; and a detector of changes."""
 
 from pmbandits.estimates.arm import ArmEstimate, Estimates
 from pmbandits.estimates.changes import Change, ChangeDetector

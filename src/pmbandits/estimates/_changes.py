@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import CHANGE, WATCH_BOOK, WATCH_ROWS, WATCH_VALUES
 from pmbandits.state.shared import shared, step
@@ -15,6 +17,10 @@ from pmbandits.state.shared import shared, step
 SEEN, THRESHOLDS, COUNTED, USED, STARTS, ALARM = range(6)
 FIRST = WATCH_VALUES  # the first rewards give the thresholds, where these are not known
 MOST_THRESHOLDS = 16
+# After the thresholds, values keep the smallest and the largest rank that each has among the first rewards.
+SMALLEST, LARGEST = MOST_THRESHOLDS, 2 * MOST_THRESHOLDS
+EARLY = 0.1  # the share of the level for comparing the first rewards with all that come after them
+_STRONGER = (4.0, 64.0)  # times the odds: how much more often rewards lie beyond a threshold, if they changed early
 _CELLS = 2 * MOST_THRESHOLDS + 1  # below the first threshold, at it, between it and the next, …
 ROW = _CELLS + 1  # counts in each cell, and the number of the start
 _MOST_ROWS = WATCH_ROWS // ROW
@@ -48,11 +54,19 @@ def choose_thresholds(book, values):
             values[at] = values[at - 1]
             at -= 1
         values[at] = x
+    ranks = np.zeros(3 * MOST_THRESHOLDS)
     used = 0
     for rank in _RANKS:
-        if used == 0 or values[rank] > values[used - 1]:
-            values[used] = values[rank]
+        if used == 0 or values[rank] > ranks[used - 1]:
+            low = high = rank
+            while low > 0 and values[low - 1] == values[rank]:
+                low -= 1
+            while high < FIRST - 1 and values[high + 1] == values[rank]:
+                high += 1
+            ranks[used], ranks[SMALLEST + used], ranks[LARGEST + used] = values[rank], low + 1.0, high + 1.0
             used += 1
+    for j in range(ranks.size):
+        values[j] = ranks[j]
     book[THRESHOLDS] = used
 
 
@@ -101,6 +115,57 @@ def price_of_start(j):
     return math.log((u + 1.0) * (u + 2.0)) + u * math.log(2.0)
 
 
+@step("float, float, int, int -> float")
+def moved(a, b, k, n):
+    """The logarithm of the evidence that more rewards lie beyond a threshold than its rank allows: k of n do.
+
+    By the rank alone, k of n has the probability of Pólya's urn with a and b. With a change it is that of an urn in
+    which a is larger.
+    """
+    if k * (a + b) <= n * a:
+        return -1.0
+    best = -1.0
+    for times in _STRONGER:
+        more = times * a
+        urn = math.lgamma(more + k) - math.lgamma(a + k) - math.lgamma(more) + math.lgamma(a)
+        urn += math.lgamma(more + b) - math.lgamma(a + b) - math.lgamma(more + b + n) + math.lgamma(a + b + n)
+        best = max(best, urn)
+    return best - math.log(2.0)
+
+
+@shared("ints, floats, ints, float, floats -> bool")
+def look_back(book, values, rows, depth, found):
+    """Look whether the law changed among the first rewards, which gave the thresholds, or soon after them."""
+    n, m, best, below = book[COUNTED], book[THRESHOLDS], -1.0, 0
+    age, wait = n // EACH, 1
+    while 16 * wait <= age:  # eight looks while the number of rewards doubles
+        wait *= 2
+    if book[SEEN] != n + FIRST or age % wait != 0:
+        return False
+    price = math.log(2.0 * FIRST) - math.log(EARLY)
+    for i in range(m):
+        smallest, largest = values[SMALLEST + i], values[LARGEST + i]
+        if not 1.0 <= smallest <= largest <= FIRST:
+            continue
+        below += rows[2 * i]
+        above = n - below - rows[2 * i + 1]
+        value = moved(smallest, FIRST + 1.0 - smallest, below, n) - price
+        if value >= depth and value > best:
+            best = value
+            found[KIND], found[SHARE], found[NOW] = FROM, 1.0 - (smallest - 1.0) / FIRST, (n - below) / n
+            found[LOW], found[HIGH] = values[i], values[i]
+        value = moved(FIRST + 1.0 - largest, largest, above, n) - price
+        if value >= depth and value > best:
+            best = value
+            found[KIND], found[SHARE], found[NOW] = ABOVE, 1.0 - largest / FIRST, above / n
+            found[LOW], found[HIGH] = values[i], values[i]
+        below += rows[2 * i + 1]
+    if best < 0.0:
+        return False
+    found[BEFORE], found[AFTER], found[EVIDENCE] = FIRST, n, best
+    return True
+
+
 @shared("ints, floats, ints, float, floats -> bool")
 def look(book, values, rows, depth, found):
     """Look whether the law has changed at one of the starts; what was found is written into ``found``."""
@@ -117,7 +182,8 @@ def look(book, values, rows, depth, found):
             wait *= 2
         if age % wait != 0:
             continue
-        price = price_of_start(j) + math.log(3.0 * m) + 0.5 * math.log(float(n) * float(other)) + math.log(4.0)
+        price = price_of_start(j) - math.log(1.0 - EARLY) + math.log(3.0 * m)
+        price += 0.5 * math.log(float(n) * float(other)) + math.log(4.0)
         k, more = 0, 0
         for c in range(last, 0, -1):
             k, more = k + row[c], more + rows[c] - row[c]
@@ -176,7 +242,7 @@ def watch(book, values, rows, depth, x, found):
     book[COUNTED] += 1
     if book[COUNTED] % EACH != 0:
         return False
-    if look(book, values, rows, depth, found):
+    if look(book, values, rows, depth, found) or look_back(book, values, rows, depth, found):
         book[ALARM] = 1
         return True
     if book[USED] == _MOST_ROWS - 1 or book[STARTS] % 32 == 0:

@@ -17,19 +17,19 @@ MOST = 50  # arms that a table in a notebook shows
 
 @dataclass(frozen=True)
 class ArmEstimate:
-    """The empirical distribution of an arm with its confidence band.
+    """The empirical distribution of an arm, with its confidence band.
 
     Attributes
     ----------
-    name : the arm.
+    name : the name of the arm.
     n : how many rewards were told.
-    x, p : the distinct rewards, sorted, and their shares.
+    x, p : the different rewards in order, and the share of each.
     radius : the radius of the arm's confidence set.
-    low, high : for a Bernoulli arm, the interval of its mean.
-    rounding : how far the rewards were moved at most to be kept in bins; 0 if they are kept as they came.
+    low, high : for an arm that pays 0 or 1, the confidence interval of its mean.
+    rounding : how far a reward was moved at most to be kept in bins; 0 if rewards are kept as they came.
     kind : what the radius means: ``"interval"``, ``"band"``, ``"belt"`` or ``"ball"`` (see
         :mod:`pmbandits.confidence.sets`).
-    ends : of a belt, the least and the largest share above, before the first reward and from each reward on.
+    ends : for a belt, the smallest and the largest possible survival before the first reward, and from each reward on.
     """
 
     name: str
@@ -45,11 +45,11 @@ class ArmEstimate:
 
     @property
     def mean(self) -> float:
-        """The average reward (NaN before the first)."""
+        """The average reward; NaN before the first reward."""
         return float(self.x @ self.p) if self.n else float("nan")
 
     def cdf(self, x: ArrayLike) -> FloatArray:
-        """The empirical CDF.
+        """The empirical distribution function: the share of rewards that are at most x.
 
         >>> import numpy as np
         >>> ArmEstimate("a", 4, np.array([0.0, 1.0]), np.array([0.25, 0.75]), 0.1, "band").cdf([-1, 0, 2])
@@ -59,7 +59,10 @@ class ArmEstimate:
         return np.asarray(np.minimum(below[np.searchsorted(self.x, np.asarray(x, dtype=float), side="right")], 1.0))
 
     def band(self, x: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper limits of the CDF; for a Wasserstein ball, which limits no point alone, 0 and 1."""
+        """Lower and upper limits of the distribution function at x.
+
+        For a Wasserstein ball they are 0 and 1, because a ball does not limit any single point.
+        """
         middle = self.cdf(x)
         if self.kind == "ball" or not np.isfinite(self.radius):
             return np.zeros_like(middle), np.ones_like(middle)

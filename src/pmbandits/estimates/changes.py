@@ -1,36 +1,51 @@
-r"""Watching a stream of rewards for a change of its law, whatever the law is.
+r"""Watching a stream of rewards for a change of its distribution, whatever the distribution is.
 
-**What is tested.** Take a set A of rewards, such as all above some x, and a moment k. Before k a share p₁ of n₁ rewards
-lay in A, since then a share p₂ of n₂, and p of all of them. The evidence for a change at k is
+**What is tested.** Take a set A of rewards, such as all rewards above some x, and a moment k. Before k a share p₁ of n₁
+rewards lay in A. Since then a share p₂ of n₂ rewards did. Of all of them together it was a share p. The evidence for a
+change at k is
 
     G = n₁·kl(p₁, p) + n₂·kl(p₂, p),
 
-the logarithm of the largest likelihood with two shares over the largest with one. The alarm is raised when, for one of
-the sets and one of the moments, G reaches ln(1/(level·w)) + ½·ln(n₁·n₂) + ln 4, where w is the weight of this set and
-this moment; all weights add up to 1.
+where kl is the relative entropy of two coins. This is the logarithm of the largest likelihood with two shares, divided
+by the largest with one. The alarm is raised when, for one of the sets and one of the moments, G reaches ln(1/(level·w))
++ ½·ln(n₁·n₂) + ln 4. Here w is the weight of this set and this moment; all weights add up to 0.9.
 
-**The sets** are given by at most 16 thresholds: for each threshold v all rewards above v and all from v on, and
-for pairs of thresholds from both ends all rewards outside, m sets of the last kind and 2m others, with equal weights.
-So a change of the mean, of the spread, or of how often something rare happens is seen. The thresholds are known
-beforehand (0/1 rewards, few atoms), or they are order statistics of the first 64 rewards, which then do not count.
+**The sets** are given by at most 16 thresholds. For each threshold v there are two sets: all rewards above v, and all
+from v on. For pairs of thresholds from both ends there is the set of all rewards outside. These are m sets of the last
+kind and 2m others, with equal weights. So a change of the mean, of the spread, or of how often something rare happens
+is seen. The thresholds are known beforehand (0/1 rewards, few atoms), or they are order statistics of the first 64
+rewards, which then do not count here.
 
-**The moments** are every eighth reward. Number j = 2^u, …, 2^(u+1) − 1 has the weight 1/((u + 1)(u + 2)2^u).
+**The moments** are every eighth reward. Number j = 2^u, …, 2^(u+1) − 1 has the weight 0.9/((u + 1)(u + 2)2^u).
 
-**False alarms.** In a world that stands still, the indicators of A are independent coins with one probability q.
-Give the indicators before k and those since k each the probability of Krichevsky and Trofimov's mixture of coins. The
-product, divided by the true probability of all of them, is a nonnegative martingale from 1 on, so by Ville's inequality
-it ever reaches 1/a with probability a at most. The true probability is no more than that with q = p, the most likely
-one, and the mixture's of n coins is at least 1/(2√n) of the most likely one's. So G ≥ ln(1/a) + ½·ln(n₁·n₂) + ln 4
-ever happens with probability a at most, and with a = level·w summed over all sets and moments: **in a world that stands
-still, without end, an alarm is ever raised with probability level at most.** It may be looked at as often, and for as
-few of the moments, as one likes: so only some 60 moments are kept, the closer together the more recent they are.
+**Early changes.** A change among the first 64 rewards, or right after them, leaves nothing to compare with. But the
+ranks say something. Let v be the r-th smallest of the first 64. If nothing changes and no two rewards are equal, then
+the share of all later rewards below v is drawn from Beta(r, 65 − r). So whether each later reward lies below v follows
+Pólya's urn, which begins with r balls of one kind and 65 − r of the other. If k of n later rewards lie below v, the
+evidence for a change is the probability of these rewards by an urn with s·r balls of the first kind instead, divided by
+that by the true urn; for s = 4 and s = 64, of which the larger one is halved. The alarm is raised when it reaches
+128/(0.1·level). The same is done with the rewards above v.
+
+**False alarms.** In a world that does not change, whether each reward lies in A is decided by independent coins with
+one probability q. Give those before k and those since k each the probability of Krichevsky and Trofimov's mixture of
+coins. The product, divided by the true probability of all of them, is a nonnegative martingale that starts at 1. So by
+Ville's inequality it ever reaches 1/a with probability a at most. The true probability is no more than that with q = p,
+the most likely one, and the mixture's of n coins is at least 1/(2√n) of the most likely one's. So G ≥ ln(1/a) +
+½·ln(n₁·n₂) + ln 4 ever happens with probability a at most. Take a = level·w, and add up over all sets and moments: **in
+a world that does not change, an alarm is ever raised with probability level at most, however long it lasts.** (A tenth
+of the level is for early changes: by the true urn their evidence is a nonnegative martingale, too, for each of 64 ranks
+and two sides. If rewards can be equal, think of each as made from a uniform number by the quantile function. Rewards
+below v are then fewer than those whose number is below the r-th smallest number, which follow the urn. The evidence
+grows with k, so it is only made smaller.) This
+stays true however often one looks, and however few of the moments one looks at. So only some 60 moments are kept, the
+closer together the more recent they are.
 
 **Memory and time** are bounded: about 35 kB for a stream, and half a microsecond for a reward.
 
-The parts are not new. Dividing by the largest likelihood is universal inference (Wasserman, Ramdas and Balakrishnan
-2020); the mixture is that of Krichevsky and Trofimov (1981), and its bound that of Willems, Shtarkov and Tjalkens
-(1995); alarms by e-values over moments of change are e-detectors (Shin, Ramdas and Rinaldo 2024), there with a bound on
-the time between false alarms in place of the probability of any.
+**Where it comes from.** The parts are not new. Dividing by the largest likelihood is universal inference (Wasserman,
+Ramdas and Balakrishnan 2020). The mixture is that of Krichevsky and Trofimov (1981), and its bound that of Willems,
+Shtarkov and Tjalkens (1995). Alarms by e-values over moments of change are e-detectors (Shin, Ramdas and Rinaldo 2024),
+there with a bound on the time between false alarms instead of the probability of any.
 """
 
 from __future__ import annotations
@@ -50,17 +65,17 @@ from pmbandits.state.layout import CHANGE, WATCH_BOOK, WATCH_ROWS
 
 @dataclass(frozen=True)
 class Change:
-    """A change of an arm's law that was found. Printed, it is one sentence.
+    """A change that was found in the rewards of an arm. When printed, it is one sentence.
 
     Attributes
     ----------
-    arm : the arm; empty for a stream that has no name.
-    round : the round in which it was found; of a stream, after how many rewards.
-    before, after : how many rewards were compared: those before about the moment of the change, and those since.
-    what : the rewards of which the share has changed, in words.
-    share_before, share_after : their share before, and since.
-    evidence : how many times more likely the rewards are with a change than without one, what the search costs taken
-        off. An alarm is raised when it reaches 1/level (with several arms, their number times that).
+    arm : the name of the arm; empty for a stream that has no name.
+    round : the round in which the change was found; for a stream, after how many rewards.
+    before, after : how many rewards were compared: those before (about) the moment of the change, and those since.
+    what : which rewards became more or less frequent, in words.
+    share_before, share_after : the share of these rewards before, and since.
+    evidence : how many times more likely the rewards are with a change than without one, after the cost of the search
+        is taken off. An alarm is raised when it reaches 1/level (with several arms, their number times that).
     """
 
     arm: str
@@ -74,7 +89,7 @@ class Change:
 
     @classmethod
     def from_numbers(cls, numbers: FloatArray, arm: str) -> Change:
-        """From what the kernels keep of a change."""
+        """Make it from the numbers that the kernels keep of a change."""
         low, high = float(numbers[steps.LOW]), float(numbers[steps.HIGH])
         words = {
             steps.ABOVE: f"rewards above {low:.4g}",
@@ -101,21 +116,22 @@ class Change:
 
 
 class ChangeDetector:
-    """Watches a stream of rewards, and raises an alarm when their law has changed: mean, spread, tails, anything.
+    """Watch a stream of rewards, and raise an alarm when their distribution has changed: mean, spread, tails, anything.
 
-    In a world that stands still it ever raises an alarm with probability ``level`` at most, however long it runs, and
-    whatever the law is: no support, no moments, no model are assumed; only that rewards are independent and alike.
-    After an alarm it begins anew. The page of :mod:`pmbandits.estimates.changes` says how, with a proof.
+    If nothing changes, it ever raises an alarm with probability ``level`` at most, however long it runs, and whatever
+    the distribution is. No support, no moments and no model are assumed; only that rewards are independent and have the
+    same distribution. After an alarm it begins anew. The text of :mod:`pmbandits.estimates.changes` says how it works,
+    with a proof.
 
     Parameters
     ----------
-    level : the probability of a false alarm, over all time.
-    values : thresholds, at most 16, if they are known beforehand: ``[0]`` for 0/1 rewards. Else they are taken from the
-        first 64 rewards, and these do not count.
+    level : the probability of a false alarm, over all time. The default is 1 %.
+    values : thresholds, at most 16, if they are known beforehand: ``[0]`` for 0/1 rewards. By default they are taken
+        from the first 64 rewards. A change among these is found, too, but later than it would be with known ones.
 
     Attributes
     ----------
-    n : rewards since it began, or began anew.
+    n : how many rewards came since it began, or began anew.
     changes : a :class:`Change` for each alarm.
 
     Examples
@@ -154,15 +170,18 @@ class ChangeDetector:
 
     @property
     def n(self) -> int:
-        """Rewards since it began, or began anew."""
+        """How many rewards came since it began, or began anew."""
         return int(self._book[steps.SEEN])
 
     def update(self, reward: float) -> bool:
-        """Take one reward in; whether there is an alarm."""
+        """Take one reward in, and say whether there is an alarm."""
         return bool(self.extend([reward]))
 
     def extend(self, rewards: ArrayLike) -> list[int]:
-        """Take rewards in; the positions of those with which there was an alarm. Nothing is taken in if one is bad."""
+        """Take several rewards in, and return the positions of those that raised an alarm.
+
+        If one of them is not a finite number, none is taken in.
+        """
         x = _check.numbers("rewards", rewards, minimum=0)
         at, out, depth = 0, [], math.log(1.0 / self.level)
         while at < x.size:

@@ -1,10 +1,10 @@
-"""A sketch of a distribution in a few kilobytes, however many numbers it is shown.
+"""A sketch: the distribution of a stream in a few kilobytes, however many numbers it is shown.
 
-The sketch of Karnin, Lang and Liberty (2016): numbers lie on levels, one on level h stands for 2^h. When there is no
-room, a level is sorted and a fair coin keeps every other number, one level up. A compaction on level h so moves the
-rank of any point by 2^h up, 2^h down or not at all, and up and down are equally likely: errors cancel, and what is
-left of them is bounded by Hoeffding's inequality. Coins come from a counter (:mod:`pmbandits._random`), so a sketch is
-replayed to the bit.
+It is the sketch of Karnin, Lang and Liberty (2016). Numbers lie on levels, and a number on level h stands for 2^h
+numbers. When there is no room, a level is sorted, and a fair coin decides which half of the numbers (every other one)
+moves one level up. Such a compaction on level h moves the rank of any point by 2^h up, by 2^h down, or not at all, and
+up and down are equally likely. So errors cancel, and what is left of them is bounded by Hoeffding's inequality. The
+coins come from a counter (:mod:`pmbandits._random`), so a sketch can be replayed exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LARGEST_K = 1 << 20
 
 
 def is_sketch(book: NDArray[np.int64], items: FloatArray, marks: FloatArray, k: int) -> bool:
-    """Whether these can be the numbers of a sketch of this k; ``items`` are those in use.
+    """Whether these arrays can be the numbers of a sketch with this k; ``items`` are those in use.
 
     >>> sketch = Sketch(k=8)
     >>> sketch.extend(range(1000))
@@ -79,12 +79,13 @@ def is_sketch(book: NDArray[np.int64], items: FloatArray, marks: FloatArray, k: 
 
 
 class Sketch:
-    """The distribution of a stream of numbers, kept in bounded memory with a known rank error.
+    """The distribution of a stream of numbers, kept in bounded memory and with a known error of ranks.
 
     Parameters
     ----------
-    k : size: about 3k numbers are kept. The rank error falls like 1/k.
-    seed : of the coins. The same numbers in the same order with the same seed give the same sketch, to the bit.
+    k : the size: about 3k numbers are kept. The error of ranks falls like 1/k.
+    seed : the seed of its random choices. The same numbers in the same order with the same seed give exactly the same
+        sketch.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ class Sketch:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the state."""
+        """How many bytes of memory the state takes."""
         return self._book.nbytes + self._items.nbytes + self._marks.nbytes
 
     def add(self, x: float) -> None:
@@ -137,15 +138,15 @@ class Sketch:
         put(self._book, self._items, self._marks, self.k, self.seed, 0, x)
 
     def extend(self, values: ArrayLike) -> None:
-        """Take numbers in, one after the other; nothing if one of them is not finite."""
+        """Take numbers in, one after the other. If one of them is not finite, none is taken in."""
         if not _check.is_list(values) or len(values):  # type: ignore[arg-type]
             x = _check.numbers("values", values)
             put_all(self._book, self._items, self._marks, self.k, self.seed, 0, x)
 
     def merge(self, other: Sketch) -> None:
-        """Take in all that another sketch of the same k has seen; the other stays as it is.
+        """Take in all that another sketch with the same k has seen. The other one does not change.
 
-        The rank error of the whole is at most that of the worse part, and what further compactions add.
+        The error of ranks is then at most that of the worse part, plus what further compactions add.
         """
         if not isinstance(other, Sketch):
             raise TypeError(f"a Sketch can take in another Sketch, got {_check.short(other)}.")
@@ -155,7 +156,7 @@ class Sketch:
         join(self._book, self._items, self._marks, self.k, self.seed, 0, *theirs)
 
     def items(self) -> tuple[FloatArray, NDArray[np.int64]]:
-        """The numbers kept, sorted, and how many each stands for; together they stand for exactly n."""
+        """The numbers that are kept, in order, and how many each stands for. Together they stand for exactly n."""
         used = int(self._book[USED])
         weights = np.empty(used, dtype=np.int64)
         spread(self._book, weights)
@@ -163,9 +164,14 @@ class Sketch:
         return self._items[:used][order], weights[order]
 
     def rank_error(self, delta: float = 0.05, *, anytime: bool = False) -> float:
-        """With probability 1 − δ no point's share of numbers below is off by more: sup |F_sketch − F_n|.
+        """With probability 1 − δ, no share of numbers below a point is off by more than this: sup |F_sketch − F_n|.
 
-        For numbers that do not depend on the coins. ``anytime``: at this and all other times together.
+        This holds for numbers that do not depend on the random choices of the sketch.
+
+        Parameters
+        ----------
+        delta : δ, the probability of failure.
+        anytime : whether the statement is for this and all other times together.
         """
         delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
         if self.n == 0:
@@ -173,7 +179,7 @@ class Sketch:
         return float(sketch_error(self.n, self._marks[SQUARES], self._marks[SUM], self.k, delta, anytime))
 
     def cdf(self, x: ArrayLike) -> FloatArray:
-        """The share of numbers ≤ x.
+        """The share of numbers that are at most x.
 
         >>> sketch = Sketch()
         >>> sketch.extend([3.0, 1.0, 2.0, 2.0])
@@ -185,7 +191,7 @@ class Sketch:
         return np.asarray(below[np.searchsorted(points, np.asarray(x, dtype=float), side="right")] / self.n)
 
     def quantile(self, u: ArrayLike) -> Any:
-        """The smallest kept number with ``cdf`` ≥ u."""
+        """The smallest number that is kept and whose ``cdf`` is at least u."""
         level = _check.numbers("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
             raise ValueError(f"u must lie in [0, 1], got {_check.short(u)}.")
@@ -210,7 +216,7 @@ class Sketch:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Sketch:
-        """The sketch that :meth:`to_arrays` wrote; it goes on exactly as that one would have.
+        """Make the sketch that :meth:`to_arrays` wrote. It goes on exactly as that one would have.
 
         >>> sketch = Sketch(k=8)
         >>> sketch.extend(range(1000))

@@ -153,7 +153,7 @@ class Polytope:
 
     # ---- why there is none -------------------------------------------------------------------------------
     def quarrel(self) -> Sequence[int]:
-        """Rows that cannot be kept together, none of which could be left out of the quarrel; rather simple ones."""
+        """Rows that cannot be kept together, as simple as possible; without any one of them the others could be."""
         kept = list(range(self.bound.size))
         for row in sorted(kept, key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
             trial = [k for k in kept if k != row]

@@ -23,15 +23,21 @@ _MOST = 2_000  # limits of one problem
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits on the shares of arms: ``matrix @ weights <= bound``, with equality where ``equal``.
+    """Limits on the shares of arms: ``matrix @ weights <= bound``, with equality where ``equal`` is true.
 
-    Made by :func:`pmbandits.limits.limits`, which also makes sure that some mixture keeps them.
+    It is made by :func:`pmbandits.limits.limits`, which also makes sure that some mixture keeps the limits.
 
     Attributes
     ----------
-    matrix, bound, equal : one row for each limit, one column for each arm.
-    texts : the limits as text; ``"; ".join(texts)`` says the same limits again.
-    names : the arms' names.
+    matrix, bound, equal : the limits as numbers, one row for each limit and one column for each arm.
+    texts : the limits as text. ``"; ".join(texts)`` gives the same limits again.
+    names : the names of the arms.
+
+    Examples
+    --------
+    >>> found = limits("A >= 10%; B <= 0.3", ["A", "B", "C"])
+    >>> found.texts, found.keeps([0.8, 0.1, 0.1])
+    (('A >= 10%', 'B <= 0.3'), True)
     """
 
     matrix: FloatArray = field(repr=False)
@@ -54,7 +60,7 @@ class Limits:
 
     @cached_property
     def polytope(self) -> Polytope:
-        """The mixtures that keep the limits; rows are scaled so that the largest coefficient of each is 1."""
+        """The set of mixtures that keep the limits. Rows are scaled so that the largest coefficient of each is 1."""
         return Polytope(self.matrix / self.sizes[:, None], self.bound / self.sizes, self.equal)
 
     @cached_property
@@ -63,7 +69,9 @@ class Limits:
         return np.abs(self.matrix).max(axis=1, initial=0.0)
 
     def excess(self, weights: Any) -> FloatArray:
-        """By how much a mixture is beyond each limit (whose largest coefficient counts as 1); 0 where it keeps it.
+        """By how much a mixture is beyond each limit; 0 where it keeps the limit.
+
+        The largest coefficient of each limit counts as 1.
 
         >>> limits("A >= 10%; B <= 0.3", ["A", "B"]).excess([0.5, 0.5])
         array([0. , 0.2])
@@ -79,10 +87,10 @@ class Limits:
         return bool((self.excess(weights) <= CLOSE).all())
 
     def among(self, names: Sequence[str]) -> Limits | None:
-        """The limits for some of the arms, and for others that they say nothing of; ``None`` if none is left.
+        """The limits for some of the arms, and for new arms that they say nothing about; ``None`` if no limit is left.
 
-        The arms that are missing have no share. So floors of them are suspended, and so is an equality that one of them
-        is part of; all else stays.
+        Arms that are missing have no share. So lower limits on them are suspended, and so is an equality that one of
+        them is part of. All other limits stay.
 
         >>> limits("A >= 10%; B + C <= 0.3", ["A", "B", "C"]).among(["B", "C", "D"])
         Limits(texts=('B + C <= 0.3',), names=('B', 'C', 'D'))
@@ -104,7 +112,7 @@ class Limits:
         return found
 
     def without(self, text: str) -> Limits:
-        """The same without one of them."""
+        """The same limits without one of them."""
         kept = np.array([t != text for t in self.texts])
         texts = tuple(t for t in self.texts if t != text)
         return Limits(self.matrix[kept], self.bound[kept], self.equal[kept], texts, self.names)
@@ -117,15 +125,15 @@ def limits(
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
 ) -> Limits:
-    """Limits on shares, from text or a dictionary, and a budget; refuses what no mixture can keep.
+    """Read limits on shares from text or a dictionary, and a budget. Limits that no mixture can keep are refused.
 
     Parameters
     ----------
-    shares : text like ``"A >= 10%; B + C <= 0.3; A == 2 * B"``, or a dictionary with the least and the largest share of
-        an arm, ``{"A": (0.1, 1.0)}``, or of a group, ``{("B", "C"): (0.0, 0.3)}``; or a list of these. An end that
-        is ``None`` is open.
+    shares : text like ``"A >= 10%; B + C <= 0.3; A == 2 * B"``; or a dictionary with the smallest and the largest share
+        of an arm, ``{"A": (0.1, 1.0)}``, or of a group, ``{("B", "C"): (0.0, 0.3)}``; or a list of these. An end that
+        is ``None`` is not limited.
     names : the names of all arms.
-    cost, budget : what a pull of each arm costs (0 if not named), and what a round may cost on average.
+    cost, budget : what a pull of each arm costs (0 for arms that are not named), and what a round may cost on average.
 
     Examples
     --------
@@ -135,7 +143,7 @@ def limits(
            [ 0.,  1.,  1.]]), array([-0.1,  0.3]), ('A >= 10%', 'B + C <= 0.3'))
     >>> limits({"A": (0.6, 1.0), "B": (0.6, None)}, ["A", "B"])
     Traceback (most recent call last):
-    ValueError: the least shares add up to 1.2 (A >= 0.6; B >= 0.6), and all shares to 1; lower one of them.
+    ValueError: the least shares add up to 1.2 (A >= 0.6; B >= 0.6), which is more than 1; lower one of them.
     """
     known = tuple(str(name) for name in names)
     if isinstance(shares, Limits) and cost is None and budget is None:
@@ -227,7 +235,10 @@ def _budget(cost: Any, budget: Any, names: tuple[str, ...]) -> list[Row]:
     if cost is None and budget is None:
         return []
     if cost is None or budget is None:
-        raise ValueError("a budget needs both: cost={'A': 2.0, …}, what a pull costs, and budget=1.5, a round's mean.")
+        raise ValueError(
+            "a budget needs both cost, what a pull of each arm costs, such as {'A': 2.0}, and budget, what a round may "
+            "cost on average, such as 1.5."
+        )
     if not isinstance(cost, Mapping):
         raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_check.short(cost)}.")
     most = _check.number("budget", budget)
@@ -258,9 +269,7 @@ def _why_none(made: Limits) -> str:
         return f"no mixture keeps the limit {texts}: shares lie between 0 and 1 and add up to 1{hint or '.'}"
     values = bound / np.where(single, matrix.sum(axis=1), 1.0)
     if single.all() and (matrix < 0.0).sum() == len(rows):
-        return f"the least shares add up to {values.sum():.6g} ({texts}), and all shares to 1; lower one of them."
+        return f"the least shares add up to {values.sum():.6g} ({texts}), which is more than 1; lower one of them."
     if single.all() and (matrix > 0.0).sum() == len(rows) == len(made.names):
-        return (
-            f"the largest shares add up to {values.sum():.6g} only ({texts}), and all shares to 1; raise one of them."
-        )
+        return f"the largest shares add up to {values.sum():.6g} ({texts}), which is less than 1; raise one of them."
     return f"no mixture keeps these limits together: {texts}; loosen or remove one of them."

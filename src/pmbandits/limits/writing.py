@@ -206,10 +206,10 @@ class _Reader:
             ends.append(self.at)
         if self.at < len(self.words):
             word = self.words[self.at]
-            raise self.wrong(f"{self.text[word.start : word.end]!r} does not fit there")
+            raise self.wrong(f"{self.text[word.start : word.end]!r} does not belong there")
         if not signs:
             point = " (decimals have a point, not a comma)" if self.shown.isdigit() else ""
-            raise self.wrong(f"it compares nothing{point}")
+            raise self.wrong(f"it has no sign such as <= or >={point}")
         pieces = [0, *(end + 1 for end in ends)]
         out = []
         for k, (left, right) in enumerate(pairwise(sums)):
@@ -222,7 +222,7 @@ class _Reader:
         if sign == ">=":
             difference = difference.times(-1.0)
         if not np.isfinite(difference.coefficients).all() or not math.isfinite(difference.constant):
-            raise ValueError(f"the numbers of the limit {_check.short(text)} are too large.")
+            raise ValueError(f"the numbers of the limit {_check.short(text)} are too large; take smaller ones.")
         if difference.is_number:
             raise self.wrong("it says nothing about the share of any arm (put names that look like numbers in quotes)")
         return Row(difference.coefficients + 0.0, 0.0 - difference.constant, sign == "==", text)
@@ -244,7 +244,7 @@ class _Reader:
             elif self.next("/"):
                 divisor = self.factor()
                 if not divisor.is_number or divisor.constant == 0.0:
-                    raise self.wrong("it divides by something that is not a number other than 0")
+                    raise self.wrong("it divides by something that is not a number, or by 0")
                 total = total.times(1.0 / divisor.constant)
             elif total.is_number and self.at < len(self.words) and self.words[self.at].kind in ("name", "("):
                 total = self._times(total, self.factor())  # 2 A, 2 (A + B)

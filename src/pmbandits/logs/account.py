@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray, readable
 
 SHOWN = 10  # malformed rows that are shown
-NO_REWARDS = "no rewards"  # of an arm of a dict
+NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
 NOT_A_NUMBER = "a reward that is not a number"
 _SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
 _LOOKS = {
@@ -70,6 +70,11 @@ class Account:
         """How many rows could not be used."""
         return sum(self.malformed.values())
 
+    def shown(self) -> list[str]:
+        """The examples as text, and how many more there are."""
+        left = self.n_malformed - len(self.examples)
+        return [*map(str, self.examples), *([f"… and {left:,} more"] if self.examples and left > 0 else [])]
+
     def account(self) -> str:
         """One sentence on the rows that were not used; empty if there are none."""
         rows = {reason: count for reason, count in self.malformed.items() if reason != NO_REWARDS}
@@ -103,7 +108,8 @@ class Account:
     def check(self, *, strict: bool) -> None:
         """An error if no row could be used; if ``strict``, also if some could not."""
         if self.used == 0:
-            why = f"; {self.n_malformed} rows are malformed, the first: {self.examples[0]}" if self.examples else ""
+            rows = f"{self.n_malformed} rows are" if self.n_malformed > 1 else "1 row is"
+            why = f"; {rows} malformed, the first: {self.examples[0]}" if self.examples else ""
             what = self.hint or "Give rows with an arm and a number."
             raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
         if strict and self.malformed:

@@ -99,7 +99,7 @@ def as_codes(arms: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     try:
         coded = pa.array(arms, from_pandas=True).dictionary_encode()
         found, codes = coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy().astype(np.int64)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of several types
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # names of several types
         cells = [None if isinstance(arm, (list, dict, set, np.ndarray)) else arm for arm in arms.tolist()]
         found = list(dict.fromkeys(cells))
         at = {name: k for k, name in enumerate(found)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._check import FloatArray
 from pmbandits.logs.cells import pick
 
-_SIGNS = (".", ",", " ", "'", "’", "_")  # that can stand between thousands
+_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,19 @@ def picked(how: Reading, known: list[str], source: str) -> Picked:
     return Picked(tuple((known[k], k) for k in arms), None, unit, time)
 
 
+_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
+
+
+def _year_first(found: re.Match[str]) -> str:
+    day, month, year = found.groups()
+    return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
+
+
 def as_times(cells: Any) -> FloatArray:
-    """Times as numbers that grow; NaN where a cell is no time. Numbers stay, dates and timestamps are in ISO form."""
+    """Times as numbers that grow; NaN where a cell is no time.
+
+    Numbers stay. Dates and timestamps are in ISO form (2026-08-03), or day.month.year (3.8.2026 14:30).
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -146,6 +157,7 @@ def as_times(cells: Any) -> FloatArray:
             out[k] = float(text)
     if np.isfinite(out).any():
         return out
+    texts = [_DAY_FIRST.sub(_year_first, text) for text in texts]
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             filled = pa.array([text or None for text in texts], pa.string())

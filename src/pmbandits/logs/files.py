@@ -40,7 +40,7 @@ _KINDS = {
 _SAID = {"folder": "Parquet files"}
 _HELP = (
     "give a CSV (.csv, .tsv, .txt), JSON lines (.jsonl, .ndjson; both also with .gz), Parquet (.parquet, .pq) or Excel "
-    "(.xlsx) file, or a folder of Parquet files,"
+    "(.xlsx) file, or a folder of Parquet files"
 )
 
 
@@ -83,12 +83,12 @@ def kind_of(path: Path) -> str:
         files = _parquet_files(path)
         if not files:
             raise ValueError(
-                f"the folder {path.name!r} holds no Parquet files; {_HELP} with an arm and a reward column."
+                f"the folder {path.name!r} holds no Parquet files; {_HELP}, with an arm and a reward column."
             )
         kind, size = "folder", sum(file.stat().st_size for file in files)
     else:
         if not path.is_file():
-            raise ValueError(f"there is no file {str(path)!r}; {_HELP} with an arm and a reward column.")
+            raise ValueError(f"there is no file {str(path)!r}; {_HELP}, with an arm and a reward column.")
         suffixes = [suffix.lower() for suffix in path.suffixes]
         zipped = suffixes[-1:] == [_GZIP]
         kind = _KINDS.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]), "")

@@ -15,7 +15,7 @@ from pmbandits.logs.account import Account, Collector
 from pmbandits.logs.summary import PARTS, PartsOfArm
 
 _PENDING = 1 << 18  # rewards that are gathered before they are brought to their arms
-_ORDERS = np.array(list(permutations(range(PARTS))), dtype=np.uint8)  # in which a row of rewards goes to the parts
+_ORDERS = np.array(list(permutations(range(PARTS))), dtype=np.uint8)  # orders in which rewards go to the parts
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,12 @@ class Log(Account):
 
     arms: tuple[ArmLog, ...]
     kept: Rows | None = field(default=None, repr=False)
+
+    def commonest(self) -> tuple[float, float]:
+        """The reward that is most common in the first arm, and its share in the arm that has it least often."""
+        first = self.arms[0].all
+        value = float(first.x[int(np.argmax(first.p))])
+        return value, min(float(arm.all.p[arm.all.x == value].sum()) for arm in self.arms)
 
 
 class PartsOfArms(Collector):

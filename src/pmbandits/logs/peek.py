@@ -13,7 +13,7 @@ from typing import Any
 from pmbandits._check import readable
 from pmbandits.logs.files import kind_of, opened, top_line
 
-ROWS = 200  # that are looked at
+ROWS = 200  # rows that are looked at
 _LONGEST = 80  # letters of a cell that are shown
 _ARMS = "arm variant group option action treatment campaign bucket version policy choice channel".split()  # noqa: SIM905
 _REWARDS = "reward revenue value amount outcome profit sales score conversion converted income return y".split()  # noqa: SIM905
@@ -34,6 +34,8 @@ class Peek:
     arm, reward : the columns that look like it; ``None`` where nothing does.
     wide : whether the table looks as if each column was an arm.
     sure : whether only one choice is likely; else people should be asked.
+    arms : where each column is an arm, the columns that look like arms: numbers that are no dates, names or counts.
+    decimal : the sign before decimals, as far as the first rows say.
     """
 
     columns: tuple[str, ...]
@@ -43,6 +45,8 @@ class Peek:
     reward: str | None
     wide: bool
     sure: bool
+    arms: tuple[str, ...] = ()
+    decimal: str = "."
 
 
 def peek(path: str | Path) -> Peek:
@@ -158,7 +162,20 @@ def _guess(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Peek:
         None if reward is None or wide else columns[reward],
         wide,
         sure,
+        tuple(columns[k] for k in likely),
+        "," if numbers and _commas([cell for k in numbers for cell in cells[k]]) else ".",
     )
+
+
+def _commas(cells: list[str]) -> bool:
+    """Whether numbers have decimal commas: some do, and none has a point."""
+    some = [cell for cell in cells if "," in cell]
+    return (
+        bool(some)
+        and all(re.fullmatch(r"[^.,]*\d,\d+[^.,]*", cell) for cell in some)
+        and not any("." in cell for cell in cells)
+        and any(len(cell.partition(",")[2].rstrip(" €$£%")) != 3 for cell in some)
+    )  # else it may stand between thousands
 
 
 def _named(names: list[str], words: list[str], among: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Preference metrics: distortions, their algebra, and U_h of samples and distributions."""
+"""Preference metrics: distortions, sums of them, and the utility U_h of samples and distributions."""
 
 from pmbandits.metrics.catalogue import Preference as Preference
 from pmbandits.metrics.catalogue import Preferences as Preferences

@@ -1,4 +1,4 @@
-"""From plain statements of what one values to a metric."""
+"""From plain statements of what you value to a metric."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from pmbandits.metrics.wishes import Wish
 
 @dataclass(frozen=True)
 class Preference:
-    """A statement, the metric that says it, and what it does.
+    """A statement, the metric that expresses it, and what that metric does.
 
     Attributes
     ----------
-    statement : what one values, in plain words.
-    metric : what says so.
+    statement : what is valued, in plain words.
+    metric : the metric that expresses it.
     does : what the metric does with rewards, in one line.
     mixes : whether a mixture of arms can be best for it.
     """
@@ -59,7 +59,7 @@ class Preference:
 
 
 class Preferences(Sequence[Preference]):
-    """The catalogue that :func:`preferences` returns: a list of :class:`Preference` that prints as a table."""
+    """A list of :class:`Preference` that prints as a table: the catalogue that :func:`preferences` returns."""
 
     def __init__(self, entries: Sequence[Preference]) -> None:
         self._entries = tuple(entries)
@@ -198,12 +198,13 @@ def preferences() -> Preferences: ...
 @overload
 def preferences(statement: str) -> Preference: ...
 def preferences(statement: str | None = None) -> Preferences | Preference:
-    """A catalogue from plain statements to metrics, or the entry that a statement means.
+    """Find the metric for what you value: the whole catalogue of plain statements, or the entry that yours means.
 
     Parameters
     ----------
-    statement : what you value, in your words; a percentage in it sets the tail. "Avoid", "less", "no" and their like
-        are understood. What is not understood is refused, with the list. Without a statement the whole catalogue.
+    statement : what you value, in your words. A percentage in it says how large a tail is meant. Words such as "avoid",
+        "less" and "no" are understood. A statement that is not understood is refused, with the list of what is. Without
+        a statement you get the whole catalogue.
 
     Examples
     --------

@@ -29,16 +29,16 @@ class Category:
 
     @property
     def modulus(self) -> tuple[float, float]:
-        """(q, C) with \\|h(u) − h(v)\\| ≤ C\\|u − v\\|^q.
+        """The pair (q, C) with |h(u) − h(v)| ≤ C|u − v|^q for all u and v.
 
-        Category 1: (m, C₁) (``lemma:example_utility_Holder_general``); category 2: (1, C)
+        It is (m, C₁) for category 1 (``lemma:example_utility_Holder_general``), and (1, C) for category 2
         (``lemma:mean_median_Holder_general``).
         """
         return self.m, self.c1
 
 
 def category(metric: Distortion) -> Category | None:
-    """The paper's category of a distortion, also of a sum; ``None`` if it belongs to none.
+    """The category of the paper that a distortion belongs to, or ``None``. The distortion can be a sum.
 
     >>> import pmbandits as pmb
     >>> category(2 * pmb.PHT(0.5) - pmb.Mean())
@@ -59,7 +59,7 @@ def category(metric: Distortion) -> Category | None:
 
 
 def category_1(c1: float, c2: float, m: float) -> Distortion:
-    """h(u) = C₁u^m − C₂u^(2m): the paper's category 1, with C₁ ≥ C₂ > 0 and 0 < m ≤ 1.
+    """Make a metric of the paper's category 1: h(u) = C₁u^m − C₂u^(2m), with C₁ ≥ C₂ > 0 and 0 < m ≤ 1.
 
     >>> category_1(2.0, 1.0, m=0.5)
     2*PowerDeviation(m=0.5, r=0.5)
@@ -73,7 +73,7 @@ def category_1(c1: float, c2: float, m: float) -> Distortion:
 
 
 def category_2(c: float) -> Distortion:
-    """h(u) = C·min(u, 1 − u): the paper's category 2, with C > 0.
+    """Make a metric of the paper's category 2: h(u) = C·min(u, 1 − u), with C > 0.
 
     >>> category_2(2.0)
     2*MeanMedianDeviation()

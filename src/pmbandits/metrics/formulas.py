@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from pmbandits._check import FloatArray
 
@@ -27,11 +26,15 @@ def where(condition: NDArray[np.bool_], yes: FloatArray | float, no: FloatArray 
 
 def cdf(x: FloatArray) -> FloatArray:
     """The cumulative distribution function of the standard normal law."""
+    from scipy.special import ndtr  # loaded here: who asks and tells may not need it
+
     return ndtr(x)
 
 
 def quantile(p: FloatArray) -> FloatArray:
     """The quantile function of the standard normal law."""
+    from scipy.special import ndtri
+
     return ndtri(p)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, ndtr
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
@@ -263,18 +262,26 @@ def tails_of_family(laws: Sequence[Scipy], anchor: float, y: FloatArray) -> tupl
         for side, tail in ((left, cdf), (~left, sf)):
             small[side] = tail(z[side], *(np.broadcast_to(s, z.shape)[side] for s in shapes))
     small = np.clip(small, 0.0, 1.0)
-    small[small < TINY] = 0.0  # so small that digits are lost, and that computing with them is slow
+    small[small < TINY] = 0.0  # these have lost their digits, and computing with them is slow
     other = 1.0 - small
     return np.where(left, small, other), np.where(left, other, small)
 
 
+def _normal(z: FloatArray) -> FloatArray:
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(z), dtype=np.float64)
+
+
 def _beta(z: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    from scipy.special import betainc
+
     return np.asarray(betainc(a, b, np.clip(z, 0.0, 1.0)), dtype=np.float64)
 
 
 # The same numbers as scipy.stats gives, without its checks; the survival of a Beta law is that of the mirrored one.
 _SPECIAL: dict[object, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "norm": (ndtr, lambda z: ndtr(-z)),
+    "norm": (_normal, lambda z: _normal(-z)),
     "beta": (_beta, lambda z, a, b: _beta(1.0 - z, b, a)),
 }
 

@@ -26,7 +26,7 @@ _EXPONENTS = np.arange(N)
 # From values at the nodes of a panel to those at the nodes of its two halves.
 _HALVES = _TO_POWERS @ np.vander(np.concatenate((0.5 * NODES, 0.5 + 0.5 * NODES)) - 0.5, N, increasing=True).T
 
-_TOLERANCE = 2e-14  # of a panel, relative to the whole integral
+_TOLERANCE = 2e-14  # error of a panel, relative to the whole integral
 _MOST_NUMBERS = 20_000_000  # nodes × arms
 _MOST_PANELS = 20_000
 _DEEPEST = 70
@@ -63,7 +63,7 @@ class Panels:
     below: FloatArray  # laws × (panels · nodes): CDFs
     above: FloatArray  # survivals
     error: float  # estimated error of the integrals
-    remainder: FloatArray  # of each integrand, what lies beyond the last panels
+    remainder: FloatArray  # for each integrand: what lies beyond the last panels
 
     @property
     def omega(self) -> FloatArray:

@@ -42,12 +42,12 @@ _MEANT = {
 
 
 def metric(name: str, /, **parameters: Any) -> Distortion:
-    """A metric by name and parameters, or a sum of them written as text.
+    """Make a metric from its name and parameters, or a sum of metrics from text.
 
     Parameters
     ----------
-    name : a snake-case name (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``;
-        ``"cvar:c=0.9"`` is ``"cvar(c=0.9)"``.
+    name : a name in small letters (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+        ``"cvar:c=0.9"`` is the same as ``"cvar(c=0.9)"``.
     parameters : the metric's parameters, by name.
 
     Examples
@@ -68,7 +68,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
 
 
 def as_metric(given: object) -> Distortion:
-    """What a user gives as a metric, as a metric: one passes as it is, text is read by :func:`metric`.
+    """Turn what a user gave into a metric: a metric is returned as it is, and text is read by :func:`metric`.
 
     >>> from pmbandits.metrics import as_metric
     >>> as_metric("cvar(0.9)")

@@ -1,7 +1,7 @@
-"""What is wished for, read from a phrase: which things are named, and whether they are wanted or to be avoided.
+"""What somebody wishes for, read from a phrase: which things are named, and whether they are wanted or to be avoided.
 
-A fixed little reader of a few hundred words, no model. What it does not understand, and what says two opposite things,
-it refuses.
+It is a fixed reader of a few hundred words, not a language model. It refuses what it does not understand, and phrases
+that say two opposite things.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Discrete simplexes: the grids of mixing weights that the paper's algorithms search."""
+"""Grids of mixing weights, in which the paper's algorithms search."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ _ROUNDING = 1e-9  # 1/ε this close to a whole number is meant to be whole
 
 
 def grid_size(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"] = "etc") -> int:
-    """How many points a grid has, without building it.
+    """How many points a grid of mixtures has, without building it.
 
+    Parameters
+    ----------
+    n_arms, epsilon : the number of arms, and the spacing ε.
+    kind : ``"etc"`` for :func:`etc_grid`, ``"ucb"`` for :func:`ucb_grid`.
+
+    Examples
+    --------
     >>> grid_size(3, 0.1), grid_size(3, 0.1, "ucb")
     (66, 45)
     """
@@ -25,9 +32,9 @@ def grid_size(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"] = "etc") 
 
 
 def etc_grid(n_arms: int, epsilon: float) -> FloatArray:
-    """All weights that are multiples of ε (``eq:discrete_set_ETC``), one row each.
+    """The grid of PM-ETC-M: all mixtures whose weights are multiples of ε, one in each row (``eq:discrete_set_ETC``).
 
-    Where 1/ε is not whole the last arm takes the difference.
+    If 1/ε is not a whole number, the last arm takes the difference.
 
     >>> etc_grid(2, 0.5)
     array([[0. , 1. ],
@@ -38,9 +45,10 @@ def etc_grid(n_arms: int, epsilon: float) -> FloatArray:
 
 
 def ucb_grid(n_arms: int, epsilon: float) -> FloatArray:
-    """All weights ε(n + ½) (``eq:discrete_set_UCB`` with the ½ that its proofs need), so each is ≥ ε/2.
+    """The grid of PM-UCB-M: all mixtures whose weights are ε(n + ½) for whole n, so each is at least ε/2.
 
-    Needs ε ≤ 2/K. Where 1/ε − K/2 is not whole the last arm takes the difference.
+    This is ``eq:discrete_set_UCB``, with the ½ that its proofs need. It needs ε ≤ 2/K for K arms. If 1/ε − K/2 is not a
+    whole number, the last arm takes the difference.
 
     >>> ucb_grid(2, 0.5)
     array([[0.25, 0.75],

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import secrets
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Awaitable, Callable
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,26 +77,36 @@ def asset(name: str) -> Response:
     if name == "palette.css":
         lines = "".join(f"--arm-{k}: {colour(k)}; " for k in range(_ARMS))
         return Answer(f":root {{ {lines}--mixture-light: {MIXTURE}; }}\n", headers=headers, media_type=_KINDS[".css"])
-    known = {file.name: file for file in ASSETS.iterdir() if file.suffix in (*_KINDS, ".svg")}
-    if name not in known:
+    kind = Path(name).suffix
+    if name not in files() or kind not in (*_KINDS, ".svg"):
         return PlainTextResponse("there is no such file", 404, headers=headers)
-    file = known[name]
-    return Answer(file.read_bytes(), headers=headers, media_type=_KINDS.get(file.suffix, "image/svg+xml"))
+    return Answer(files()[name], headers=headers, media_type=_KINDS.get(kind, "image/svg+xml"))
+
+
+@cache
+def files() -> dict[str, bytes]:
+    """All files of the pages, read once: an upgrade must not give new scripts to a server that runs."""
+    return {file.name: file.read_bytes() for file in ASSETS.iterdir() if file.is_file()}
 
 
 def as_json(data: Any, status: int = 200) -> Response:
     """An answer for a script. Numbers that are none become null."""
     from starlette.responses import Response as Answer
 
-    text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = data if isinstance(data, bytes) else encoded(data)
     headers = {**HEADERS, "Cache-Control": "no-store"}
     return Answer(text, status, headers=headers, media_type="application/json")
 
 
+def encoded(data: Any) -> bytes:
+    """As JSON."""
+    return json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
 def plain(data: Any) -> Any:
-    """Numbers of numpy as those of JSON, with six digits; what is not finite becomes ``None``."""
+    """Numbers of numpy as those of JSON, with seven digits; what is not finite becomes ``None``."""
     if isinstance(data, np.ndarray):
-        return plain(data.tolist())
+        return _short(data) if data.dtype.kind == "f" else plain(data.tolist())
     if isinstance(data, dict):
         return {str(key): plain(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
@@ -102,21 +116,36 @@ def plain(data: Any) -> Any:
     return int(data) if isinstance(data, np.integer) else data
 
 
+def _short(numbers: np.ndarray) -> Any:
+    """Many numbers at once, each as near as seven digits say it; quicker than one by one."""
+    good = np.isfinite(numbers) & (numbers != 0.0)
+    size = np.floor(np.log10(np.abs(numbers), where=good, out=np.zeros(numbers.shape)))
+    if good.any() and np.abs(size[good]).max() > 15:  # powers of ten beyond that are not exact
+        return plain(numbers.tolist())
+    up, down = 10.0 ** np.maximum(6.0 - size, 0.0), 10.0 ** np.maximum(size - 6.0, 0.0)
+    with np.errstate(invalid="ignore"):
+        rounded = np.round(numbers * up / down) / up * down
+    if not np.isfinite(numbers).all():
+        rounded = rounded.astype(object)
+        rounded[~np.isfinite(numbers)] = None
+    return rounded.tolist()
+
+
 async def question(request: Request) -> dict[str, Any]:
     """What a script asks: a JSON object, not too large."""
     if int(request.headers.get("content-length") or 0) > _MOST_JSON:
-        raise ValueError("the question is too large.")
+        raise ValueError("the request is too large.")
     raw = bytearray()
     async for piece in request.stream():
         raw += piece
         if len(raw) > _MOST_JSON:
-            raise ValueError("the question is too large.")
+            raise ValueError("the request is too large.")
     try:
         asked = json.loads(raw or b"{}")
     except (ValueError, RecursionError):
-        raise ValueError("the question is not JSON.") from None
+        raise ValueError("the request is not JSON.") from None
     if not isinstance(asked, dict):
-        raise ValueError("the question must be a JSON object.")
+        raise ValueError("the request must be a JSON object.")
     return asked
 
 
@@ -130,7 +159,8 @@ def kindly(answer: Answering) -> Answering:
         try:
             return await answer(request)
         except (ValueError, TypeError, IndexError, KeyError) as error:
-            return as_json({"error": str(error) or "that cannot be answered."}, 400)
+            more = getattr(error, "more", {})
+            return as_json({"error": str(error) or "that cannot be answered.", **more}, 400)
         except OSError as error:
             return as_json({"error": f"cannot use {Path(str(error.filename)).name!r}: {error.strerror}."}, 400)
         except Exception as error:
@@ -189,6 +219,28 @@ class Watchman:
         return ""
 
 
+def when_told_to_stop(act: Callable[[], None]) -> None:
+    """Do something as soon as this process is told to stop: a server waits for open answers first, and ends them last.
+
+    To be called from the event loop when the server has begun; elsewhere than in the main thread nobody is told.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+
+    def also(before: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
+        def handle(number: int, frame: Any) -> None:
+            before(number, frame)
+            loop.call_soon_threadsafe(act)
+
+        return handle
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
+        if callable(before):  # the server's own, which gives back what was there before it
+            signal.signal(number, also(before))
+
+
 def serve(make: Callable[[], Any], *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """Serve an app to one person at this machine, until Ctrl-C."""
     import uvicorn
@@ -207,7 +259,7 @@ def serve(make: Callable[[], Any], *, port: int, show: Callable[[str], None], br
         log_level="warning",
         access_log=False,
         server_header=False,
-        lifespan="off",
+        lifespan="on",
         timeout_graceful_shutdown=1,
     )
     uvicorn.Server(config).run(sockets=[listening])

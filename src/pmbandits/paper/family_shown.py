@@ -40,10 +40,11 @@ def paragraphs(scores: Scores) -> list[str]:
         close = sum(one.ratio.value <= CLOSE for one in found)
         largest = max(found, key=lambda one: one.ratio.value)
         out.append(
-            f"T = {t:,}: beside the best other policy of each instance Vet is better on {counts['better']} of "
-            f"{len(found)} instances, not told apart on {counts['not told apart']}, worse on {counts['worse']}. Its "
-            f"regret is at most {CLOSE:g} times that of the best other on {close}; the largest ratio is "
-            f"{largest.ratio.value:.2g} (beside {largest.other})."
+            f"After {t:,} rounds: on each instance we compare Vet with the best other policy. Of {len(found)} "
+            f"instances Vet is better on {counts['better']} and worse on {counts['worse']}. On "
+            f"{counts['not told apart']} the two cannot be told apart. On {close} instances the regret of Vet is at "
+            f"most {CLOSE:g} times that of the best other policy. The largest ratio is {largest.ratio.value:.3g} "
+            f"(compared with {largest.other})."
         )
     return out
 
@@ -70,8 +71,8 @@ def _beside(scores: Scores, t: int) -> Shown:
                  one.verdict, "–" if beside is None else f"{ratio_text(beside)} ({beside.other})"]
             )  # fmt: skip
     return Shown(
-        f"Vet beside the best other policy, T = {t:,}: mean regret ± standard error (median), and the ratio of the "
-        "means on the trials that both played.",
+        f"Vet beside the best other policy, T = {t:,}: mean regret ± standard error (median). The ratio divides the "
+        "mean regret of Vet by that of the other policy, on the trials that both played.",
         ["instance", VET, "best other", "its regret", "ratio", "Vet is", "ratio to the best published"],
         lines,
     )
@@ -130,7 +131,8 @@ def _skewed(scores: Scores) -> Shown:
                 if label in OURS and regret.mean() > SKEWED * middle:
                     lines.append([instance.title, f"{t:,}", label, _number(regret), f"{regret.max() / middle:.0f}"])
     return Shown(
-        f"Where the mean of Vet or Track is more than {SKEWED:g} times its median: a few trials weigh much.",
+        f"Where the mean regret of Vet or Track is more than {SKEWED:g} times the median: a few bad trials make up "
+        "much of the mean.",
         ["instance", "T", "policy", "mean ± standard error (median)", "largest ÷ median"],
         lines,
     )

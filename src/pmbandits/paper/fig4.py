@@ -168,7 +168,7 @@ def _claims(
     ahead = {c: m if expected == ETC else Mean(-m.value, m.error) for c, m in sensitivity.items()}
     robust = Claim(
         f"{key}-order-robust",
-        f"{metric}: that order does not hang on the constant of PM-ETC-M's ε, which the paper leaves open.",
+        f"{metric}: that order does not depend on the constant of PM-ETC-M's ε, which the paper leaves open.",
         every(positive(m) for m in ahead.values()),
         f"CE-UCB-M minus PM-ETC-M at T = {horizons[-1]:,}, for constants "
         + ", ".join(f"{c:g}: {m}" for c, m in sensitivity.items())

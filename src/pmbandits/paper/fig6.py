@@ -25,7 +25,7 @@ EPSILONS = tuple(float(e) for e in np.geomspace(0.03, 0.45, 25))
 POWERS = {False: tuple(range(10, 21)), True: (12, 15, 18, 20)}  # of ten: horizons; the paper names none
 EACH = {False: 1, True: 5}  # every so many pairs of arms are taken
 DRAWN = (12, 15, 18, 20)
-LEAST = 5  # so many spacings must comply for a curve to be judged
+LEAST = 5  # this many spacings must comply for a curve to be judged
 SURE = 0.05
 RULE = (
     f"at every horizon at which {LEAST} spacings or more comply, the rank correlation of bound and ε must be positive "

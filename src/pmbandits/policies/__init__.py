@@ -1,4 +1,4 @@
-"""Policies: one file an algorithm."""
+"""Policies: one file for each algorithm, and what they share."""
 
 from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.cirt import CIRT

@@ -43,7 +43,7 @@ _ask, _tell = ask_one, tell_one
 
 
 class Asking(Holding):
-    """What all policies share: ask and tell."""
+    """The methods ``ask`` and ``tell``, which all policies share."""
 
     support: Support | None
 
@@ -52,17 +52,19 @@ class Asking(Holding):
     @overload
     def ask(self, n: int, *, among: Iterable[int | str] | None = None) -> NDArray[np.int64]: ...
     def ask(self, n: int | None = None, *, among: Iterable[int | str] | None = None) -> int | NDArray[np.int64]:
-        """The arm to pull now (its position), or the next ``n`` arms.
+        """The position of the arm to pull now, or an array of the next ``n`` arms.
 
-        An ask counts as a pull at once, so nothing waits for rewards that are late or never come.
+        An ask counts as a pull at once. So nothing waits for rewards that are late or never come.
 
         Parameters
         ----------
-        n : how many arms; without it, one.
-        among : only these arms (names or positions) are available in this call; the others are paid back later, because
-            they fall behind their shares. This comes before limits on shares, which are kept as far as these arms
-            allow.
+        n : how many arms to ask for. Without it, the answer is one arm.
+        among : the arms (names or positions) that are available in this call, if not all are. The others are pulled
+            more often later, because they fall behind their shares. ``among`` comes before limits on shares: these are
+            kept as far as the available arms allow.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> policy = pmb.Track("gini", names=["A", "B", "C"], support=pmb.Binary())
         >>> policy.ask(4, among=["A", "C"]).tolist(), policy.ask()
@@ -94,7 +96,7 @@ class Asking(Holding):
         return out
 
     def _fill(self, out: NDArray[np.int64], barred: NDArray[np.int64] | None = None) -> int:
-        """Ask for so many arms, while alone with the policy; answers OK or WRONG."""
+        """Ask for as many arms as ``out`` has room for, while alone with the policy; answers OK or WRONG."""
         lineup.welcome(self)
         bench = self._bench
         new = None if bench is None else bench.next_due(barred)
@@ -122,7 +124,7 @@ class Asking(Holding):
         return OK
 
     def _choose_seated(self, out: NDArray[np.int64], barred: NDArray[np.int64] | None) -> int:
-        """Ask for so many of the arms that are in the memory."""
+        """Ask for as many arms as ``out`` has room for, of those that are in the memory."""
         where, address, _, bench = self._now
         if barred is None:
             code = int(choose_many(where, address, out))
@@ -153,13 +155,25 @@ class Asking(Holding):
     def tell(
         self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None
     ) -> None:
-        """The reward of an arm, or arrays of arms and rewards; in any order, late, or not asked for.
+        """Tell the reward of an arm, or arrays of arms and rewards.
 
-        Or the reward of a ticket (:meth:`ask_ticket`), or lists of both: it counts once, however often it is told, and
-        a second one that is different is refused.
+        Rewards may come in any order, late, or for pulls that were not asked for.
 
-        Rewards beyond what was asked (history, a warm start) inform the estimates but are not counted as pulls.
-        Rewards of arms that are paused or retired are taken in, too. If anything is wrong with the input nothing is.
+        Or tell the reward of a ticket (:meth:`ask_ticket`), or lists of tickets and rewards. The reward of a ticket
+        counts once, however often it is told. A second reward that differs from the first is refused.
+
+        Rewards beyond what was asked for (older data, for example) inform the estimates, but are not counted as pulls.
+        Rewards of arms that are paused or retired are taken in, too. If anything is wrong with the input, none of it is
+        taken in.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
+        >>> policy.tell("A", 1.0)
+        >>> policy.tell(["A", "B", "B"], [0.0, 1.0, 1.0])
+        >>> [arm.n for arm in policy.estimates]
+        [2, 2]
         """
         if not (type(arm) is int and type(reward) is float and ticket is None):  # rarely; the rest is quick
             if ticket is not None or arm is None or reward is None:
@@ -171,7 +185,7 @@ class Asking(Holding):
                 reward = float(reward)
             elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
                 reward = float(reward) if -MOST < reward < MOST else reward
-        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # beyond there is no arm
+        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # no arm has a larger number
             try:
                 _, address, _held, bench = self._now
             except AttributeError:
@@ -192,7 +206,7 @@ class Asking(Holding):
         self._tell_carefully(arms, rewards)
 
     def _tell_ticket(self, arm: Any, reward: Any, ticket: Any) -> None:
-        """What ``tell`` does if it is not given an arm and a reward."""
+        """What ``tell`` does if it is not given both an arm and a reward."""
         from pmbandits.policies.ticketing import tell_tickets
 
         if ticket is None and arm is not None:
@@ -261,13 +275,15 @@ class Asking(Holding):
             warn_of(news)
 
     def asked(self, arm: int | str | ArrayLike) -> None:
-        """Record a pull that somebody else chose (or pulls, in this order), as if :meth:`ask` had answered it.
+        """Record a pull that somebody else chose (or several, in this order), as if :meth:`ask` had answered it.
 
-        For a second server that shares the experiment, for a policy that only watches, and for stored events. The
-        policy does all that an ask does: it looks at its rewards if it is time to, and draws its random numbers. Only
-        the pull is counted for the arm that is given. So where ``ask`` would have given the same arm, the policy is
-        afterwards as if it had been asked, to the last bit; else it goes on from there.
+        This is for a second server that shares the experiment, for a policy that only watches, and for stored events.
+        The policy does all that an ask does: it looks at its rewards if it is time to, and draws its random numbers.
+        Only the pull is counted for the arm that is given. Where ``ask`` would have given the same arm, the policy is
+        afterwards exactly as if it had been asked. Otherwise it goes on from there.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
         >>> policy.asked("B"); policy.asked([1, 0])
@@ -289,17 +305,17 @@ class Asking(Holding):
         self._alone(take_in)
 
     def replay(self, arms: ArrayLike, rewards: ArrayLike, *, check: bool = False) -> int | None:
-        """Take in events that were stored: asks and tells, in the order in which they came; a million take seconds.
+        """Take in stored events, that is asks and tells in the order in which they came. A million take seconds.
 
-        Afterwards the policy is as if each event had been an :meth:`asked` or a :meth:`tell`. All of them are taken
-        in, or none, if anything is wrong.
+        Afterwards the policy is as if each event had been an :meth:`asked` or a :meth:`tell`. If anything is wrong,
+        none of the events is taken in.
 
         Parameters
         ----------
         arms : the arm of each event, as positions or names.
-        rewards : its reward if it was told; nan (or None) if it was asked for.
-        check : whether to see that :meth:`ask` would have given the stored arms. At the first one that it would not
-            have given, nothing is taken in, and the position of that event is returned. Otherwise ``None`` is.
+        rewards : the reward of each event that is a tell; nan (or None) for each event that is an ask.
+        check : whether to check that :meth:`ask` would have given the stored arms. If it would have given another one,
+            nothing is taken in, and the position of the first such event is returned. Otherwise ``None`` is returned.
 
         Examples
         --------
@@ -386,7 +402,7 @@ class Asking(Holding):
         return None
 
     def _places(self, arms: Any) -> NDArray[np.int64]:
-        """Positions of arms that are given by position or name; an error for the first that there is not."""
+        """The positions of arms that are given by position or name; an error names the first that does not exist."""
         self._must_be_bound()
         given = arms if isinstance(arms, np.ndarray) else np.asarray(arms, dtype=object)
         if given.ndim == 1 and given.dtype.kind in "iu" and given.size:

@@ -37,7 +37,7 @@ class Bench:
     first: int
     place: tuple[int, ...] = field(
         init=False
-    )  # of each arm: where it is in the memory that plays, or −1 − (on the shelf)
+    )  # for each arm: its place in the memory that plays, or −1 − (its place on the shelf)
     waiting: tuple[int, ...] = field(init=False)  # arms that wait for their first reward
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Bench:
 
 
 def sharing(first: int, total: int) -> tuple[int, int]:
-    """Between how many arms δ is shared, and how often that number was doubled, because more came than were expected.
+    """How many arms share δ, and how often that number was doubled because more arms came than were expected.
 
     >>> sharing(4, 3), sharing(4, 4), sharing(4, 5), sharing(4, 17)
     ((4, 0), (4, 0), (8, 1), (32, 3))

@@ -1,4 +1,4 @@
-"""From the options of a policy to its memory: how large, and with which constants."""
+"""From the options of a policy to its memory: how large it is, and which constants it has."""
 
 from __future__ import annotations
 
@@ -48,17 +48,18 @@ LARGEST_REWARD = 1e150  # on a bounded support
 
 @dataclass
 class Setup:
-    """What an algorithm needs in its state, worked out once metric, arms and support are known.
+    """What an algorithm needs in its state. It is worked out once metric, arms and support are known.
 
     Parameters
     ----------
-    grid : the mixtures among which it chooses, one in a row. For each row there is room for one number in ``value``
+    grid : the mixtures among which it chooses, one in each row. For each row there is room for one number in ``value``
         and in ``index``. Without a grid there is room for one number of each arm.
     epsilon : the spacing of the grid, if it has one.
     numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
-    table : whether the arms' laws are also laid out on a table of cells, and arms that are left out are vetted.
+    table : whether the arms' distributions are also laid out on a table of cells, and arms that are left out are
+        tested.
     slopes : whether there is room for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
     """
 
@@ -72,7 +73,7 @@ class Setup:
 
     @property
     def certifies(self) -> bool:
-        """Whether a share of pulls is for certifying."""
+        """Whether a share of the pulls serves to be certain sooner."""
         return self.numbers.get("certify", 0.0) > 0.0
 
 
@@ -228,7 +229,7 @@ class TooLarge(ValueError):
 
 
 def affordable(policy: Policy, sizes: Mapping[str, int]) -> None:
-    """Refuse sizes that would take more memory than the policy may have, before any of it is taken."""
+    """Refuse sizes that would take more memory than the policy may have, before any memory is taken."""
     needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES)).end
     if policy._most_bytes is not None and needed > policy._most_bytes:
         raise TooLarge(f"{needed:,}")
@@ -341,7 +342,7 @@ def roomier(memory: Memory, plan: Plan, more: int = 1, limit: int | None = None)
 
 
 def with_room(memory: Memory, plan: Plan, more: int) -> Memory:
-    """A copy with room for so many more rewards, even if some of them must be forgotten then."""
+    """A copy with room for this many more rewards, even if some of them must be forgotten then."""
     sizes = {name: memory.rewards + more for name in ("room", "n_recent") if memory.sizes[name]}
     larger = memory.resized(**sizes) if sizes else memory
     fill(larger, plan)

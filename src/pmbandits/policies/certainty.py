@@ -29,26 +29,26 @@ MANY = 4 * CELLS  # from so many rewards on, a search in cells comes first
 
 
 class Certainty(NamedTuple):
-    """How sure a policy is of a mixture: what :meth:`Policy.certainty` gives.
+    """How sure a policy is of a mixture: the result of :meth:`Policy.certainty`.
 
     With at least this ``probability``, all of it is true at once, for every mixture and at every time for which the
     confidence sets of the policy are valid. So you may look as often as you like, and stop when you like. ``meaning``
     says for which times that is. The sets of policies without a horizon (Vet, Track, CIRT) are valid however many
-    rewards come; those of policies with a horizon (PMUCB, CEUCB, SolitaryUCB) only for so many rewards of each arm.
-    Printed, it is one sentence.
+    rewards come. Those of policies with a horizon (PMUCB, CEUCB, SolitaryUCB) are valid only for that many rewards of
+    each arm. When printed, it is one sentence.
 
     Attributes
     ----------
-    utility : the mixture's empirical utility.
-    lower, upper : between these lies its true utility.
-    rival : no mixture's true utility exceeds this.
-    regret : the mixture falls short of the best one by at most this. It is rival − lower, or less. It can be less,
-        because ``rival`` and ``lower`` look at the worst case separately, for different distributions of the arms; for
+    utility : the utility of the mixture, from the rewards so far.
+    lower, upper : the true utility of the mixture lies between these two.
+    rival : no mixture has a true utility above this.
+    regret : the mixture falls short of the best one by at most this. It is at most rival − lower. It can be less,
+        because ``rival`` and ``lower`` look at the worst case separately, for different distributions of the arms. For
         many metrics both are also valued for the same distributions.
     probability : with at least this probability all of this is true. It is 1 − K·(the probability that the set of one
-        arm fails), where K are the arms that may come (``most_arms``); and nan where that is not known: for the paper's
-        constants, and for sets of your own.
-    meaning : what is guaranteed of the confidence set of each arm, and for which times.
+        arm fails), where K is how many arms there may ever be (``most_arms``). It is nan where that is not known: for
+        the paper's constants, and for sets of your own.
+    meaning : what is guaranteed for the confidence set of each arm, and for which times.
 
     Examples
     --------
@@ -89,12 +89,27 @@ class Certainty(NamedTuple):
 def utility_bounds(
     policy: Policy, weights: ArrayLike | None = None, *, exact: bool = False
 ) -> tuple[float, float, float]:
-    """Pessimistic, empirical and optimistic utility of a mixture (default: the current one).
+    """The pessimistic, the empirical and the optimistic utility of a mixture.
 
-    The outer two hold for all mixtures at once if every arm's law is in its set: where a set holds with probability p,
-    with probability 1 − K(1 − p) at least. They are exact for one arm and for Binary rewards, and else bounds: where
-    sets limit the arms' curves, ``exact=True`` says what is possible while every arm's own curve falls, too
-    (:func:`pmbandits.confidence.exact.extreme_value`), for some ten milliseconds to a tenth of a second.
+    The pessimistic and the optimistic one hold for all mixtures at once, if the true distribution of every arm lies in
+    its confidence set. If each of K sets holds with probability p, that is so with probability 1 − K(1 − p) at least.
+    They are exact for one arm and for ``Binary`` rewards. In all other cases they are bounds.
+
+    Parameters
+    ----------
+    weights : the shares of the arms; by default those of the current mixture.
+    exact : whether to work out what is possible while the survival curve of every single arm falls, too
+        (:func:`pmbandits.confidence.exact.extreme_value`). This is narrower. It is for sets that limit the arms'
+        curves, and takes about ten milliseconds to a tenth of a second.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> low, empirical, high = policy.utility_bounds([0.5, 0.5])
+    >>> low < empirical < high
+    True
     """
     chosen = sets_of(policy)
     twin, memory, mix = moment(policy, weights)
@@ -114,8 +129,8 @@ def _exact_ends(
     assert metric is not None and support is not None
     if chosen.kind == "ball":
         raise ValueError(
-            "exact=True is for limits on the arms' curves, but balls limit how far a curve is away: for these "
-            "utility_bounds() is a bound, and no exact value is worked out. On a bounded support take confidence='dkw'."
+            f"exact=True is not possible with the confidence set {chosen.name!r}: it limits how far away a curve is, "
+            "but not the curve itself. Leave exact out, or, on a bounded support, take confidence='dkw'."
         )
     if not np.isfinite(support.width):
         raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")
@@ -131,11 +146,17 @@ def _exact_ends(
 
 
 def certainty(policy: Policy, weights: ArrayLike | None = None) -> Certainty:
-    """How sure the utility of a mixture is (default: the current one), and what any other could still be worth.
+    """How sure the utility of a mixture is, and what any other mixture could still be worth.
 
-    For every policy that keeps confidence sets. What it says holds while those are valid: see
+    This is for every policy that keeps confidence sets. What it says holds while those are valid: see
     :class:`~pmbandits.policies.certainty.Certainty`.
 
+    Parameters
+    ----------
+    weights : the shares of the arms; by default those of the current mixture.
+
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)
     >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
@@ -159,7 +180,7 @@ def what_is_sure(memory: Memory, mix: FloatArray, cells: int = FINE) -> tuple[fl
 
 
 def first_guess(memory: Memory) -> FloatArray:
-    """Where the search for the best rival begins: of many rewards, where it ends when they are put into few cells."""
+    """Where the search for the best rival begins. With many rewards it is what a search over a few cells has found."""
     few = memory.mode != SAMPLES or memory.sketch_size > 0 or memory.rewards < MANY or memory.told.min() == 0
     if few or memory.tail_order > 0.0 or memory.tail_sigma > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
@@ -172,7 +193,8 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, F
     """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
 
     By default it is the current mixture. Arms that wait for their first reward are in that memory like all others: as
-    long as nothing is known of them, little is certain. Arms that do not play are not: nobody can play them now.
+    long as nothing is known of them, little is certain. Arms that do not play are not in it, because nobody can play
+    them now.
     """
     twin = policy._twin() if weights is not None else policy._updated()  # rewards are put in order once, for both
     given = lineup.spread(twin, twin._memory.mix.copy()) if weights is None else _check.weights(weights, twin.n_arms)
@@ -185,7 +207,7 @@ def moment(policy: Policy, weights: ArrayLike | None) -> tuple[Policy, Memory, F
 
 
 def sets_of(policy: Policy) -> ConfidenceSet:
-    """The policy's confidence sets; an error in one sentence where it keeps none."""
+    """The policy's confidence sets, or an error in one sentence if it keeps none."""
     policy._must_be_bound()
     if policy.confidence is None:
         why = ", so it has no bounds to report"

@@ -124,9 +124,9 @@ def continuous_search(
     elif limits is not None and boxes(limits) is None:
         why = f"the limits {limits} are on several arms at once"
     elif chosen is not None and chosen.kind == "ball" and np.isfinite(support.width):
-        why = f"balls of laws on a bounded support ({chosen.name!r}) have none; take confidence='auto'"
+        why = f"there is none for the confidence set {chosen.name!r} on a bounded support; take confidence='auto'"
     if why is not None and search == "continuous":
-        raise ValueError(f"search='continuous' cannot be had here: {why}. Use search='grid', or Track.")
+        raise ValueError(f"search='continuous' is not possible here: {why}. Use search='grid', or Track.")
     return why is None
 
 

@@ -30,7 +30,7 @@ class Laws(NamedTuple):
 
 
 def laws_of(memory: Memory, cells: int = CELLS) -> Laws:
-    """The arms' laws, on so many points if they have more. The pool must be in order."""
+    """The arms' laws, on at most this many points. The pool must be in order."""
     k = memory.n_arms
     if memory.mode != SAMPLES:
         if memory.n_atoms <= 2 * cells:
@@ -74,7 +74,7 @@ def small(memory: Memory, laws: Laws, plan: Plan | None = None) -> Memory:
 
 
 def play_out(memory: Memory, counts: FloatArray, told: NDArray[np.int64], first: Memory) -> None:
-    """Let a small memory have so many rewards of each arm, spread as ``counts`` are; it came from ``first``."""
+    """Give a small memory ``told`` rewards of each arm, spread as ``counts`` are; it was made from ``first``."""
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     above = np.rint(np.cumsum(counts, axis=1) / total * told[:, None]).astype(np.int64)
     memory.counts[:] = np.diff(above, axis=1, prepend=0)

@@ -59,7 +59,7 @@ class Forgetting(NamedTuple):
     keep: int  # rewards that are left when some were forgotten
     most: int  # rewards that there can be
     watches: str  # "warn" or "restart", or ""
-    level: float  # of watching all arms together
+    level: float  # the probability of a false alarm, for all arms together
     known: FloatArray  # thresholds for watching that are known beforehand
     after: Callable[[Memory], None]  # the policy's own part of forgetting
 

@@ -1,4 +1,4 @@
-"""A policy's memory in Python's hands: one thread at a time, replaced whole, copied whole."""
+"""Who holds a policy's memory: one thread at a time; it is replaced and copied as a whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmbandits.state.guard import claim_memory, prepare, release_memory
 from pmbandits.state.memory import Memory
 from pmbandits.state.shared import address
 
-_TOKENS = count(2)  # of threads that are alone with a memory (state/guard.py)
+_TOKENS = count(2)  # tokens of threads that are alone with a memory (state/guard.py)
 T = TypeVar("T")
 
 

@@ -16,7 +16,7 @@ from pmbandits.mixtures._gate import BOXES, ROWS
 OPTIONS = ("shares", "cost", "budget")
 MOST_CORNERS = 4096  # with limits on several arms
 FEW_CORNERS = 512  # with limits on single arms, which can do without
-_SWEEPS = 2000  # of the projection of a grid
+_SWEEPS = 2000  # passes of the projection of a grid onto the limits
 
 
 class Gate(NamedTuple):
@@ -61,7 +61,7 @@ def limited(options: Mapping[str, Any]) -> bool:
 def read_limits(options: dict[str, Any], names: Sequence[str]) -> Limits | None:
     """The limits among the options of a policy, which become one text there; ``None`` without limits.
 
-    A recipe that does not know its arms yet keeps what it was given, and it is read when the recipe is bound.
+    A recipe that does not know its arms yet keeps what it was given. It is read when the recipe is bound.
     """
     given = {key: options.pop(key) for key in OPTIONS if key in options}
     given = {key: value for key, value in given.items() if value is not None}
@@ -190,7 +190,7 @@ def beyond(found: Limits) -> FloatArray:
 
 
 def _together(count: int) -> FloatArray:
-    """By how much the 1, 2, … K − 1 arms that are furthest behind may be behind together (``mixtures/_gate.py``)."""
+    """By how much the 1, 2, … K − 1 arms that are furthest behind can be behind together (``mixtures/_gate.py``)."""
     harmonic = np.cumsum(1.0 / np.arange(1, count + 1))
     return np.asarray(np.arange(1, count) * (harmonic[-1] - harmonic[:-1] + 1.0 / (count * (count - 1))))
 
@@ -206,7 +206,7 @@ def _worst(row: FloatArray, steps: FloatArray) -> float:
 
 
 def floor_within(found: Limits | None, floor: float) -> float:
-    """The least share of every arm in a continuous search; smaller where the limits have no room for it."""
+    """The smallest share of every arm in a continuous search; smaller where the limits leave no room for it."""
     ends = None if found is None else boxes(found)
     if ends is None:
         return floor

@@ -1,4 +1,4 @@
-"""Arms that come and go, and limits that change: what add_arm, pause, resume, retire and limit do."""
+"""Arms that come and go, and limits that change: add_arm, pause, resume, retire and limit."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ _REPLACED = ("names", "_own_names", "options", "limits", "_all_limits", "_plan",
 
 
 def add_arm(policy: Policy, name: str | None = None) -> int:
-    """A new arm, from now on; gives its position. Nothing that was learned is lost.
+    """Add an arm, and return its position. Nothing that was learned is lost.
 
-    The new arm is tried at once. Until its first reward is told it is asked for about √n times in n rounds, beside what
-    the others do: so it is not forgotten if that reward is late, and does not take rounds from the others if it never
-    comes. With its first reward it takes part like every other arm. You may tell rewards that you have of it already.
+    The new arm is tried at once. Until its first reward is told, it is asked for about √n times in n rounds, beside
+    what the other arms do. So it is not forgotten if that reward is late, and it takes few rounds from the others if
+    the reward never comes. With its first reward it takes part like every other arm. If you have rewards of it already,
+    you may tell them.
 
-    From a change of the arms that play on, the policy keeps the shares of its mixture in the rounds that follow; those
-    before are counted in ``t`` and ``pulls``, but are not made up for. What was learned stays, and is not explored
-    again. A policy with phases (CIRT, PMETC, PMUCB, CEUCB) begins them anew for the arms that play now, with what is
-    known.
+    After a change of the arms that play, the policy keeps the shares of its mixture in the rounds that follow. The
+    rounds before are counted in ``t`` and ``pulls``, but the policy does not make up for them. What was learned stays,
+    and is not explored again. A policy with phases (CIRT, PMETC, PMUCB, CEUCB) begins them anew for the arms that play
+    now, with what is known.
 
-    Confidence sets stay valid: ``delta`` is shared between ``most_arms`` arms (by default as many as there were at
-    first). If more come, each doubling of that number costs half of what the one before did: then all sets that were
-    ever used hold together with probability 1 − 2δ at least.
+    Confidence sets stay valid: ``delta`` is shared between ``most_arms`` arms (by default as many as there were at the
+    start). If more come, each doubling of that number costs half of what the one before did. All sets that were ever
+    used hold together with probability 1 − 2δ at least.
 
     Parameters
     ----------
-    name : its name; by default ``"arm k"``.
+    name : the name of the new arm; by default ``"arm k"`` with the next number k.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def add_arm(policy: Policy, name: str | None = None) -> int:
 
 
 def pause(policy: Policy, arm: int | str) -> None:
-    """Do not ask for an arm until :meth:`resume`. What is known of it stays, and late rewards of it are taken in.
+    """Stop asking for an arm until :meth:`resume`. What is known of it stays, and late rewards of it are taken in.
 
     >>> import pmbandits as pmb
     >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
@@ -91,12 +92,12 @@ def pause(policy: Policy, arm: int | str) -> None:
 
 
 def resume(policy: Policy, arm: int | str) -> None:
-    """Let an arm that is paused play again, with what is known of it; without a reward it comes as a new one does."""
+    """Let a paused arm play again, with what is known of it. An arm without a reward is tried like a new one."""
     _set(policy, arm, PLAYS)
 
 
 def retire(policy: Policy, arm: int | str) -> None:
-    """Never ask for an arm again. What is known of it stays to be read, and late rewards of it are taken in."""
+    """Never ask for an arm again. What is known of it can still be read, and late rewards of it are taken in."""
     _set(policy, arm, RETIRED)
 
 
@@ -107,12 +108,18 @@ def limit(
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
 ) -> None:
-    """Other limits on the shares of arms, from now on; without any, all limits are removed.
+    """Set new limits on the shares of arms, from now on. Without any, all limits are removed.
 
-    They take the place of all that there were, and are kept in the rounds that follow: those before are not made up
-    for. As after a change of arms, what was learned stays, and a policy with phases begins them anew. If no mixture of
-    the arms that play keeps the limits, that is said in one sentence, and nothing changes.
+    The new limits replace all earlier ones, and are kept in the rounds that follow. The policy does not make up for the
+    rounds before. As after a change of arms, what was learned stays, and a policy with phases begins them anew. If no
+    mixture of the arms that play keeps the limits, you get an error, and nothing changes.
 
+    Parameters
+    ----------
+    shares, cost, budget : as for :class:`Policy`.
+
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary(), shares="A >= 10%")
     >>> policy.limit("A <= 30%"); policy.limits.texts
@@ -192,8 +199,13 @@ def playing(policy: Policy) -> tuple[str, ...]:
     return tuple(name for name, state in zip(policy.names, _states(policy), strict=True) if state == PLAYS)
 
 
+def retired(policy: Policy) -> tuple[str, ...]:
+    """The arms that left for good."""
+    return tuple(name for name, state in zip(policy.names, _states(policy), strict=True) if state == RETIRED)
+
+
 def of_each_arm(policy: Policy, name: str) -> NDArray[Any]:
-    """A number of each arm that ever was, whether it plays or not; for whoever is alone with the policy."""
+    """A number for each arm that there ever was, whether it plays or not; call it while alone with the policy."""
     _, _, memory, bench = policy._now
     inside = memory.field(name) + (memory.earlier if name == "pulls" and memory.n_past else 0)
     if bench is None:
@@ -210,7 +222,7 @@ def rounds(policy: Holding) -> int:
 
 
 def spread(policy: Policy, inside: NDArray[Any]) -> NDArray[Any]:
-    """Numbers of the arms in the memory, for all arms that ever were: 0 for the others."""
+    """Numbers of the arms in the memory, as an array for all arms that there ever were: 0 for the others."""
     if policy._bench is None:
         return inside
     out = np.zeros(len(policy.names), dtype=inside.dtype)
@@ -229,14 +241,14 @@ def everybody(twin: Policy) -> Policy:
 
 
 def welcome(policy: Holding) -> None:
-    """Let arms that waited for their first reward, and have it now, take part; for whoever is alone with the policy."""
+    """Let arms that waited for their first reward, and have it now, take part; call it while alone with the policy."""
     bench = policy._bench
     if bench is not None and bench.waiting and bench.arrived():
         _commit(policy, rearranged(cast("Policy", policy), policy.names, bench.states, bench.came))
 
 
 def become(policy: Holding, twin: Holding) -> None:
-    """Let a policy be what a copy of it has become, at once; for whoever is alone with the policy."""
+    """Replace a policy by what a copy of it has become, in one step; call it while alone with the policy."""
     twin._memory.busy = policy._memory.busy  # it is still at work
     policy.__dict__.update({key: twin.__dict__[key] for key in _REPLACED})
 
@@ -253,9 +265,9 @@ def rearranged(
     everybody: bool = False,
     anew: bool = False,
 ) -> dict[str, Any]:
-    """What becomes of a policy if these arms play. All of it is made aside; if anything cannot be, nothing changes.
+    """What becomes of a policy if these arms play. All of it is made aside: if anything fails, nothing changes.
 
-    ``everybody``: also those without a reward are in the memory. ``anew``: the memory is made anew in any case.
+    ``everybody``: arms without a reward are in the memory, too. ``anew``: the memory is made anew in any case.
     """
     _, _, memory, bench = policy._now
     if bench is None:

@@ -20,20 +20,27 @@ if TYPE_CHECKING:
 
 
 def merge(policy: Policy, other: Policy) -> None:
-    """Take in what another policy of the same experiment did and saw; the other stays as it is.
+    """Take in what another policy of the same experiment did and saw. The other policy does not change.
 
-    Two servers, one experiment: afterwards this policy knows the rewards of both, and the pulls of both count for
-    the proportions, for exploration and for the time t, as if it had played alone. Exact for exact and binned
-    estimates; sketches merge within their stated error. What was decided before stays: a mixture that PMETC has
-    committed to, and phases of CIRT that are over. Take the same policy in once only: nothing tells rewards that
-    were taken in before from new ones.
+    This is for two servers with one experiment. Afterwards this policy knows the rewards of both. The pulls of both
+    count for the proportions, for exploration and for the time t, as if one policy had played alone. This is exact for
+    exact and binned estimates; sketches merge within their stated error. What was decided before stays: a mixture that
+    PMETC has chosen, and phases of CIRT that are over. Merge the same policy only once: rewards that were taken in
+    before cannot be told from new ones.
 
-    Sets that hold for n ≤ horizon hold while the rewards of both together are as many; those of sketches, from the
-    merge on. Of windows the last rewards of both side by side are kept, and their sets hold from the merge on, too. A
-    policy that watches its arms goes on to watch those rewards that it is told itself. Metric, support, names of arms
-    and ``estimates`` must be the same; the kind of policy need not be. Where arms came and went, they are taken to be
-    the same by their names, and this policy must have all of the other's; which of them play stays as it is here.
+    Metric, support, names of arms and ``estimates`` must be the same; the kind of policy may differ. Where arms came
+    and went, two arms with the same name are taken to be the same arm, and this policy must have all arms of the other.
+    Which of them play stays as it is here.
 
+    For confidence sets this means:
+
+    - Sets with a horizon hold as long as an arm has no more rewards than that in both policies together.
+    - The sets of sketches hold from the merge on.
+    - Of two windows the last rewards of both are kept, side by side, and their sets hold from the merge on.
+    - A policy that watches its arms for changes goes on with the rewards that it is told itself.
+
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
     >>> here.tell([0, 1], [1, 0]); there.tell([0, 0], [1, 1])
@@ -47,9 +54,12 @@ def merge(policy: Policy, other: Policy) -> None:
 
 
 def take_in(policy: Policy, theirs: Policy) -> None:
-    """Add what another policy did and saw, on copies that then take their place; for whoever is alone with the policy.
+    """Add what another policy did and saw, on copies that then replace the originals.
 
-    Pulls of arms that play in both count for the shares; those of other arms, and of before their clock, do not.
+    Call it while alone with the policy.
+
+    Pulls of arms that play in both count for the shares. Pulls of other arms, and those from before the clock began, do
+    not.
     """
     _, _, memory, bench = policy._now
     _, _, other, others = theirs._now
@@ -94,7 +104,7 @@ def take_in(policy: Policy, theirs: Policy) -> None:
 
 def must_match(policy: Policy, other: Policy) -> None:
     if not isinstance(other, Holding):
-        raise TypeError(f"a policy can take in another policy, got {_check.short(other)}.")
+        raise TypeError(f"merge needs another policy, got {_check.short(other)}.")
     policy._must_be_bound()
     other._must_be_bound()
     if other is policy:

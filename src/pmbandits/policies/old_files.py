@@ -1,4 +1,4 @@
-"""Files of formats 1 to 3, in the words of today."""
+"""Files of the formats 1 to 3, read into the names of today."""
 
 from __future__ import annotations
 

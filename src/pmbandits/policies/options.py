@@ -20,26 +20,27 @@ _REQUIRED: Any = inspect.Parameter.empty
 
 
 class Option:
-    """One option: its default (``REQUIRED``: none), its check, and the name under which it is given."""
+    """One option: its default (``REQUIRED`` if there is none), its check, and the name under which it is given."""
 
     def __init__(self, default: Any, check: Check, alias: str | None, kw_only: bool) -> None:
         self.default, self.check, self.alias, self.kw_only = default, check, alias, kw_only
 
 
 def anything(name: str, value: Any) -> Any:
-    """No check."""
+    """The check that allows every value."""
     del name
     return value
 
 
 def option(*, default: Any = _REQUIRED, check: Check = anything, alias: str | None = None, kw_only: bool = True) -> Any:
-    """Declare an option. Without a default it must be given; with the default ``None``, ``None`` is allowed.
+    """Declare an option. Without a default it must be given. With the default ``None``, ``None`` is allowed.
 
     Parameters
     ----------
-    default : its value where it is not given.
-    check : what checks it: gets the name and the value, returns the value to keep, or raises.
+    default : its value if it is not given.
+    check : a function that checks it: it gets the name and the value, and returns the value to keep or raises an error.
     alias : the name under which it is given, if that is not the name of the attribute.
+    kw_only : whether it must be given by name, as all options but the metric must.
     """
     return Option(default, check, alias, kw_only)
 
@@ -98,42 +99,42 @@ class Declared:
 
 
 def whole(lo: int, hi: int = 2**53) -> Check:
-    """A whole number from ``lo`` to ``hi``."""
+    """A check for a whole number from ``lo`` to ``hi``."""
     return lambda name, value: _check.whole(name, value, lo, hi)
 
 
 def within(lo: float = float("-inf"), hi: float = float("inf"), *, hint: str = "") -> Check:
-    """A number from ``lo`` to ``hi``."""
+    """A check for a number from ``lo`` to ``hi``."""
     return lambda name, value: _check.within(name, value, lo, hi, hint=hint)
 
 
 def above(lo: float, *, hint: str = "") -> Check:
-    """A number greater than ``lo``."""
+    """A check for a number greater than ``lo``."""
     return lambda name, value: _check.within(name, value, lo, open_lo=True, hint=hint)
 
 
 def one_of(*words: str) -> Check:
-    """One of a few words."""
+    """A check for one of a few words."""
     return lambda name, value: _check.choice(name, value, words)
 
 
 def share(name: str, value: Any) -> float:
-    """A number greater than 0, and at most 1."""
+    """Check that a value is a number greater than 0, and at most 1."""
     return _check.within(name, value, 0.0, 1.0, open_lo=True)
 
 
 def part(name: str, value: Any) -> float:
-    """A number of at least 0, and below 1."""
+    """Check that a value is a number of at least 0, and below 1."""
     return _check.within(name, value, 0.0, 1.0, open_hi=True)
 
 
 def probability(name: str, value: Any) -> float:
-    """A number between 0 and 1, neither included."""
+    """Check that a value is a number between 0 and 1, neither included."""
     return _check.within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)
 
 
 def known_set(name: str, value: Any) -> Any:
-    """A confidence set by a name that exists, or an object."""
+    """Check that a value is the name of a confidence set, or an object."""
     return _check.choice(name, value, NAMES) if isinstance(value, str) else value
 
 
@@ -167,13 +168,13 @@ def how_kept(estimates: str) -> tuple[str, float]:
 
 
 def known_estimates(name: str, value: str) -> str:
-    """How rewards are kept, in words that exist."""
+    """Check that a value says how rewards are kept, such as ``"exact"`` or ``"binned:4096"``."""
     del name
     how_kept(value)
     return value
 
 
-USUAL_LEVEL = 0.01  # of watching arms for changes
+USUAL_LEVEL = 0.01  # the usual probability of a false alarm
 
 
 def how_watched(detect: str) -> tuple[str, float]:
@@ -189,7 +190,7 @@ def how_watched(detect: str) -> tuple[str, float]:
 
 
 def known_watch(name: str, value: str) -> str:
-    """What follows on a change, in words that exist."""
+    """Check that a value says what follows on a change, such as ``"warn"`` or ``"restart:0.001"``."""
     del name
     how_watched(value)
     return value

@@ -1,4 +1,4 @@
-"""What all policies share: options, what an algorithm gives, and reading without side effects."""
+"""The class that all policies share: its options, what an algorithm must supply, and reading without side effects."""
 
 from __future__ import annotations
 
@@ -30,62 +30,79 @@ REGISTRY: dict[str, type[Policy]] = {}
 
 
 class Policy(Asking, Declared):
-    """A policy that you ask for an arm and tell the reward.
+    """A policy: you ask it which arm to pull, and tell it the reward.
+
+    Every policy of this library is a subclass, such as :class:`Vet` or :class:`Track`, and has the options and methods
+    that are described here.
 
     Parameters
     ----------
-    metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
-    n_arms : how many arms there are (or give ``names``).
+    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    n_arms : how many arms there are. It can be left out if ``names`` is given.
     support : where rewards can lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
         ``Heavy(order, bound)``. This is a promise. The confidence sets are valid only if it is kept, and if the rewards
         of an arm are independent and have the same distribution.
-    names : names of the arms, to tell by name.
-    seed : of the policy's own random choices, if it makes any.
-    most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`): the confidence sets share
-        their ``delta`` between so many. By default as many as there are; more can come all the same, at a price.
-    shares, cost, budget : limits on the shares of the arms, ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0)}``, and
-        on what a round costs on average. They are kept at all times; the page "Limits on shares" says how closely.
+    names : the names of the arms. With them you can tell rewards by name.
+    seed : a whole number from which the policy's own random choices follow, if it makes any. The default is 0.
+    most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`). The confidence sets share
+        their ``delta`` between that many arms. By default it is the number of arms at the start. More arms can come all
+        the same, but then the sets become wider.
+    shares, cost, budget : limits on the shares of the arms, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1,
+        1.0)}``, and on what a round costs on average. They are kept at all times; the page "Limits on shares" says how
+        closely.
 
-    Many policies also take ``estimates``, which says how rewards are kept. ``"exact"`` keeps all of them. The others
-    need the same memory however many rewards come. What they lose is added to every confidence set, so these stay
-    valid:
+    Many policies also take ``estimates``, which says how rewards are kept. ``"exact"``, the default, keeps all of them.
+    The other ways need the same memory however many rewards come. What they lose is added to every confidence set, so
+    the sets stay valid:
 
-    - ``"binned"``: rounded to the nearest of 1025 evenly spaced points of an ``Interval`` (``"binned:4096"``: of 4097).
-      So every reward is moved by at most half the distance between two points. The order of the rewards does not
-      matter, and no random numbers are needed.
-    - ``"sketch"``: a :class:`~pmbandits.estimates.Sketch` of each arm (``"sketch:4096"``: of k = 4096), on any support.
-      Half of ``delta`` goes to its rank error, which does not vanish: sets do not become narrower than about 7/k of
-      rank. The order of an arm's rewards can matter, within that error.
+    - ``"binned"`` rounds each reward to the nearest of 1025 evenly spaced points of an ``Interval`` (``"binned:4096"``:
+      of 4097 points). So every reward is moved by at most half the distance between two points. The order of the
+      rewards does not matter, and no random numbers are needed.
+    - ``"sketch"`` keeps a :class:`~pmbandits.estimates.Sketch` of each arm, which is a random summary of its rewards,
+      on any support (``"sketch:4096"``: with k = 4096). Half of ``delta`` goes to the error of its ranks. That error
+      does not vanish: sets do not become narrower than about 7/k of rank. The order of an arm's rewards can matter,
+      within that error.
 
-    ``Binary`` and ``Finite`` rewards are counted exactly in either; only the table of radii is kept coarse then.
+    ``Binary`` and ``Finite`` rewards are counted exactly in either way. Only the table of radii is coarser then.
 
     For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
-    says what to take when.
+    says which way to take when.
 
-    - ``"window:10000"``: the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold for
-      arms that have stood still since the oldest of their rewards that is kept.
-    - ``"discount:0.999"``: after m other rewards a reward is still kept with probability 0.999^m, so about 1,000 are.
-      There are no confidence sets.
+    - ``"window:10000"`` keeps the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold
+      for arms that have not changed since the oldest of their rewards that is kept.
+    - ``"discount:0.999"`` still keeps a reward after m other rewards with probability 0.999^m, so about 1,000 rewards
+      are kept. There are no confidence sets.
 
-    Every policy can watch its arms for changes, with ``detect="warn"`` or, if it can forget, ``detect="restart"``
-    (``"restart:0.001"``: with a probability of 0.1 % that there is ever a false alarm; else of 1 %): a change is noted
-    in :attr:`changes` and warned of, or the arm's rewards are forgotten.
+    Every policy can watch its arms for changes. With ``detect="warn"`` a change is noted in :attr:`changes`, and a
+    warning is given. With ``detect="restart"``, for policies that can forget, the rewards of that arm are also
+    forgotten. The probability that there is ever a false alarm is 1 %, or what you write: ``"restart:0.001"`` makes it
+    0.1 %.
 
-    Without metric, arms and support a policy is a recipe; :meth:`bind` makes it playable.
+    A policy that was made without a metric, arms and a support is a recipe. :meth:`bind` makes a policy of it that can
+    be played.
 
-    One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in whole
-    or not at all, also when Ctrl-C comes in between.
+    One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in as a
+    whole or not at all, even if Ctrl-C comes in between.
 
     A policy of your own is a subclass, ``class Mine(Policy, name="mine", choose=choose, update=update)``, with two
     kernels, options, and :meth:`setup`. If it has numbers of its own, it also gives the ``unpack`` that names them. The
     guide "A policy of your own" has complete examples, and :mod:`pmbandits.kit` has what they are made of.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
+    >>> arm = policy.ask()
+    >>> policy.tell(arm, 1.0)
+    >>> policy.pulls.tolist()
+    [1, 0]
     """
 
     name: ClassVar[str]
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[dict[str, type]] = {}  # the numbers that it has of its own
     as_before: ClassVar[Mapping[str, Any]] = {}  # options that older files lack, with what was played then
-    _most_bytes: int | None = None  # of the memory; for policies from files, which must not take more
+    _most_bytes: int | None = None  # limit on the memory, for policies from files
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
     forgets: ClassVar[bool] = False  # whether it can go on when rewards and pulls are forgotten; see ``forgot``
 
@@ -159,27 +176,27 @@ class Policy(Asking, Declared):
     # ---- what an algorithm gives -----------------------------------------------------------------------
     @abstractmethod
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        """Grid, numbers and confidence set of the algorithm."""
+        """What the algorithm needs: its grid, numbers and confidence sets. Authors of a policy write this method."""
 
     def check_options(self) -> None:
-        """Refuse options that do not go together; each by itself was checked already."""
+        """Refuse options that do not go together. Each option by itself was checked already."""
 
     def default_metric(self) -> Distortion | None:
         """The metric where none is given."""
         return None
 
     def holds_together(self, memory: Memory) -> bool:
-        """Whether the policy's own numbers can be so, in a memory that was read from a file and is sound otherwise.
+        """Whether the policy's own numbers are possible, in a memory that was read from a file and is sound otherwise.
 
-        A policy whose kernels use numbers of its own as positions in arrays checks them here: files can come from
-        strangers, and kernels do not look where they read and write.
+        A policy whose kernels use numbers of its own as positions in arrays checks them here. Files can come from
+        strangers, and kernels do not check where they read and write.
         """
         del memory
         return True
 
     @staticmethod
     def forgot(memory: Memory) -> None:
-        """Bring the policy's own numbers in line when rewards and pulls were forgotten: there are fewer now.
+        """Adjust the policy's own numbers after rewards and pulls were forgotten, so that there are fewer now.
 
         A policy with ``forgets = True`` sets back here whatever it has counted in rounds or rewards.
         """
@@ -189,7 +206,7 @@ class Policy(Asking, Declared):
         self, metric: Distortion | str, n_arms: int, support: Support, *, names: Sequence[str] | None = None,
         seed: int | None = None,
     ) -> Policy:  # fmt: skip
-        """A playable policy with the same options; the recipe itself stays as it is.
+        """Make a policy that can be played, with the options of this recipe. The recipe itself does not change.
 
         >>> import pmbandits as pmb
         >>> recipe = pmb.CIRT(epsilon=0.1)
@@ -223,22 +240,33 @@ class Policy(Asking, Declared):
     # ---- reading ---------------------------------------------------------------------------------------
     @property
     def n_arms(self) -> int:
-        """How many arms there are, with those that are paused or retired."""
+        """How many arms there are, including those that are paused or retired."""
         return len(self.names)
 
     @property
     def playing(self) -> tuple[str, ...]:
-        """The names of the arms that play now: all that are neither paused nor retired."""
+        """The names of the arms that play now, which are all that are neither paused nor retired."""
         return lineup.playing(self)
 
     @property
+    def retired(self) -> tuple[str, ...]:
+        """The names of the arms that are retired, for good.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.retire("B"); policy.retired
+        ('B',)
+        """
+        return lineup.retired(self)
+
+    @property
     def confidence(self) -> ConfidenceSet | None:
-        """The confidence set of each arm, if it keeps any; where rewards are forgotten, that of this moment."""
+        """The confidence set of each arm, or ``None``. Where rewards are forgotten, it is the one of this moment."""
         return sets.sets_now(self, self._memory) if "_now" in self.__dict__ else None
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The changes that were found in arms, the oldest first (the last 64): with ``detect="warn"`` or ``"restart"``.
+        """The last 64 changes that were found in arms, the oldest first. They are looked for only with ``detect``.
 
         >>> import pmbandits as pmb
         >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
@@ -253,13 +281,13 @@ class Policy(Asking, Declared):
 
     @property
     def t(self) -> int:
-        """How many pulls were asked for."""
+        """How many pulls were asked for so far."""
         self._must_be_bound()
         return lineup.rounds(self)
 
     @property
     def explore_rounds(self) -> int:
-        """For how many rounds the policy only explores at first; 0 if it has no such phase."""
+        """How many rounds the policy only explores at the start; 0 if it has no such phase."""
         self._must_be_bound()
         explore: int = self._memory.explore if "explore" in self._own else 0
         return explore * self._memory.n_arms
@@ -281,7 +309,7 @@ class Policy(Asking, Declared):
 
     @property
     def mixture(self) -> FloatArray:
-        """The current estimate of the best mixing weights, with all rewards so far; 0 for arms that do not play."""
+        """The current estimate of the best mixing weights, from all rewards so far; 0 for arms that do not play."""
         twin = self._updated()
         return lineup.spread(twin, twin._memory.mix.copy())
 
@@ -301,7 +329,7 @@ class Policy(Asking, Declared):
 
     @property
     def estimates(self) -> Estimates:
-        """What is known of each arm: its empirical distribution and confidence band. It prints as a table."""
+        """What is known of each arm: its empirical distribution and its confidence band. It prints as a table."""
         return Estimates(shown.estimates(self))
 
     utility_bounds = sureness.utility_bounds
@@ -310,19 +338,19 @@ class Policy(Asking, Declared):
     forecast = stopping.forecast
 
     def _reason(self, arm: int) -> str:
-        """Why this arm was just chosen, in the policy's own words; if it has none, :meth:`explain` finds some."""
+        """Why this arm was just chosen, in the policy's own words. If it has none, :meth:`explain` finds some."""
         return ""
 
     def explain(self, regret: float | str | None = None) -> str:
-        """Why the next arm is the next arm, in a few numbers. Changes nothing.
+        """Explain in a few sentences and numbers why the next arm is the next one. This changes nothing.
 
-        With a ``regret`` such as ``0.02`` or ``"2%"`` it also says whether that is certain, or when it may be.
+        With a ``regret`` such as ``0.02`` or ``"2%"`` it also says whether that regret is certain, or when it may be.
         """
         return shown.explain(self, regret)
 
     # ---- save and load ---------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
-        """Write the whole state to a file (versioned, not pickle), all or nothing."""
+        """Write the whole state to a file, completely or not at all. The format has a version, and is not pickle."""
         from pmbandits.policies.store import save
 
         save(self, Path(path))

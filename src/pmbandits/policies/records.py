@@ -15,7 +15,7 @@ from pmbandits.state.memory import Memory
 
 # What a shelf is as large as the memory of those that play: how rewards are kept, the metric, and the coarse radii.
 _SAME = ("n_atoms", "n_packed", "n_table", "sketch_room")
-_TOTALS = ("asked", "rewards")  # of all arms; worked out from those of each
+_TOTALS = ("asked", "rewards")  # totals of all arms, worked out from those of each arm
 # What is saved of a shelf; the rest follows.
 SHELVED = ("pulls", "pending", "told", "sums", "counts", "sketch_book", "sketch_marks", "sketch_items", "x", "owner")
 
@@ -58,7 +58,7 @@ def absorb(into: Memory, source: Memory, pairs: Iterable[tuple[int, int]]) -> No
 
 
 def shelf_sizes(memory: Memory, arms: int, rewards: int) -> dict[str, int]:
-    """The sizes of a memory that only keeps the records of so many arms, with room for so many rewards."""
+    """The sizes of a memory that only keeps the records of some arms, with room for this many rewards."""
     buffer = sketch_room(memory.sketch_size) if memory.sketch_size > 0 else 0
     return {name: memory.sizes[name] for name in _SAME} | {
         "n_arms": arms,

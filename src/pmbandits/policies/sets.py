@@ -1,4 +1,4 @@
-"""Which confidence sets a policy keeps: how rewards are kept, and between whom δ is shared."""
+"""Which confidence sets a policy keeps. This depends on how rewards are kept, and on how many arms share δ."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def rounding_of(policy: Policy, support: Support) -> float:
 
 
 def shared(policy: Policy, n_arms: int) -> tuple[int, int]:
-    """Between how many arms δ is shared, and how often that number was doubled; see :func:`bench.sharing`.
+    """How many arms share δ, and how often that number was doubled; see :func:`bench.sharing`.
 
-    It is not the arms that play that count, but all that ever came: each had a set.
+    Not only the arms that play count, but all that ever came, because each had a set.
     """
     bench = policy._bench
     first = max(policy.options.get("most_arms") or 0, n_arms if bench is None else bench.first)

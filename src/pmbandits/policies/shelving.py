@@ -21,7 +21,7 @@ from pmbandits.state.memory import Memory
 
 SHELF = "bench_"  # how the parts of a shelf are called, before the names of the fields
 _KEYS = {"states", "seated", "came", "began", "first"}
-_NOT = "its description of the arms that play is not one"
+_NOT = "its description of the arms that play cannot be read"
 
 
 def described(bench: Bench | None) -> dict[str, Any] | None:
@@ -95,7 +95,7 @@ def read_shelf(
     told = part(f"{SHELF}told", (k,), np.int64)
     rewards = int(told.sum()) if told.min() >= 0 and told.sum(dtype=np.float64) < MOST else -1
     if rewards < 0:
-        raise Damaged("its counts of rewards cannot be")
+        raise Damaged("its counts of rewards are not possible")
     affordable(policy, shelf_sizes(memory, k, rewards))
     beside = shelf(memory, policy._plan, k, rewards)
     beside.rewards = rewards
@@ -117,6 +117,6 @@ def read_shelf(
 
 
 def fits_in(policy: Policy) -> bool:
-    """Whether no arm came, and no clock began, after the last round."""
+    """Whether no arm came, and no clock began, after the last round of the policy."""
     bench = policy._bench
     return bench is None or max(bench.began, *bench.came.values(), 0) <= rounds(policy)

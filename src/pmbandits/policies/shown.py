@@ -63,51 +63,58 @@ def _estimate(name: str, memory: Any, i: int, policy: Policy) -> ArmEstimate:
 
 
 def explain(policy: Policy, regret: float | str | None = None) -> str:
-    """Why the next arm is the next arm, in a few numbers. Changes nothing."""
+    """Why the next arm is the next one, in a few sentences and numbers. This changes nothing."""
     twin = policy._twin()  # all that is said is of one moment, also if other threads go on
     mixture, pulls, t, waiting = twin.mixture, twin.pulls, twin.t, int(twin.pending.sum())
-    sure = twin.certainty(mixture) if policy.confidence is not None else None
-    ahead = None if regret is None else twin.forecast(regret)
+    shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
+                       for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
+    arm, reason = why(twin)
+    text = f"Round {t + 1}: {arm} is next. Shares played so far (and wanted): {shares}. {reason}"
+    if policy.confidence is not None:
+        sure = twin.certainty(mixture)
+        text += (
+            f" The utility of the mixture is estimated at {sure.utility:.4g}, and it lies between {sure.lower:.4g} and "
+            f"{sure.upper:.4g}. {sure}"
+        )
+    if regret is not None:
+        text += f" {twin.forecast(regret)}"
+    text += watching.in_words(twin)
+    if waiting:
+        text += f" {waiting:,} reward{'s have' if waiting > 1 else ' has'} not been told yet."
+    return text
+
+
+def why(policy: Policy) -> tuple[str, str]:
+    """The next arm, and the reason alone: quick, also where it takes long to say what is certain. Changes nothing."""
+    twin = policy._twin()
+    mixture, pulls = twin.mixture, twin.pulls
     spent, since, wanted = int(twin._memory.sure_pulls.sum()), twin._memory.asked, mixture[list(twin._seated)]
     counted, known = twin._memory.pulls.copy(), np.maximum(twin._memory.pulls, twin._memory.told)
     arm = twin.ask()
     place = twin._seated.index(arm) if arm in twin._seated else -1
-    shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
-                       for n, p, m in zip(policy.names[:6], pulls, mixture, strict=False))  # fmt: skip
-    text = f"Round {t + 1}: {policy.names[arm]} is next. Shares played so far (and wanted): {shares}."
     behind = since * wanted - counted  # since the clock began: after a change of the arms that play it begins anew
     lag = float(behind[place]) if place >= 0 else 0.0
     own = twin._reason(place) if place >= 0 else ""
     if place < 0 and twin._bench is not None:
-        text += f" It came in round {twin._bench.came[arm] + 1:,} and has no reward yet, so it is tried now and then."
+        text = f"It came in round {twin._bench.came[arm] + 1:,} and has no reward yet, so it is tried now and then."
     elif int(twin._memory.sure_pulls.sum()) > spent:
         share = 100 * twin._memory.certify
-        text += f" This pull is for certifying, as {share:.3g} % of pulls are. " + (
+        text = f"This pull is for certifying, as {share:.3g} % of pulls are. " + (
             "A reward of this arm makes the certified regret smaller faster than a reward of any other arm."
             if spent % 2 == 0
             else "Every second pull of this kind is of the arm with the fewest pulls."
         )
     elif own:
-        text += f" {own}"
+        text = own
     elif known[place] == known.min() and lag < max(behind) - 1e-9:
-        text += f" It has the fewest pulls ({int(pulls[arm])}), and is explored."
+        text = f"It has the fewest pulls ({int(pulls[arm])}), and is explored."
     elif lag >= 0.0 and not np.allclose(behind, 0.0, rtol=0.0, atol=1e-9):
-        text += f" It is {lag:.1f} pulls behind its share."
+        text = f"It is {lag:.1f} pulls behind its share."
     else:
-        text += f" This is what the rule of {type(policy).__name__} says."
+        text = f"This is what the rule of {type(policy).__name__} says."
     if policy.limits is not None:
         text += f" It keeps the limits {policy.limits}."
-    if policy.confidence is not None and sure is not None:
-        text += (
-            f" The utility of the mixture is estimated at {sure.utility:.4g}, and it lies between {sure.lower:.4g} and "
-            f"{sure.upper:.4g}. {sure}"
-        )
-    if ahead is not None:
-        text += f" {ahead}"
-    text += watching.in_words(twin)
-    if waiting:
-        text += f" {waiting:,} reward{'s have' if waiting > 1 else ' has'} not been told yet."
-    return text
+    return policy.names[arm], text
 
 
 def html(policy: Policy) -> str:

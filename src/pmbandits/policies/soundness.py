@@ -26,7 +26,7 @@ _SUMS = 1e-6  # by which a sum of rewards may miss what the rewards say, as a sh
 
 
 def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
-    """Why the memory cannot be one of this policy's, as the middle of a sentence; ``None`` if it can."""
+    """Why this cannot be the memory of this policy, as the middle of a sentence; ``None`` if it can."""
     said = wrong_records(memory) or _mixture(memory) or _forgetting(policy, memory)
     if said is not None:
         return said
@@ -36,18 +36,18 @@ def what_is_wrong(policy: Policy, memory: Memory) -> str | None:
 
 
 def wrong_records(memory: Memory) -> str | None:
-    """Why what was asked and told cannot be so, in the memory of a policy or on its shelf; ``None`` if it can."""
+    """Why what was asked and told is not possible, in a policy's memory or on its shelf; ``None`` if it is possible."""
     name = memory.outside()
     if name is not None:
-        return f"its part {name!r} holds a number that cannot be"
+        return f"its part {name!r} holds a number that is not possible"
     if not _adds_up(memory.pulls, memory.asked):
         return "its pulls do not add up to the number of rounds"
     if not _adds_up(memory.told, memory.rewards):
         return "the rewards of its arms do not add up to the number of rewards"
     pulls = memory.pulls + memory.earlier if memory.n_past else memory.pulls
     if (memory.pending > pulls).any():
-        return "its part 'pending' holds a number that cannot be"
-    known = memory.pulls if memory.n_tally else pulls  # of others the rewards may be forgotten
+        return "its part 'pending' holds a number that is not possible"
+    known = memory.pulls if memory.n_tally else pulls  # otherwise rewards may have been forgotten
     if (memory.pending < known - memory.told).any():
         return "it waits for fewer rewards than are missing"
     return _rewards(memory)
@@ -98,13 +98,13 @@ def _forgetting(policy: Policy, memory: Memory) -> str | None:
             where = arms * memory.n_atoms + atoms
             same = same and np.array_equal(np.bincount(where, minlength=memory.counts.size), memory.counts.ravel())
         if not same:
-            return "the order of its rewards is not one of its rewards"
+            return "the order of its rewards names others than it has"
     tally = memory.tally
     if (tally != np.floor(tally))[[TIMES, CHANGES]].any() or tally.max() > MOST:
         return "it has not forgotten as often as it says"
     for arm in range(memory.n_watched_arms):
         if not is_watch(memory.watch_book[arm], memory.watch_values[arm], memory.watch_rows[arm]):
-            return f"what it watches of arm {arm} cannot be"
+            return f"what it watches of arm {arm} is not possible"
     whole = memory.noted[: int(min(tally[CHANGES], memory.n_noted))][:, [0, 1, 2, 3, 5]]
     arms_noted, kinds = whole[:, 0], whole[:, 4]
     if (
@@ -113,14 +113,14 @@ def _forgetting(policy: Policy, memory: Memory) -> str | None:
         or (arms_noted >= memory.n_arms).any()
         or (kinds > 2).any()
     ):
-        return "it has noted a change that cannot be"
+        return "it has noted a change that is not possible"
     return None
 
 
 def _sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
-    with np.errstate(invalid="ignore"):  # of rewards that are too large to be added up nothing can be said
+    with np.errstate(invalid="ignore"):  # nothing can be said if rewards are too large to be added up
         fits = ~np.isfinite(sizes) | (np.abs(sums - wanted) <= _SUMS * sizes)
-    return None if fits.all() else "the sums of its rewards are not those of its rewards"
+    return None if fits.all() else "the sums of its rewards are wrong"
 
 
 def _sketches(memory: Memory) -> str | None:
@@ -136,7 +136,7 @@ def _sketches(memory: Memory) -> str | None:
         mean = memory.sums[arm] / max(int(memory.told[arm]), 1)
         slack = _SUMS * max(abs(least), abs(most))
         if (mean != 0.0) if not used else not least - slack <= mean <= most + slack:
-            return "the sums of its rewards are not those of its rewards"
+            return "the sums of its rewards are wrong"
     return None
 
 

@@ -1,4 +1,4 @@
-"""When one can stop: whether the certified regret is small enough, and how many more rounds that will take."""
+"""When you can stop: whether the certified regret is small enough, and how many more rounds that will take."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pmbandits.policies.policy import Policy
 
 STRIDE = 1.25  # a forecast looks at rounds that grow by this factor
-FURTHEST = 1e12  # rounds; what takes longer takes for ever
+FURTHEST = 1e12  # rounds; what would take longer counts as never
 RESAMPLES = 24
 CELLS = 192
 # Rounds that chance in the policy's own path moves, beyond what resampling shows; measured, see docs/howto/stop.md.
@@ -69,32 +69,33 @@ def excess(goal: Goal, regret: float, lower: float, rival: float) -> float:
 
 
 def must_promise(policy: Policy) -> None:
-    """An error in one sentence where nobody says with which probability the policy's sets hold."""
+    """Raise an error in one sentence if it is not known with which probability the policy's sets hold."""
     chosen = sets_of(policy)
     if not failure(policy) < 1.0:
-        why = "nobody says with which probability they hold" if math.isnan(chosen.failure) else "they may fail for sure"
+        why = "it is not known with which probability they hold" if math.isnan(chosen.failure) else "they may all fail"
         raise ValueError(
-            f"the sets of {type(policy).__name__} (confidence {chosen.name!r}) are no reason to stop, because {why}; "
+            f"the sets of {type(policy).__name__} (confidence {chosen.name!r}) do not say when to stop, because {why}; "
             "take confidence='auto' and a smaller delta."
         )
 
 
 def still_valid(policy: Policy) -> bool:
-    """Whether the sets hold for so many rewards as there are: those with a horizon do not beyond it."""
+    """Whether the sets hold for as many rewards as there are; sets with a horizon do not hold beyond it."""
     horizon = policy.options.get("horizon")
     return horizon is None or int(policy._copy_of("told").max()) <= horizon
 
 
 def done(policy: Policy, regret: float | str) -> bool:
-    """Whether it is certain that the current mixture falls short of the best by at most ``regret``: you can stop.
+    """Whether it is certain that the current mixture falls short of the best one by at most ``regret``: you can stop.
 
     With the probability that :meth:`certainty` states, this is never wrong, however often you look, and whenever you
-    stop. For every policy that keeps confidence sets; after more rewards of an arm than the horizon for which they
-    hold, it is no more than False.
+    stop. It is for every policy that keeps confidence sets. If these have a horizon, and an arm has more rewards than
+    that, the answer is always False.
 
     Parameters
     ----------
-    regret : in units of the utility, such as ``0.02``, or as a share of the best utility, such as ``"2%"``.
+    regret : how much may be missing: in units of the utility, such as ``0.02``, or as a share of the best utility, such
+        as ``"2%"``.
 
     Examples
     --------
@@ -115,14 +116,16 @@ def met(goal: Goal, sure: Certainty) -> bool:
 
 
 class Forecast(NamedTuple):
-    """How many more rounds it will take until a regret is certain: what :meth:`Policy.forecast` gives.
+    """How many more rounds it will take until a regret is certain: the result of :meth:`Policy.forecast`.
 
-    A guess, not a promise: it takes the laws to be what they look like now, and the policy to go on as it does. It says
-    nothing of how good the mixture is; :meth:`Policy.done` alone decides when to stop. Printed, it is one sentence.
+    This is a guess, not a promise. It assumes that the arms have the distributions which they seem to have now, and
+    that the policy goes on as it does. It says nothing about how good the mixture is: only :meth:`Policy.done` decides
+    when to stop. When printed, it is one sentence.
 
     Attributes
     ----------
-    rounds : about so many more; 0 if it is certain already, inf if it never will be; nan while an arm has no reward.
+    rounds : about how many more rounds. It is 0 if the regret is certain already, inf if it never will be, and nan
+        while an arm has no reward.
     low, high : in simulated runs the true number lay between these about four times out of five.
     goal : what is to be certain, in words.
     """
@@ -154,12 +157,19 @@ def _people(rounds: float) -> str:
 
 
 def forecast(policy: Policy, regret: float | str) -> Forecast:
-    """How many more rounds it will take, about, until :meth:`done` says so; see
-    :class:`~pmbandits.policies.stopping.Forecast`.
+    """About how many more rounds it will take until :meth:`done` says that you can stop.
 
-    The certified regret is worked out as it would be after more rounds, with the laws that the arms seem to have and
-    with pulls as the policy would make them. To see how sure the number is, that is repeated with rewards drawn again
-    from those that came.
+    The certified regret is worked out as it would be after more rounds, with the distributions that the arms seem to
+    have, and with pulls as the policy would make them. To see how sure that number is, this is repeated with rewards
+    that are drawn again from those that came.
+
+    Parameters
+    ----------
+    regret : as for :meth:`done`.
+
+    Returns
+    -------
+    A :class:`~pmbandits.policies.stopping.Forecast`.
 
     Examples
     --------
@@ -203,7 +213,7 @@ def _more(t: float, now: float) -> float:
 
 
 class Ahead:
-    """A policy's future, with the laws as they look now: pulls go on as they would, and sets shrink with them."""
+    """A policy's future with the distributions as they look now: pulls go on, and sets shrink with them."""
 
     def __init__(self, policy: Policy, memory: Memory, goal: Goal) -> None:
         self.policy, self.first, self.goal = policy, memory, goal
@@ -225,7 +235,7 @@ class Ahead:
         return self.memory.mix.copy()
 
     def _multiple(self, counts: FloatArray, told: FloatArray, mix: FloatArray | None) -> float:
-        """The certified regret as a multiple of the goal, with so many rewards spread like this."""
+        """The certified regret as a multiple of the goal, if the arms have ``told`` rewards, spread like ``counts``."""
         play_out(self.memory, counts, np.maximum(np.rint(told), 1).astype(np.int64), self.first)
         mixture = self._best() if mix is None else mix
         low, _, _, rival, regret = what_is_sure(self.memory, mixture, CELLS)
@@ -255,7 +265,7 @@ class Ahead:
         return t * (further / t) ** (math.log(before) / math.log(before / max(after, 1e-12)))
 
     def _play(self, told: FloatArray, t: float, further: float) -> FloatArray:
-        """The rewards of each arm when so many rounds were played: certifying, exploring, and the mixture."""
+        """The rewards of each arm after t rounds: some for certifying, some for exploring, the rest for the mixture."""
         start, told = told, told + (self.late if t == self.path[0][0] else 0.0)
         share = float(self.first.certify)
         if share > 0.0:  # pulls go where gain/n^(3/2) is largest: so n grows in proportion to gain^(2/3)
@@ -273,7 +283,7 @@ class Ahead:
         return _fill(told, self.mix, max(further, told.sum()))
 
     def again(self, seed: int) -> float:
-        """The same with other rewards that might as well have come: each arm's drawn again from its own."""
+        """The same with other rewards that might as well have come: each arm's are drawn again from its own."""
         rng = np.random.default_rng(seed)
         counts = np.empty_like(self.laws.counts)
         for i, row in enumerate(self.laws.counts):

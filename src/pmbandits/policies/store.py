@@ -46,7 +46,7 @@ Numbers = dict[str, Any]
 
 
 def save(policy: Policy, path: Path) -> None:
-    """See :meth:`Policy.save`: written beside the target, flushed, and then moved into place."""
+    """See :meth:`Policy.save`. The file is written beside the target, flushed, and then moved into place."""
     policy = twin = policy._twin()
     assert policy.metric is not None and policy.support is not None
     arrays, numbers = _content(policy, twin._memory)
@@ -117,7 +117,7 @@ def _content(policy: Policy, memory: Memory) -> tuple[Arrays, Numbers]:
             arrays[field.name] = getattr(memory, field.name)
         elif field.name in ("recent", "recent_arm"):
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.n_recent else 0]
-        elif memory.sketch_size == 0 and memory.n_atoms == 0:  # of sketches the pool is laid out anew from their items
+        elif memory.sketch_size == 0 and memory.n_atoms == 0:  # with sketches the pool is made anew from their items
             arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
     return {name: array for name, array in arrays.items() if array.size}, numbers
 
@@ -143,9 +143,9 @@ def load(
     Parameters
     ----------
     path : a file written by :meth:`Policy.save`.
-    metric, confidence : only for a metric made from a function, or a confidence set of your own: code is never
+    metric, confidence : needed only for a metric made from a function, or a confidence set of your own. Code is never
         stored, so give it again.
-    max_memory : how many bytes the policy may take in memory. Default: 1 GiB, and 100 times the size of the file more.
+    max_memory : how many bytes the policy may take in memory. The default is 1 GiB plus 100 times the size of the file.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def _description(archive: Archive, label: str) -> dict[str, Any]:
     found = archive.text("policy.json")
     version = found.get("version")
     if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise Damaged("another format")
+        raise Damaged("it has another format")
     if version > VERSION:
         raise ValueError(
             f"{label} was written by a newer pmbandits ({_check.readable(str(found.get('library')))[:40]}, format "
@@ -200,15 +200,15 @@ def _description(archive: Archive, label: str) -> dict[str, Any]:
         if version > 3 and digest(found) != found["sha256"]:
             raise Damaged("its checksum is wrong")
     except RecursionError:
-        raise Damaged("its description is not one") from None
+        raise Damaged("its description cannot be read") from None
     kinds = {"policy": str, "metric": dict, "support": dict, "n_arms": int, "seed": int, "options": dict}
     kinds |= {"numbers": dict} if version > 2 else {}
     names = found["names"]
     fits = all(isinstance(found[key], kind) and not isinstance(found[key], bool) for key, kind in kinds.items())
     if not fits or not (names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))):
-        raise Damaged("its description is not one")
+        raise Damaged("its description cannot be read")
     if names is not None and len(names) != found["n_arms"]:
-        raise Damaged("it has not one name for each arm")
+        raise Damaged("it does not have one name for each arm")
     return found
 
 
@@ -287,19 +287,19 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
             raise Damaged("its grid is not the one of its options")
         numbers, arrays = ({k: v for k, v in part.items() if k not in constants} for part in (numbers, arrays))
     if set(numbers) != set(known):
-        raise Damaged("it has not the numbers of such a policy")
+        raise Damaged("it does not have the numbers of such a policy")
     for name, number in numbers.items():
         kind = type(known[name])
         if type(number) is not kind or (kind is int and abs(number) > MOST):
-            raise Damaged(f"its number {name!r} cannot be")
+            raise Damaged(f"its number {name!r} is not possible")
     if old and "told" not in arrays:
-        raise Damaged("it has not the parts of such a policy")
+        raise Damaged("it does not have the parts of such a policy")
     told = arrays["told"] if old else _part(archive, description, "told", memory.told.shape, np.int64)
     if told.dtype != np.int64:
-        raise Damaged("its counts of rewards cannot be")
+        raise Damaged("its counts of rewards are not possible")
     most = int(told.max(initial=0))
     if not 0 <= most <= numbers["rewards"]:
-        raise Damaged("its counts of rewards cannot be")
+        raise Damaged("its counts of rewards are not possible")
     memory = room_for(policy, memory, numbers["rewards"], most)
     for name, number in numbers.items():
         setattr(memory, name, number)
@@ -307,7 +307,7 @@ def _memory(archive: Archive, description: dict[str, Any], policy: Policy) -> Me
     beside = read_shelf(policy, memory, lambda name, shape, kind: _part(archive, description, name, shape, kind))
     parts = set(wanted) | {f"{SHELF}{name}" for name in beside} | kept_names(description.get("tickets"))
     if set(arrays if old else archive.arrays) != parts or (not old and archive.others != {"policy.json"}):
-        raise Damaged("it has not the parts of such a policy")
+        raise Damaged("it does not have the parts of such a policy")
     for name, into in wanted.items():
         array = arrays[name] if old else _part(archive, description, name, into.shape, into.dtype)
         if array.shape != into.shape or array.dtype != into.dtype:

@@ -19,7 +19,7 @@ _PARTS = {
     "ticket_share": np.float64, "ticket_at": np.float64, "ticket_reward": np.float64,
 }  # fmt: skip
 _PREFIX = re.compile("[0-9a-f]{8}")
-_NOT = "its tickets are none"
+_NOT = "its tickets cannot be read"
 
 
 def described_tickets(tickets: Tickets | None) -> dict[str, Any] | None:

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 def ask_ticket(policy: Policy) -> Ticket:
     """The arm to pull now, with a ticket: its reward counts once, however often it is told.
 
-    Who asks and who tells may be two processes, and messages may be sent twice or be lost. ``tell`` with the ticket
-    takes a reward in when it first comes. Rewards that never come can be replaced by :meth:`expire`. Open tickets are
-    saved with the policy, and merged.
+    The program that asks and the one that tells may be two processes, and messages may be sent twice or be lost.
+    ``tell`` with the ticket takes a reward in when it first comes. Rewards that never come can be replaced by
+    :meth:`expire`. Open tickets are saved with the policy, and merged with it.
 
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
     >>> ticket = policy.ask_ticket()
@@ -78,7 +80,7 @@ def _tickets(policy: Policy) -> Tickets:
 
 
 def _state(policy: Policy) -> tuple[Any, ...]:
-    """What is another one as soon as rewards were taken in."""
+    """An object that is replaced as soon as rewards were taken in."""
     _, _, memory, bench = policy._now
     return id(memory), memory.rewards, None if bench is None else bench.shelf.rewards
 
@@ -93,14 +95,14 @@ def _finish(policy: Policy) -> None:
 
 
 def tell_tickets(policy: Policy, ticket: Any, reward: float | ArrayLike | None) -> None:
-    """The rewards of tickets: those that are new are taken in, all of them or none."""
+    """Take in the rewards of tickets: all of those that are new, or none."""
     policy._must_be_bound()
     if reward is None:
         raise TypeError("tell(ticket=...) needs the reward: give reward=...")
     many = _check.is_list(ticket) and not isinstance(ticket, Ticket)
     keys = [key_of(one) for one in (ticket if many else [ticket])]
     if _check.is_list(reward) != many:
-        raise ValueError("give one reward for each ticket: one and one, or two lists.")
+        raise ValueError("give one ticket and one reward, or two lists of the same length.")
     rewards: Any = reward if many else [reward]
     if len(keys) != len(rewards):
         raise ValueError(f"{len(keys)} tickets were told with {len(rewards)} rewards; give one reward for each.")
@@ -135,13 +137,13 @@ def _answer(policy: Policy, keys: list[str], values: list[float]) -> Any:
 
 
 def expire(policy: Policy, *, older_than: int | timedelta, reward: float) -> tuple[str, ...]:
-    """Give all tickets that are open for too long a default reward; gives their ids.
+    """Give a default reward to all tickets that have been open for too long, and return their ids.
 
     Parameters
     ----------
-    older_than : a number of rounds since the ask, or a ``datetime.timedelta``.
-    reward : what their reward is taken to be, such as 0.0 for customers who never came back. If the true one comes
-        later, it is refused like any second reward; ``retell`` corrects it.
+    older_than : how long is too long: a number of rounds since the ask, or a ``datetime.timedelta``.
+    reward : the reward that they get, such as 0.0 for customers who never came back. If the true reward comes later, it
+        is refused like any second reward; :meth:`retell` corrects it.
 
     Examples
     --------
@@ -180,14 +182,14 @@ def retell(
 ) -> None:  # fmt: skip
     """Correct a reward that was told: the new one takes its place, as if it had been told at first.
 
-    What was decided meanwhile stays decided. Rewards that are kept in sketches cannot be corrected, and neither can one
-    that was forgotten.
+    Decisions that were made in the meantime stay. Rewards that are kept in sketches cannot be corrected, and neither
+    can rewards that were forgotten.
 
     Parameters
     ----------
     ticket : the ticket whose reward was wrong.
-    arm, before : where there is no ticket: the arm, and the reward that was told and was wrong.
-    reward : the right one.
+    arm, before : if there is no ticket: the arm, and the wrong reward that was told.
+    reward : the right reward.
 
     Examples
     --------
@@ -266,7 +268,7 @@ def _exchange(memory: Memory, arm: int, old: float, new: float) -> None:
         memory.counts[arm, b] += 1
         old, new = float(memory.points[a]), float(memory.points[b])
     memory.sums[arm] += new - old
-    if memory.n_recent:  # of equal rewards the newest is taken; the pool must have equals in the order of the window
+    if memory.n_recent:  # the newest of equal rewards is taken, so the pool must have them in the order of the window
         n = memory.rewards
         same = np.flatnonzero((memory.recent[:n] == old) & (memory.recent_arm[:n] == arm))
         memory.recent[same[-1]] = new
@@ -275,11 +277,11 @@ def _exchange(memory: Memory, arm: int, old: float, new: float) -> None:
 
 
 class TicketLog:
-    """The tickets of a policy as a table: what :meth:`Policy.log` gives. One row for each, by round.
+    """The tickets of a policy as a table, one row for each, by round: the result of :meth:`Policy.log`.
 
     The columns are ``round``, ``ticket``, ``arm`` (the name), ``action`` (its position), ``reward`` (nan while it is
-    open), ``propensity`` and the same as ``pscore``, and ``at`` (seconds since 1970). ``advise`` reads it, also from a
-    file that was saved; ``action``, ``reward`` and ``pscore`` are what Open Bandit Pipeline (obp) calls them.
+    open), ``propensity`` and the same as ``pscore``, and ``at`` (seconds since 1970). ``advise`` reads this table, also
+    from a file. ``action``, ``reward`` and ``pscore`` are named as in Open Bandit Pipeline (obp).
     """
 
     def __init__(self, columns: dict[str, NDArray[Any]], n_arms: int) -> None:
@@ -292,17 +294,17 @@ class TicketLog:
         return f"TicketLog({len(self)} tickets: {', '.join(self.columns)})"
 
     def to_arrow(self) -> pa.Table:
-        """As a table of pyarrow."""
+        """The same as a pyarrow table."""
         import pyarrow as pa
 
         return pa.table(self.columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """As a frame of pandas."""
+        """The same as a pandas data frame."""
         return self.to_arrow().to_pandas()
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, all or nothing: CSV, or Parquet if the name ends so."""
+        """Write the table to a file, completely or not at all: as CSV, or as Parquet if the name ends in .parquet."""
         file = Path(path)
         if file.suffix not in (".csv", ".parquet"):
             raise ValueError(f"a log is saved as .csv or .parquet, got {file.name!r}.")
@@ -314,7 +316,7 @@ class TicketLog:
         write_whole(file, lambda out: write(table, out))
 
     def feedback(self) -> dict[str, Any]:
-        """The answered tickets as ``bandit_feedback`` of Open Bandit Pipeline, which its estimators take."""
+        """The answered tickets as ``bandit_feedback``, the dictionary that Open Bandit Pipeline's estimators take."""
         done = ~np.isnan(self.columns["reward"])
         return {
             "n_rounds": int(done.sum()),
@@ -330,13 +332,14 @@ class TicketLog:
 def log(policy: Policy, *, waiting: bool = False, drain: bool = False) -> TicketLog:
     """The tickets so far, with their rewards and propensities, as a table for other tools.
 
-    A policy remembers the last 100,000 answered tickets. To keep all, drain the log into files now and then.
+    A policy remembers the last 100,000 answered tickets. To keep all of them, save the log to files now and then, with
+    ``drain=True``.
 
     Parameters
     ----------
-    waiting : whether tickets without a reward are in the table, too.
-    drain : forget the answered tickets that are handed over. They still count once; but a second, different reward is
-        then not noticed, and cannot be corrected.
+    waiting : whether tickets without a reward are in the table, too. By default they are not.
+    drain : whether to forget the answered tickets that are in this table. Their rewards still count once. But a second,
+        different reward is then not noticed, and cannot be corrected.
 
     Examples
     --------

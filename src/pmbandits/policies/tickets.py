@@ -1,7 +1,8 @@
 """Tickets: every ask has an identifier, and its reward counts once, however often it is sent.
 
-What is kept: of every ticket that is open, and of the last 100,000 that were answered, one row. Of all others only how
-many there were: a ticket is a number that was given out, so one that is neither open nor remembered was answered.
+One row is kept for every ticket that is open, and for the last 100,000 that were answered. Of all others only their
+number is kept. That is enough, because a ticket is a number that was given out: one that is neither open nor remembered
+was answered.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ REMEMBERED = 100_000  # answered tickets of which the row is kept
 
 
 class Ticket(NamedTuple):
-    """One ask, with what is needed to tell its reward: what :meth:`Policy.ask_ticket` gives.
+    """One ask, with what is needed to tell its reward: the result of :meth:`Policy.ask_ticket`.
 
     Attributes
     ----------
-    id : give it back with the reward: ``tell(ticket=id, reward=...)``.
+    id : the identifier. Give it back with the reward: ``tell(ticket=id, reward=...)``.
     arm, name : the arm to pull, by position and by name.
-    share : the propensity: the weight of the arm in the mixture by which it was asked for. Policies that track a
-        mixture do not draw arms at random. So it is the share that the arm gets in the long run, and not a chance in
-        this round. An arm that has no weight there (it is explored, or new) has its share of the pulls so far instead.
+    share : the propensity, that is the weight of the arm in the mixture by which it was asked for. Policies that track
+        a mixture do not draw arms at random. So it is the share that the arm gets in the long run, and not a chance in
+        this round. An arm that has no weight there (because it is explored, or new) has its share of the pulls so far
+        instead.
     round : the number of the ask.
     at : the time of the ask, in seconds since 1970.
     """
@@ -38,7 +40,7 @@ class Ticket(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What is kept of a ticket; ``reward`` is ``None`` while it is open."""
+    """What is kept of a ticket; ``reward`` is ``None`` while the ticket is open."""
 
     arm: int
     share: float
@@ -48,7 +50,7 @@ class Row(NamedTuple):
 
 
 class Doing(NamedTuple):
-    """Answers that are being taken in: if Ctrl-C comes in between, the next one who looks knows what was done."""
+    """Answers that are being taken in. If Ctrl-C comes in between, whoever looks next knows what was done."""
 
     answers: dict[str, float]
     before: tuple[Any, ...]
@@ -58,14 +60,14 @@ class Tickets:
     """All tickets of a policy."""
 
     def __init__(self) -> None:
-        self.prefix: str | None = None  # of the tickets that are given out now; a copy takes another one
+        self.prefix: str | None = None  # the prefix of new tickets; a copy takes another one
         self.issued: dict[str, int] = {}  # by prefix: how many were given out
         self.open: dict[str, Row] = {}
         self.answered: dict[str, Row] = {}  # the last ones
         self.doing: Doing | None = None
 
     def copy(self) -> Tickets:
-        """The same, for a policy that goes its own way: its new tickets are others."""
+        """The same tickets, for a copy of the policy. New tickets of the copy differ from new ones of the original."""
         out = Tickets()
         out.issued, out.open, out.answered = dict(self.issued), dict(self.open), dict(self.answered)
         out.doing = self.doing
@@ -92,7 +94,7 @@ class Tickets:
         return int(number) < self.issued.get(prefix, 0)
 
     def unanswered(self, keys: list[str], rewards: list[float]) -> dict[str, float]:
-        """Those of the answers that are new; an error in one sentence for one that cannot be."""
+        """The answers that are new; an error in one sentence for an answer that is not possible."""
         new: dict[str, float] = {}
         for key, reward in zip(keys, rewards, strict=True):
             before = new.get(key)
@@ -110,7 +112,7 @@ class Tickets:
         return new
 
     def answer(self, answers: dict[str, float]) -> None:
-        """Note that these were answered; also if some of them are noted already."""
+        """Note that these were answered, even if some of them are noted already."""
         for key, reward in answers.items():
             row = self.open.get(key) or self.answered.get(key)
             if row is not None:
@@ -120,7 +122,7 @@ class Tickets:
             self.answered.pop(next(iter(self.answered)))
 
     def older(self, round_: int | None, at: float | None) -> list[str]:
-        """The open tickets of before a round, or of before a time."""
+        """The open tickets from before a round, or from before a time."""
         return [
             key
             for key, row in self.open.items()
@@ -140,7 +142,7 @@ class Tickets:
         self.answer({})
 
     def rows(self) -> Iterable[tuple[str, Row]]:
-        """Every ticket of which a row is kept, by the round in which it was asked."""
+        """Every ticket of which a row is kept, in the order of the rounds in which they were asked."""
         return sorted([*self.answered.items(), *self.open.items()], key=lambda item: (item[1].round, item[0]))
 
 

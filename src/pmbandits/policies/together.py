@@ -37,11 +37,11 @@ class Cells(NamedTuple):
 
 
 def regret_together(memory: Memory, mix: FloatArray, fine: int = FINE) -> float:
-    """The largest regret of a mixture while every arm's law is in its set; infinite where this way does not lead there.
+    """The largest regret of a mixture while every arm's law is in its set; infinite where this method does not apply.
 
     For concave metrics, and sets that limit survivals cell by cell (all but balls and heavy tails), see
-    ``mixtures/_together.py``. For convex ones, and a mixture that is one arm: some arm alone is best, and that arm
-    itself is not behind itself.
+    ``mixtures/_together.py``. For convex metrics, and a mixture that is one arm: some arm alone is best, and an arm has
+    no regret compared with itself.
     """
     members = np.flatnonzero(mix > 0.0)
     if memory.told.min() == 0:

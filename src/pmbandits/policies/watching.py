@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ChangeWarning(UserWarning):
-    """An arm of a policy has changed."""
+    """The warning that an arm of a policy has changed, with ``detect="warn"``."""
 
 
 def changes(policy: Policy) -> tuple[Change, ...]:
@@ -23,7 +23,7 @@ def changes(policy: Policy) -> tuple[Change, ...]:
 
 
 def found(memory: Memory, names: tuple[str, ...], after: int = 0) -> tuple[Change, ...]:
-    """The changes that a memory has noted, but for the first ``after`` of all."""
+    """The changes that a memory has noted, without the first ``after`` of all."""
     if memory.n_noted == 0:
         return ()
     total = n_found(memory)
@@ -47,7 +47,7 @@ def warn_of(news: tuple[Change, ...]) -> None:
 
 
 def in_words(policy: Policy) -> str:
-    """What was found, for :meth:`Policy.explain`; nothing if nothing was."""
+    """What was found, as sentences for :meth:`Policy.explain`; nothing if no change was found."""
     all_of_them = changes(policy)
     if not all_of_them:
         return ""

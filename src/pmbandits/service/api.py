@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
+import sqlalchemy.exc
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
-from pmbandits.service import board, fold, history, keys, manual, reading, warmth
+from pmbandits.pages import web
+from pmbandits.service import answers, board, fold, history, keys, manual, reading, warmth
 from pmbandits.service.counting import sample
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
 from pmbandits.service.live import Refused
 from pmbandits.service.openapi import described
-from pmbandits.service.service import Service, check_name
+from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import Record, Taken, now
+from pmbandits.service.store import Record, Taken, check_name, iso, now
+from pmbandits.service.turns import DOWN
 
+log = logging.getLogger("pmbandits.service")
+IMPORTED = 1 << 30  # bytes of memory that an imported policy may take
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -44,18 +53,26 @@ class _Body(BaseModel):
 class NewExperiment(_Body):
     """An experiment: what is valued, what can be played, and which policy learns."""
 
-    name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
-    metric: Annotated[str, Field(max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])]
-    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, examples=[["A", "B", "C"]])]
-    support: Annotated[dict[str, Any], Field(examples=[{"kind": "interval", "lo": 0, "hi": 1}])]
-    policy: Annotated[str, Field(max_length=100, examples=["vet", "track"])] = "vet"
-    options: Annotated[dict[str, Any], Field(description="Options of the policy.")] = {}
-    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    name: Annotated[str, Field(description="Its name: letters, digits, dots, dashes and underscores.", max_length=100)]
+    metric: Annotated[
+        str, Field(description="What you value.", max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])
+    ]
+    arms: Annotated[
+        list[ArmName], Field(description="Their names.", min_length=1, max_length=10_000, examples=[["A", "B"]])
+    ]
+    support: Annotated[
+        dict[str, Any], Field(description="Where rewards lie.", examples=[{"kind": "interval", "lo": 0, "hi": 1}])
+    ]
+    policy: Annotated[str, Field(description="The policy that learns.", max_length=100, examples=["vet", "track"])] = (
+        "vet"
+    )
+    options: Annotated[dict[str, Any], Field(description="The options of the policy, by name.")] = {}
+    seed: Annotated[int, Field(description="The seed of the policy's own random choices.", ge=0, le=2**53)] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
 class ArmAct(_Body):
-    """What becomes of an arm."""
+    """An arm, and what to do with it."""
 
     do: Literal["add", "pause", "resume", "retire"]
     arm: ArmName
@@ -64,11 +81,18 @@ class ArmAct(_Body):
 class NewLimits(_Body):
     """Limits on the shares of arms."""
 
-    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
+    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null removes all limits.')]
+
+
+class Expire(_Body):
+    """A default reward for tickets whose own reward never came."""
+
+    seconds: Annotated[float, Field(ge=0, le=1e11, description="Tickets that are older than this and have no reward.")]
+    reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
 
 
 class NewStatus(_Body):
-    """Whether an experiment goes on."""
+    """Whether an experiment runs, pauses, or is archived."""
 
     status: Literal["running", "paused", "archived"]
 
@@ -80,7 +104,9 @@ def make(settings: Settings) -> App:
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         await service.start()
+        web.when_told_to_stop(shown.hang_up)
         yield
+        shown.close()
         await service.stop()
 
     # Mistakes of our own go up to the front, which answers and writes them to the log.
@@ -93,8 +119,8 @@ def make(settings: Settings) -> App:
     _experiments(app, service)
     _changes(app, service)
     _reads(app, service)
-    board.pages(app, service, needs)
-    app.openapi = lambda: described(app)  # type: ignore[method-assign]
+    shown = board.pages(app, service, needs)
+    app.openapi = cache(lambda: described(app))  # type: ignore[method-assign]
     return Front(service, app)
 
 
@@ -111,7 +137,7 @@ def needs(scope: str) -> Any:
 
 def _errors(app: FastAPI) -> None:
     def problem(status: int, sentence: str) -> Json:
-        return Json({"error": sentence}, status)
+        return Json({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
 
     @app.exception_handler(Refused)
     async def refused(_request: Request, error: Refused) -> Json:
@@ -120,6 +146,14 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(Taken)
     async def taken(_request: Request, error: Taken) -> Json:
         return problem(409, str(error))
+
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(InterfaceError)
+    @app.exception_handler(sqlalchemy.exc.TimeoutError)
+    @app.exception_handler(sqlite3.OperationalError)
+    async def away(_request: Request, error: Exception) -> Json:
+        log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
+        return problem(503, DOWN)
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
@@ -136,13 +170,13 @@ def _errors(app: FastAPI) -> None:
 def _health(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["health"])
     async def health() -> Any:
-        """Whether the process lives. Needs no key."""
+        """Whether the process is alive. Needs no key."""
         return {"status": "alive"}
 
     @app.get("/ready", tags=["health"])
     async def ready() -> Any:
-        """Whether it can serve: experiments are read, kernels are compiled, and the store answers. Needs no key."""
-        if not service.ready or service.turns.failures:
+        """Whether it can answer: experiments are read, kernels are compiled, and the store answers. Needs no key."""
+        if not service.serves:
             return Json({"status": "not ready"}, 503)
         return {"status": "ready"}
 
@@ -160,6 +194,7 @@ def _health(app: FastAPI, service: Service) -> None:
             lines.append(f"# TYPE pmbandits_{name} gauge")
             for live, n in zip(lives, numbers, strict=True):
                 lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
+        lines += await service.alarms.lines(lives)
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/openapi.json", tags=["health"])
@@ -175,53 +210,55 @@ def _health(app: FastAPI, service: Service) -> None:
 
 
 def _experiments(app: FastAPI, service: Service) -> None:
+    compiling = asyncio.Semaphore(1)  # it takes a whole core
+
     @app.get("/v1/experiments", tags=["experiments"])
     async def list_experiments(request: Request) -> Any:
         """All experiments that the key may read."""
         key: keys.Key = request.scope["pmbandits.key"]
         found = await asyncio.to_thread(service.store.experiments)
-        return {"experiments": [_shown(record) for record in found if key.may("read", record.name)]}
+        shown = [await _listed(service, record) for record in found if key.may("read", record.name)]
+        return {"experiments": shown}
 
     @app.post("/v1/experiments", tags=["experiments"], status_code=201)
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
-        check_name(body.name)
+        _refusing(partial(check_name, body.name))
         allow(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
-        await asyncio.to_thread(_made, spec)
+        await service.aside(partial(_made, spec))
         if service.settings.warm:
-            await asyncio.to_thread(warmth.warm_elsewhere, spec)
+            async with compiling:
+                await warmth.warm_elsewhere(spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
-        await service.live(record.name)
-        return _shown(record)
+        return answers.experiment(record, await service.live(record.name))
 
     @app.post("/v1/import", tags=["experiments"], status_code=201)
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        check_name(name)
+        _refusing(partial(check_name, name))
         allow(key, "admin", name)
         content = await request.body()
-        policy = await asyncio.to_thread(_refusing, lambda: fold.unpacked(content))
+        policy = await service.aside(partial(_refusing, lambda: fold.unpacked(content, IMPORTED)))
         spec = fold.described(policy)
         record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
-        await service.live(record.name)
-        return _shown(record)
+        return answers.experiment(record, await service.live(record.name))
 
     @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
     async def export_policy(name: str, key: Annotated[keys.Key, needs("read")]) -> Response:
         """The policy as a file that pmbandits.load reads: it goes on exactly where this one is."""
         twin = (await service.newest(name)).fold.twin()
-        content = await asyncio.to_thread(fold.packed, twin)
+        content = await service.aside(partial(fold.packed, twin))
         headers = {"content-disposition": f'attachment; filename="{name}.pmb"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     @app.get("/v1/experiments/{name}", tags=["experiments"])
     async def show_experiment(name: str, key: Annotated[keys.Key, needs("read")]) -> Any:
-        """What an experiment is."""
+        """What an experiment is, as it is now: its arms, which of them play, and the limits."""
         live = await service.newest(name)
-        return {**_shown(live.record), "status": live.status, "events": live.fold.seen}
+        return answers.experiment(live.record, live)
 
     @app.get("/v1/audit", tags=["experiments"])
     async def audit(
@@ -230,30 +267,39 @@ def _experiments(app: FastAPI, service: Service) -> None:
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
-        return {"acts": await asyncio.to_thread(service.store.audit, limit, before)}
+        found = await asyncio.to_thread(service.store.audit, limit, before)
+        return {"acts": [_dated(act) for act in found]}
 
 
 def _changes(app: FastAPI, service: Service) -> None:
     async def control(name: str, kind: int, given: Any, key: keys.Key) -> Any:
         await service.act(name, lambda live, batch: live.control(kind, given, key.id, batch))
         live = await service.live(name)
-        return {**_shown(live.record), "status": live.status, "events": live.fold.seen}
+        return answers.experiment(live.record, live)
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Pause (no arms are given, rewards are taken), archive (neither), or go on."""
+        """Pause (no arms are given, but rewards are taken), archive (neither), or go on."""
         assert body.status in (RUNNING, PAUSED, ARCHIVED)
         return await control(name, STATUS, body.status, key)
 
     @app.post("/v1/experiments/{name}/arms", tags=["control"])
     async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
+        """Add an arm, let one pause or resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
 
+    @app.post("/v1/experiments/{name}/expire", tags=["control"])
+    async def expire(name: str, body: Expire, key: Annotated[keys.Key, needs("tell")]) -> Any:
+        """Give a default reward to tickets that have waited for one for too long, the oldest first.
+
+        One request does up to 10,000; ``more`` says whether to send it again.
+        """
+        return await service.expire(name, body.seconds, body.reward, key.id)
+
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
     async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """New limits on the shares of arms."""
+        """Set new limits on the shares of arms."""
         return await control(name, LIMITS, body.shares, key)
 
 
@@ -266,12 +312,17 @@ def _reads(app: FastAPI, service: Service) -> None:
             str | None, Query(max_length=40, description='Also forecast when this is certain: 0.02 or "2%".')
         ] = None,
     ) -> Any:
-        """Shares wanted and played, estimates with bands, certainty, why the next arm is next, and a forecast."""
+        """Shares wanted and played, estimates with bands, certainty, why the next arm is next, changes, and a forecast.
+
+        ``changes`` has the arms whose rewards changed. All else assumes that they did not.
+        """
         live = await service.newest(name)
         twin, seen, status = live.fold.twin(), live.fold.seen, live.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
-        found = await asyncio.to_thread(_refusing, lambda: reading.state(twin, goal))
-        return {"name": name, "status": status, "events": seen, **found}
+        found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
+        changes, watched = await service.alarms.of(live)
+        changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
+        return {"name": name, "status": status, "events": seen, **found, **changed}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(
@@ -284,32 +335,55 @@ def _reads(app: FastAPI, service: Service) -> None:
         twin, seen, exp = live.fold.twin(), live.fold.seen, live.record.id
         found = await asyncio.to_thread(history.written, service.store, exp, after)
         if seen > after and (not found or found[-1]["seq"] < seen):
-            found.append({"seq": seen, "at": now(), **await asyncio.to_thread(history.point, twin)})
-        return {"points": found}
+            found.append({"seq": seen, "at": now(), **await service.aside(partial(history.point, twin))})
+        return {"points": [_dated(one) for one in found]}
 
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
     async def log(
         name: str,
         key: Annotated[keys.Key, needs("read")],
         form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
-        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        limit: Annotated[int, Query(ge=1, le=1_000_000)] = 10_000,
+        after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after this event.")] = 0,
+        limit: Annotated[
+            int | None, Query(ge=1, le=2**53, description="How many events at most; without it, all.")
+        ] = None,
     ) -> Response:
-        """Every event, oldest first; for more than ``limit``, ask again with ``after`` = the last seq."""
+        """Every event, oldest first: all of them, or ``limit`` after the event ``after``.
+
+        ``share`` is the share with which an arm was asked for, ``reward`` what was told. When ``limit`` cuts the log
+        off, the header ``Link`` has the address of what comes next.
+        """
         live = await service.newest(name)
-        names, record = live.fold.policy.names, live.record
-        rows = await asyncio.to_thread(lambda: list(reading.log(service.store, record, names, after, limit)))
-        if form == "json":
-            return Json({"events": rows})
-        if form == "csv":
-            return Response(await asyncio.to_thread(reading.as_csv, rows), media_type="text/csv")
-        content = await asyncio.to_thread(reading.as_parquet, rows)
-        return Response(content, media_type="application/vnd.apache.parquet")
+        names, record, last = live.fold.policy.names, live.record, live.fold.seen
+        rows = partial(reading.log, service.store, record, names, last)
+        kind, content = reading.FORMS[form]
+        parts = content(rows, after, last if limit is None else limit, service.aside)
+        first = await anext(parts)  # what is wrong with the store is noticed before the answer begins
+        headers = {"content-disposition": f'attachment; filename="{name}.{form}"'} if form != "json" else {}
+        if limit is not None and after + limit < last:  # events have numbers without gaps
+            headers["link"] = f'<log?format={form}&after={after + limit}&limit={limit}>; rel="next"'
+        return StreamingResponse(_with(first, parts), media_type=kind, headers=headers)
 
 
-def _shown(record: Record) -> dict[str, Any]:
-    spec = {key: value for key, value in record.spec.items() if value is not None}
-    return {"name": record.name, "status": record.status, "created": record.created, "library": record.library, **spec}
+async def _with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in rest:
+        yield part
+
+
+def _dated(found: dict[str, Any]) -> dict[str, Any]:
+    """The same, with its time as text."""
+    found["time"] = iso(found.pop("at"))
+    return found
+
+
+async def _listed(service: Service, record: Record) -> dict[str, Any]:
+    try:
+        live = await service.live(record.name) if record.status != ARCHIVED else None
+    except Refused:  # it cannot be read now
+        live = None
+    found = answers.experiment(record, live)
+    return found if live is None else found | {"changes": [one.shown() for one in (await service.alarms.of(live))[0]]}
 
 
 def _made(spec: dict[str, Any]) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
+import time
 from collections import OrderedDict
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from fastapi import FastAPI, Query, Request, Response
@@ -18,226 +19,19 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from pmbandits import _check
 from pmbandits.pages import web
 from pmbandits.pages.board import view
-from pmbandits.policies.policy import Policy
-from pmbandits.service import history, reading
-from pmbandits.service.events import ADD, ARCHIVED, ASK, LIMITS, PAUSE, RESUME, RETIRE, STATUS
-from pmbandits.service.fold import Fold, made, unpacked
+from pmbandits.service.events import ARCHIVED, LIMITS, PAUSE, RESUME
+from pmbandits.service.fold import Fold
 from pmbandits.service.live import Live, Refused
-from pmbandits.service.schema import events, points
+from pmbandits.service.schema import points
 from pmbandits.service.service import Service
+from pmbandits.service.showing import Showing, listed
 from pmbandits.service.store import Record, Store
-from pmbandits.service.watch import Watch
 
 if TYPE_CHECKING:
     from pmbandits.service.keys import Key
 
-_DECISIONS = 12  # that are shown
-_MARKS = 100  # acts that are shown
-_BEHIND = 20_000  # events that are replayed to find reasons of decisions before the board was opened
-_TRAILS = 32  # experiments whose reasons are kept
-_SAID = {
-    ADD: "{} was added",
-    PAUSE: "{} pauses",
-    RESUME: "{} plays again",
-    RETIRE: "{} left for good",
-    LIMITS: "new limits: {}",
-    STATUS: "the experiment is {}",
-}
-
-
-class Trail:
-    """Why the last decisions were taken: a policy that follows the events, and is asked before each of the last asks.
-
-    Decisions follow from the order of events alone, so what it says is what the policy that decided would have said.
-    """
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.fold: Fold | None = None
-        self.found: list[dict[str, Any]] = []
-        self.watch = Watch()
-
-    def follow(self, service: Service, live_fold: Fold, record: Record) -> None:
-        """Go on to the event that the live policy has reached."""
-        goal, exp = live_fold.seen, record.id
-        if self.fold is None or goal - self.fold.seen > _BEHIND:
-            self.fold = _some_time_ago(service.store, record, goal) or Fold(live_fold.twin(), goal)
-            self.found = []
-        asks = _last_asks(service.store, exp, self.fold.seen, goal)
-        for seq, at, arm in asks:
-            self._apply(service, exp, seq - 1)
-            said = _reason(self.fold.policy) if self.fold.seen == seq - 1 else ""
-            name = self.fold.policy.names[arm]
-            self.found.append({"seq": seq, "when": _clock(at), "what": f"ask {seq:,}", "arm": name, "reason": said})
-        self._apply(service, exp, goal)
-        self.found = self.found[-_DECISIONS:]
-
-    def _apply(self, service: Service, exp: int, upto: int) -> None:
-        assert self.fold is not None
-        while self.fold.seen < upto:
-            rows = _rows(service.store, exp, self.fold.seen, upto)
-            if not rows:
-                return
-            self.fold.apply(rows)
-
-
-def _some_time_ago(store: Store, record: Record, goal: int) -> Fold | None:
-    """The newest saved policy, or that of the beginning, if not too much has happened since."""
-    saved = store.snapshot(record.id, goal)
-    if goal - (saved[0] if saved else 0) > _BEHIND:
-        return None
-    return Fold(made(record.spec)) if saved is None else Fold(unpacked(saved[1]), saved[0])
-
-
-def _rows(store: Store, exp: int, after: int, upto: int) -> list[Any]:
-    wanted = (
-        select(events.c.seq, events.c.kind, events.c.ticket, events.c.arm, events.c.value, events.c.data)
-        .where(events.c.exp == exp, events.c.seq > after, events.c.seq <= upto)
-        .order_by(events.c.seq)
-        .limit(_BEHIND)
-    )
-    with store.engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(wanted)]
-
-
-def _last_asks(store: Store, exp: int, after: int, upto: int) -> list[tuple[int, int, int]]:
-    wanted = (
-        select(events.c.seq, events.c.at, events.c.arm)
-        .where(events.c.exp == exp, events.c.kind == ASK, events.c.seq > after, events.c.seq <= upto)
-        .order_by(events.c.seq.desc())
-        .limit(_DECISIONS)
-    )
-    with store.engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(wanted)][::-1]
-
-
-def _reason(policy: Policy) -> str:
-    """The part of an explanation that says why: without the shares before it and the certainty after it."""
-    text = policy.explain()
-    found = re.search(r"\(and wanted\): .*?%\)\. (.*)$", text, flags=re.DOTALL)
-    if found is None:
-        return text
-    return re.split(r" The (?:mixture's utility|utility of the mixture) is | [\d,]+ rewards? ha(?:s|ve) not", found[1])[
-        0
-    ]
-
-
-def _clock(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-# ---- what is shown ---------------------------------------------------------------------------------------
-
-
-def _past(store: Store, exp: int, after: int, names: tuple[str, ...]) -> dict[str, Any]:
-    found = history.written(store, exp, after)
-    return {
-        "x": [p["t"] for p in found],
-        "rows": [_row(p, names) for p in found],
-        "seq": found[-1]["seq"] if found else after,
-    }
-
-
-def _row(point: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    t = max(point["t"], 1)
-    row: dict[str, Any] = {
-        "played": [round(100.0 * point["pulls"].get(name, 0) / t, 3) for name in names],
-        "wanted": [round(100.0 * point["wanted"].get(name, 0.0), 3) for name in names],
-    }
-    return row | {key: point.get(key) for key in ("utility", "lower", "upper", "rival")}
-
-
-def _marks(store: Store, exp: int, policy: Policy, watch: Watch, seen: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Acts of administration and changes of arms, by the round in which they were; and warnings.
-
-    Changes are those that the policy found itself, if it watches its arms; else those that the board found.
-    """
-    acts = (
-        select(events.c.seq, events.c.at, events.c.kind, events.c.data)
-        .where(events.c.exp == exp, events.c.kind.in_(tuple(_SAID)))
-        .order_by(events.c.seq.desc())
-        .limit(_MARKS)
-    )
-    rounds = select(points.c.seq, points.c.content).where(points.c.exp == exp).order_by(points.c.seq)
-    with store.engine.connect() as connection:
-        rows = connection.execute(acts).all()[::-1]
-        seqs, times = [0], [0]
-        if rows or watch.found:
-            for seq, content in connection.execute(rounds):
-                seqs.append(seq)
-                times.append(json.loads(content)["t"])
-    out = []
-
-    def about(seq: int) -> int:
-        """The round in which an event was, about."""
-        return max(1, round(float(np.interp(seq, [*seqs, seen], [*times, policy.t]))))
-
-    for seq, at, kind, data in rows:
-        given = json.loads(data) if data else None
-        what = "none" if given is None else given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        said = f"{_clock(at)}, about round {about(seq):,}: {_SAID[kind].format(what)}"
-        out.append({"x": about(seq), "text": said})
-    warnings = []
-    own = [(max(change.round, 1), change) for change in policy.changes]
-    for found, change in own or [(about(seq), change) for seq, change in watch.found]:
-        sentence = str(change)
-        out.append({"x": found, "text": f"About round {found:,}: {sentence}"})
-        warnings.append(f"{sentence} Found about round {found:,}.")
-    return sorted(out, key=lambda mark: mark["x"]), warnings[-3:]
-
-
-def shown(policy: Policy, live: Live, seen: int) -> dict[str, Any]:
-    """What the page shows of the policy as it is now."""
-    state, metric = reading.state(policy), policy.metric
-    assert metric is not None
-    arms = view.coloured(policy.names)
-    retired = set(getattr(policy, "retired", ()))
-    for arm, found in zip(arms, state["arms"], strict=True):
-        arm |= {key: found.get(key) for key in ("plays", "pulls", "pending", "rewards", "mean", "alone")}
-        played = found["played"]
-        arm |= {
-            "played": None if played is None else view.share(played),
-            "wanted": view.share(found["wanted"]),
-            "retired": arm["name"] in retired,
-        }
-    spec = live.record.spec
-    sure = state["certainty"]
-    return {
-        "kind": "experiment",
-        "title": live.record.name,
-        "status": live.status,
-        "facts": [
-            ["preference", str(spec["metric"])],
-            ["policy", " ".join([str(spec["policy"]), *(f"{k}={v}" for k, v in (spec.get("options") or {}).items())])],
-            ["rounds", f"{policy.t:,}"],
-            ["rewards awaited", f"{int(policy.pending.sum()):,}"],
-            ["began", _clock(live.record.created)],
-        ],
-        "arms": arms,
-        "metric": view.preference(metric),
-        "curves": view.estimated(metric, policy.estimates, view.most_played(np.asarray(policy.pulls, dtype=float))),
-        "limits": state["limits"],
-        "sure": {
-            "certainty": None if sure is None else _certain(sure),
-            "explanation": f"Next: {state['explanation']}",
-            "forecast": _ahead(policy),
-        },
-        "events": seen,
-    }  # fmt: skip
-
-
-def _certain(sure: dict[str, Any]) -> str:
-    about, low, high = (f"{sure[key]:.4g}" for key in ("utility", "lower", "upper"))
-    return f"{sure['sentence']} The mixture is worth about {about}, between {low} and {high}."
-
-
-def _ahead(policy: Policy) -> str | None:
-    if policy.confidence is None or policy.t == 0:
-        return None
-    try:
-        return str(policy.forecast("5%"))
-    except (ValueError, TypeError, ArithmeticError):  # not for this policy, or nothing is worth anything yet
-        return None
+KEPT = 32  # experiments of which it is remembered what was shown
+GLANCES = 2.0  # seconds between two looks at all experiments
 
 
 def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | None) -> list[str]:
@@ -279,30 +73,20 @@ def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | Non
         told = [f"From the next round on these limits are kept: {shares.strip()}. Rounds before now do not count."]
     else:
         told = ["All limits are taken away, from the next round on."]
-    return [*told, f"Shares wanted now: {_listed(names, before)}. Afterwards: {_listed(trial.policy.names, after)}."]
+    return [*told, f"Shares wanted now: {listed(names, before)}. Afterwards: {listed(trial.policy.names, after)}."]
 
 
-def _listed(names: tuple[str, ...], weights: np.ndarray) -> str:
-    used = [k for k in np.argsort(-weights, kind="stable").tolist() if weights[k] >= 0.005]
-    text = " + ".join(f"{100 * weights[k]:.0f} % {names[k]}" for k in used[:8])
-    return text + (f" + {len(used) - 8} more" if len(used) > 8 else "") if used else "none"
-
-
-def _glance(live: Live | None, record: Any, last: dict[str, Any] | None) -> dict[str, Any]:
+def _glance(record: Record, live: Live | None, last: dict[str, Any] | None) -> dict[str, Any]:
     spec = record.spec
     out = {"name": record.name, "status": record.status, "metric": spec["metric"], "policy": spec["policy"], "t": None,
            "arms": [], "wants": "", "sure": None, "warning": None}  # fmt: skip
     if live is not None:
         policy = live.fold.twin()
+        mixture = np.asarray(policy.mixture)
         arms = view.coloured(policy.names)
-        for arm, share in zip(arms, policy.mixture, strict=True):
+        for arm, share in zip(arms, mixture, strict=True):
             arm["wanted"] = view.share(share)
-        out |= {
-            "t": policy.t,
-            "status": live.status,
-            "arms": arms,
-            "wants": _listed(policy.names, np.asarray(policy.mixture)),
-        }
+        out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": listed(policy.names, mixture)}
         changes = policy.changes
         if changes:
             out["warning"] = str(changes[-1])
@@ -311,23 +95,105 @@ def _glance(live: Live | None, record: Any, last: dict[str, Any] | None) -> dict
     return out
 
 
-def _last_point(store: Store, exp: int) -> dict[str, Any] | None:
-    newest = select(func.max(points.c.seq)).where(points.c.exp == exp).scalar_subquery()
+def _last_points(store: Store) -> dict[int, dict[str, Any]]:
+    """The newest point of each experiment."""
+    newest = select(points.c.exp, func.max(points.c.seq).label("seq")).group_by(points.c.exp).subquery()
+    wanted = select(points.c.exp, points.c.content).join(
+        newest, (points.c.exp == newest.c.exp) & (points.c.seq == newest.c.seq)
+    )
     with store.engine.connect() as connection:
-        row = connection.execute(select(points.c.content).where(points.c.exp == exp, points.c.seq == newest)).first()
-    return None if row is None else json.loads(row[0])
+        return {exp: json.loads(content) for exp, content in connection.execute(wanted)}
+
+
+class Glances:
+    """All experiments at a glance, for all who look: each is looked at when it has moved."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._lock, self._ripe = service, asyncio.Lock(), 0.0
+        self._known: dict[str, tuple[Any, dict[str, Any]]] = {}
+
+    async def of(self, key: Key) -> list[dict[str, Any]]:
+        """Those that a key may read."""
+        async with self._lock:
+            if time.monotonic() >= self._ripe:
+                await self._refresh()
+                self._ripe = time.monotonic() + GLANCES / 2
+        return [found for name, (_, found) in self._known.items() if key.may("read", name)]
+
+    async def _refresh(self) -> None:
+        service, known = self._service, {}
+        records = await asyncio.to_thread(service.store.experiments)
+        last = await asyncio.to_thread(_last_points, service.store)
+        for record in records:
+            try:
+                live = await service.live(record.name) if record.status != ARCHIVED else None
+            except Refused:  # it cannot be read now
+                live = None
+            sign = (record.status, last.get(record.id, {}).get("t"), live and (live.fold.seen, live.status))
+            before = self._known.get(record.name)
+            if before is None or before[0] != sign:
+                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id))))
+            known[record.name] = before
+        self._known = known
+
+    async def moved(self, key: Key) -> Any:
+        """Something that differs when one of them has moved."""
+        lives = [live for name, live in self._service.book.lives.items() if key.may("read", name)]
+        return {"events": sum(live.fold.seen for live in lives), "experiments": len(lives)}
+
+
+class Board:
+    """What is shown, of all experiments that somebody looks at."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._shown = service, OrderedDict[str, Showing]()
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="board")
+        self.bell, self.glances = view.Bell(), Glances(service)
+
+    async def of(self, name: str) -> Showing:
+        """An experiment; a refusal if there is none."""
+        await self._service.live(name)
+        if name not in self._shown:
+            self._shown[name] = Showing(self._service, name, self._pool, self._watched)
+        self._shown.move_to_end(name)
+        idle = [old for old, showing in self._shown.items() if not showing.viewers]
+        for old in idle[: max(0, len(self._shown) - KEPT)]:
+            del self._shown[old]
+        return self._shown[name]
+
+    def _watched(self) -> int:
+        return sum(showing.viewers > 0 for showing in self._shown.values())
+
+    def hang_up(self) -> None:
+        """End all streams: the service is told to stop, and waits for them."""
+        for bell in (self.bell, *(showing.bell for showing in self._shown.values())):
+            bell.close()
+
+    def close(self) -> None:
+        """No more."""
+        self.hang_up()
+        self._pool.shutdown(cancel_futures=True)
 
 
 # ---- the addresses ---------------------------------------------------------------------------------------
 
 
-def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
+def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
     """Add the board to the application; ``needs`` makes what checks the key of a request."""
-    trails: OrderedDict[int, Trail] = OrderedDict()
-    keyed, reader = not service.settings.open, needs("read")
+    board, keyed, reader = Board(service), not service.settings.open, needs("read")
+    web.files()  # those of this version, whatever is installed later
 
     def html(text: str) -> HTMLResponse:
         return HTMLResponse(text, headers=web.HEADERS)
+
+    def streamed(parts: AsyncIterator[bytes], key: Key) -> Response:
+        async def until_revoked() -> AsyncIterator[bytes]:
+            async for part in parts:
+                if not service.still(key):
+                    return
+                yield part
+
+        return cast("Response", view.as_stream(until_revoked()))
 
     @app.get("/", include_in_schema=False)
     @app.get("/board", include_in_schema=False)
@@ -342,29 +208,14 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
     async def asset(file: str) -> Response:
         return web.asset(file)
 
-    async def glances(key: Key) -> list[dict[str, Any]]:
-        found = await asyncio.to_thread(service.store.experiments)
-        mine = [record for record in found if key.may("read", record.name)]
-        out = []
-        for record in mine:
-            live = await service.live(record.name) if record.status != ARCHIVED else None
-            last = await asyncio.to_thread(_last_point, service.store, record.id)
-            out.append(await asyncio.to_thread(_glance, live, record, last))
-        return out
-
     @app.get("/board/view", include_in_schema=False)
     async def list_view(request: Request) -> Response:
-        return web.as_json({"experiments": await glances(request.scope["pmbandits.key"])})
+        return web.as_json({"experiments": await board.glances.of(request.scope["pmbandits.key"])})
 
     @app.get("/board/stream", include_in_schema=False)
     async def list_stream(request: Request) -> Response:
         key = request.scope["pmbandits.key"]
-
-        async def seen() -> Any:
-            lives = [live for name, live in service.book.lives.items() if key.may("read", name)]
-            return {"events": sum(live.fold.seen for live in lives), "experiments": len(lives)}
-
-        return view.as_stream(view.stream(seen, every=2.0))
+        return streamed(view.stream(lambda: board.glances.moved(key), board.bell, every=GLANCES), key)
 
     @app.get("/board/{name}", include_in_schema=False)
     async def slash(name: str, key: Any = reader) -> Response:
@@ -376,38 +227,17 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
         return html(view.page(name, kind="experiment", root="../", keys=keyed))
 
     @app.get("/board/{name}/view", include_in_schema=False)
-    async def one_view(name: str, after: Annotated[int, Query(ge=0, le=2**53)] = 0, key: Any = reader) -> Response:
-        live = await service.newest(name)
-        fold = Fold(live.fold.twin(), live.fold.seen)
-        exp, twin = live.record.id, fold.policy
-        trail = trails.setdefault(exp, Trail())
-        trails.move_to_end(exp)
-        while len(trails) > _TRAILS:
-            trails.popitem(last=False)
-
-        def work() -> dict[str, Any]:
-            out = shown(twin, live, fold.seen)
-            past = _past(service.store, exp, after, twin.names)
-            past["now"] = {"x": twin.t, "row": _row(history.point(twin), twin.names)} if twin.t else None
-            if not twin.changes:
-                trail.watch.follow(service.store, exp, twin.names, fold.seen)
-            marks, warnings = _marks(service.store, exp, twin, trail.watch, fold.seen)
-            return out | {"history": past, "marks": marks, "warnings": warnings}
-
-        async with trail.lock:
-            out = await asyncio.to_thread(work)
-            await asyncio.to_thread(trail.follow, service, fold, live.record)
-            out["decisions"] = trail.found[::-1]
-        return web.as_json(out)
+    async def one_view(
+        name: str,
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        have: Annotated[str, Query(max_length=200)] = "",
+        key: Any = reader,
+    ) -> Response:
+        return web.as_json(await (await board.of(name)).view(after, have))
 
     @app.get("/board/{name}/stream", include_in_schema=False)
     async def one_stream(name: str, key: Any = reader) -> Response:
-        async def seen() -> Any:
-            live = await service.newest(name)
-            return {"events": live.fold.seen, "status": live.status}
-
-        await service.live(name)
-        return view.as_stream(view.stream(seen))
+        return streamed((await board.of(name)).stream(), key)
 
     @app.get("/board/{name}/preview", include_in_schema=False)
     async def what_would_happen(
@@ -419,4 +249,6 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> None:
     ) -> Response:
         live = await service.newest(name)
         fold, status = Fold(live.fold.twin(), live.fold.seen), live.status
-        return web.as_json({"sentences": await asyncio.to_thread(preview, fold, status, do, arm, shares)})
+        return web.as_json({"sentences": await service.aside(partial(preview, fold, status, do, arm, shares))})
+
+    return board

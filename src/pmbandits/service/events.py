@@ -64,7 +64,7 @@ class Batch:
     audit: list[tuple[int, str, str, str, str]] = field(default_factory=list)  # at, who, act, experiment, detail
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.audit)
+        return bool(self.events or self.audit or self.requests)
 
     def add(self, other: Batch) -> None:
         """Write what another one writes, too."""
@@ -76,22 +76,22 @@ class Batch:
 
 
 class Lane(Protocol):
-    """The way of one process into the store: one turn at a time, in one thread, with the bare driver."""
+    """The way of one process into the store: one turn at a time, with the bare driver, from the event loop."""
 
-    def at_once(self, wants: list[Want]) -> list[Found] | None:
-        """The same as ``begin``, if it takes no time; else None, and nothing was begun."""
+    async def begin(self, wants: list[Want], *, alone: bool) -> list[Found]:
+        """Wait until these experiments belong to this process alone, and read what is new of them.
 
-    def begin(self, wants: list[Want]) -> list[Found]:
-        """Wait until these experiments belong to this process alone, and read what is new of them."""
+        ``alone``: nobody else wrote lately, so there is most likely nobody to wait for.
+        """
 
-    def commit(self, batch: Batch) -> None:
+    async def commit(self, batch: Batch) -> None:
         """Bring everything to the disk, and let others go on. Whatever happens, the turn is over."""
 
-    def abandon(self) -> None:
+    async def abandon(self) -> None:
         """Let others go on; nothing is written."""
 
     def tail(self, exp: int, seen: int, limit: int) -> list[Old]:
-        """Events after ``seen``, without waiting for anybody."""
+        """Events after ``seen``, without waiting for anybody; from any thread."""
 
     def close(self) -> None:
         """Give back what the lane holds."""

@@ -18,10 +18,10 @@ import numpy as np
 from pmbandits import __version__
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies import load
+from pmbandits.policies.named import by_name
 from pmbandits.policies.policy import Policy
 from pmbandits.policies.ticketing import propensity
 from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL, Old
-from pmbandits.simulation.recipes import by_name
 from pmbandits.supports import Support
 
 _REPLAYED = (ASK, TELL, ASKED)
@@ -52,7 +52,7 @@ def described(policy: Policy) -> dict[str, Any]:
         "policy": policy.name,
         "options": {name: value for name, value in policy.options.items() if value is not None},
         "seed": policy.seed,
-        "imported": __version__,
+        "imported": {"library": __version__, "round": policy.t},
     }
 
 
@@ -64,12 +64,12 @@ def packed(policy: Policy) -> bytes:
         return file.read_bytes()
 
 
-def unpacked(content: bytes) -> Policy:
-    """The policy of such bytes; a sentence if it is none."""
+def unpacked(content: bytes, most: int | None = None) -> Policy:
+    """The policy of such bytes; a sentence if it is none, or if it would take more than ``most`` bytes of memory."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "the file"
         file.write_bytes(content)
-        return load(file)
+        return load(file, max_memory=most)
 
 
 class Fold:
@@ -87,8 +87,7 @@ class Fold:
     def ask(self, n: int, among: Sequence[int] | None) -> list[int]:
         """The next arms."""
         if among is not None:
-            names = [self.policy.names[place] for place in among]
-            return [int(self.policy.ask(among=names)) for _ in range(n)]
+            return [int(arm) for arm in self.policy.ask(n, among=among)]
         return [self.policy.ask()] if n == 1 else [int(arm) for arm in self.policy.ask(n)]
 
     def share(self, arm: int) -> float:
@@ -99,16 +98,22 @@ class Fold:
         """A pull that somebody else chose."""
         self.policy.asked(arm)
 
-    def tell(self, arms: Sequence[int], rewards: Sequence[float]) -> None:
-        """Rewards, all of them or none."""
-        if len(arms) == 1:
+    def tell(
+        self, arms: Sequence[int], rewards: Sequence[float], again: Sequence[tuple[int, float, float]] = ()
+    ) -> None:
+        """Rewards, and others in place of some that were told (arm, before, after); all of them or none."""
+        if again and len(arms) + len(again) > 1:  # the library takes rewards in whole, but no mixture of both
+            trial = Fold(self.twin())
+            trial.tell(arms, rewards)
+            for one in again:
+                trial.policy.retell(*one)
+            self.policy = trial.policy
+        elif again:
+            self.policy.retell(*again[0])
+        elif len(arms) == 1:
             self.policy.tell(arms[0], rewards[0])
         elif arms:
             self.policy.tell(list(arms), list(rewards))
-
-    def retell(self, arm: int, before: float, after: float) -> None:
-        """Another reward in place of one that was told."""
-        self.policy.retell(arm, before, after)
 
     def control(self, kind: int, data: str) -> None:
         """Arms that come and go, and limits; ``data`` is JSON."""
@@ -165,7 +170,7 @@ class Fold:
         self._in_order([row])
         if kind == RETELL:
             assert arm is not None and value is not None and data is not None
-            self.retell(arm, json.loads(data), value)
+            self.policy.retell(arm, json.loads(data), value)
         elif data is not None:
             self.control(kind, data)
         self.seen = seq

@@ -81,7 +81,7 @@ class Historian:
                     except Exception as error:  # what is shown later lacks a point; nothing else
                         self._last[live.record.id] = live.fold.seen
                         log.warning(
-                            "%s: no point of its history: %s", live.record.name, _check.readable(str(error))[:200]
+                            "%s: its history got no new point: %s", live.record.name, _check.readable(str(error))[:200]
                         )
 
     async def _look(self, live: Live) -> None:

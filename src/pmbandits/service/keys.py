@@ -11,7 +11,8 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sqlalchemy import insert, select, update
@@ -110,27 +111,39 @@ class Keyring:
         self._buckets: dict[str, tuple[float, float]] = {}  # of each key: what is left, and when that was
         self._looked, self._one = 0.0, asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        # Of its own, so that whatever else the process is busy with, a revoked key is known to be so.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
     async def start(self) -> None:
         """Read all keys, and again and again."""
-        await asyncio.to_thread(self._read)
+        await self._beside(self._read)
         self._task = asyncio.get_running_loop().create_task(self._keep_fresh())
 
     async def stop(self) -> None:
         """Write down when keys were used last."""
         if self._task is not None:
             self._task.cancel()
+            await asyncio.wait([self._task])
         await asyncio.to_thread(self._write_uses)
+        self._thread.shutdown()
+
+    async def _beside(self, work: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    @property
+    def age(self) -> float:
+        """For how many seconds the store has not been heard of."""
+        return time.monotonic() - self._looked
 
     async def _keep_fresh(self) -> None:
-        turns = 0
+        turns, writing = 0, None
         while True:
             await asyncio.sleep(FRESH / 2)
             turns += 1
+            if turns % 20 == 0 and (writing is None or writing.done()):  # it may have to wait, and is in no hurry
+                writing = asyncio.create_task(asyncio.to_thread(self._write_uses))
             try:
-                await asyncio.to_thread(self._read)
-                if turns % 20 == 0:
-                    await asyncio.to_thread(self._write_uses)
+                await self._beside(self._read)
             except Exception as error:  # the store is away: the keys of a moment ago must do
                 log.warning("keys could not be read: %s", type(error).__name__)
 
@@ -142,7 +155,7 @@ class Keyring:
                 return
             await asyncio.sleep(max(0.0, self._looked + RARELY - time.monotonic()))
             try:
-                await asyncio.to_thread(self._read)
+                await self._beside(self._read)
             except Exception as error:
                 log.warning("keys could not be read: %s", type(error).__name__)
 
@@ -191,6 +204,11 @@ class Keyring:
             return None
         self._used[number] = now()
         return key
+
+    def good(self, key: Key) -> bool:
+        """Whether a key that was good is so still: what is streamed for a long time asks again."""
+        known = self._keys.get(key.id)
+        return known is not None and known.revoked is None
 
     def within_rate(self, key: Key) -> bool:
         """Whether a key has not sent too many requests; counts this one."""

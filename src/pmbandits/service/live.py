@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from pmbandits import _check
@@ -29,6 +30,7 @@ from pmbandits.service.fold import Fold, Gap
 from pmbandits.service.store import Record, now
 from pmbandits.service.wire import Ask, Asked, AskedMany, Tell, Told
 
+EXPIRED = '"expired"'  # in the log, of a reward that nobody told
 REMEMBERED = 1 << 16  # tickets, keys and units of which the store need not be asked
 
 
@@ -166,16 +168,37 @@ class Live:
 
     def tell(self, request: Tell, batch: Batch) -> Told:
         """Take rewards in, all of a request or none."""
-        if self.status == ARCHIVED:
-            raise Refused(409, "this experiment is archived, so it takes no rewards; resume it first.")
+        self._must_take_rewards()
         rewards = _rewards(request)
+        first, what = self.fold.seen + 1, ""
+        if request.key is not None:
+            named = _tickets(request) or _arms(request)
+            what = _digest("tell", list(named), list(rewards), *([True] if request.correct else []))
+            before = self.keys.get(request.key)
+            if before is not None:
+                self._same(request.key, before, what)
+                return Told(0, len(rewards), 0)
+        told = self._tell(request, rewards, batch)
+        if request.key is not None:
+            batch.requests.append((self.record.id, request.key, first, self.fold.seen + 1 - first, what))
+            self.keys[request.key] = Done(first, what, ())
+        return told
+
+    def _tell(self, request: Tell, rewards: Sequence[float], batch: Batch) -> Told:
         if request.tickets is None and request.ticket is None:
-            return self._tell_arms(request, rewards, batch)
+            arms = _arms(request)
+            if len(arms) != len(rewards):
+                raise Refused(
+                    422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm."
+                )
+            self._take_in(batch, [(None, self.place(arm), reward) for arm, reward in zip(arms, rewards, strict=True)])
+            return Told(len(rewards), 0, 0)
         fresh: dict[int, tuple[int, float]] = {}
-        again: list[tuple[int, int, float, float]] = []
+        again: dict[int, tuple[int, float]] = {}
         repeated = 0
         for ticket, reward in zip(_tickets(request), rewards, strict=True):
-            known = fresh.get(ticket) or self.told.get(ticket)
+            sent = fresh.get(ticket) or again.get(ticket)
+            known = sent or self.told.get(ticket)
             if known is None:
                 arm = self.open.get(ticket)
                 if arm is None:
@@ -183,52 +206,58 @@ class Live:
                 fresh[ticket] = (arm, reward)
             elif known[1] == reward:
                 repeated += 1
-            elif not request.correct or ticket in fresh:
+            elif sent is not None:
+                raise Refused(
+                    409,
+                    f"ticket {ticket} is twice in this request, with the rewards {known[1]:g} and {reward:g}; "
+                    "nothing was taken in.",
+                )
+            elif not request.correct:
                 raise Refused(
                     409,
                     f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was taken in. "
                     'To replace it, send the new one with "correct": true.',
                 )
             else:
-                again.append((ticket, known[0], known[1], reward))
-        self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()])
-        self._correct(batch, again)
+                again[ticket] = (known[0], reward)
+        self._take_in(batch, [(ticket, *told) for ticket, told in fresh.items()], again)
         return Told(len(fresh), repeated, len(again))
 
-    def _tell_arms(self, request: Tell, rewards: Sequence[float], batch: Batch) -> Told:
-        arms = [request.arm] if request.arm is not None else request.arms or []
-        if len(arms) != len(rewards):
-            raise Refused(422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm.")
-        what = _digest("tell", arms, list(rewards)) if request.key is not None else ""
-        before = None if request.key is None else self.keys.get(request.key)
-        if before is not None:
-            assert request.key is not None
-            self._same(request.key, before, what)
-            return Told(0, len(rewards), 0)
-        first = self.fold.seen + 1
-        self._take_in(batch, [(None, self.place(arm), reward) for arm, reward in zip(arms, rewards, strict=True)])
-        if request.key is not None:
-            batch.requests.append((self.record.id, request.key, first, len(rewards), what))
-            self.keys[request.key] = Done(first, what, ())
-        return Told(len(rewards), 0, 0)
+    def expire(self, tickets: Sequence[int], reward: float, seconds: float, who: str, batch: Batch) -> list[int]:
+        """Give a reward to those of these tickets that still have none; which ones those were."""
+        self._must_take_rewards()
+        late = [ticket for ticket in tickets if ticket in self.open]
+        self._take_in(batch, [(ticket, self.open[ticket], reward) for ticket in late], data=EXPIRED)
+        if late:
+            detail = json.dumps({"tickets": len(late), "reward": reward, "seconds": seconds})
+            batch.audit.append((now(), who, "expire", self.record.name, detail))
+        return late
 
-    def _take_in(self, batch: Batch, tells: Sequence[tuple[int | None, int, float]]) -> None:
+    def _take_in(
+        self,
+        batch: Batch,
+        tells: Sequence[tuple[int | None, int, float]],
+        again: Mapping[int, tuple[int, float]] = MappingProxyType({}),
+        data: str | None = None,
+    ) -> None:
+        """Take in rewards, and others in place of those that tickets have; all of them or none."""
         fold, exp, at = self.fold, self.record.id, now()
-        fold.tell([arm for _, arm, _ in tells], [reward for _, _, reward in tells])
+        before = {ticket: self.told[ticket][1] for ticket in again}
+        fold.tell(
+            [arm for _, arm, _ in tells],
+            [reward for _, _, reward in tells],
+            [(arm, before[ticket], reward) for ticket, (arm, reward) in again.items()],
+        )
         for ticket, arm, reward in tells:
             fold.seen += 1
-            batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, None))
+            batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, data))
             if ticket is not None:
                 self.open.pop(ticket, None)
                 self.told[ticket] = (arm, reward)
-
-    def _correct(self, batch: Batch, again: Sequence[tuple[int, int, float, float]]) -> None:
-        fold, exp, at = self.fold, self.record.id, now()
-        for ticket, arm, before, after in again:
-            fold.retell(arm, before, after)
+        for ticket, (arm, reward) in again.items():
             fold.seen += 1
-            batch.events.append((exp, fold.seen, RETELL, ticket, arm, after, at, json.dumps(before)))
-            self.told[ticket] = (arm, after)
+            batch.events.append((exp, fold.seen, RETELL, ticket, arm, reward, at, json.dumps(before[ticket])))
+            self.told[ticket] = (arm, reward)
 
     def control(self, kind: int, given: Any, who: str, batch: Batch) -> None:
         """An act of administration: arms, limits, or the status."""
@@ -257,6 +286,10 @@ class Live:
             raise Refused(422, _check.unknown("there is no arm", arm, list(self.fold.places)[:20]))
         return found
 
+    def _must_take_rewards(self) -> None:
+        if self.status == ARCHIVED:
+            raise Refused(409, "this experiment is archived, so it takes no rewards; resume it first.")
+
     def _must_run(self) -> None:
         if self.status != RUNNING:
             raise Refused(409, f"this experiment is {self.status}, so it gives no arms; resume it first.")
@@ -272,13 +305,17 @@ def _tickets(request: Tell) -> Sequence[int]:
     return request.tickets or () if request.ticket is None else (request.ticket,)
 
 
+def _arms(request: Tell) -> Sequence[str]:
+    return request.arms or () if request.arm is None else (request.arm,)
+
+
 def _rewards(request: Tell) -> Sequence[float]:
     """The rewards of a request that is whole; else a sentence."""
     one, many = request.reward is not None, request.rewards is not None
     named = [request.ticket is not None, request.tickets is not None, request.arm is not None, request.arms is not None]
     if one == many or sum(named) != 1 or many != (named[1] or named[3]):
         raise Refused(
-            422, "give ticket and reward, or tickets and rewards; for rewards without a ticket arm instead of ticket."
+            422, "give ticket and reward, or tickets and rewards; if there is no ticket, give arm instead of ticket."
         )
     if request.reward is not None:
         return (request.reward,)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import psycopg
 import psycopg.conninfo
 
-from pmbandits.service.events import INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Behind, Done, Found, Old, Want
+from pmbandits.service.events import FROM, INSERT, MOST_BEHIND, TAIL, Batch, Behind, Done, Found, Old, Want
+from pmbandits.service.line import Line, Step, array, text
 
 LOCK = 0x706D62  # "pmb": the first half of our advisory locks; the second is the number of the experiment
 SETTINGS = (
@@ -20,15 +25,40 @@ SETTINGS = (
     "SET idle_in_transaction_session_timeout = '10s'",
 )
 _COLUMNS = ("int", "bigint", "smallint", "bigint", "int", "float8", "bigint", "text")
-_EVENTS = (
-    "INSERT INTO events (exp, seq, kind, ticket, arm, value, at, data) SELECT * FROM unnest("
-    + ", ".join(f"%b::{kind}[]" for kind in _COLUMNS)
-    + ")"
-)
-_OTHERS = {table: INSERT[table].replace("?", "%s") for table in ("requests", "units", "statuses", "audit")}
-_RANGE = RANGE.replace("?", "%s")
+_NAMES = "INSERT INTO events (exp, seq, kind, ticket, arm, value, at, data) "
 _TAIL = TAIL.replace("?", "%s")
-_ALIVE = "keepalives=1 keepalives_idle=10 keepalives_interval=5 keepalives_count=3 connect_timeout=10"
+
+
+def _numbered(words: str) -> str:
+    """A statement with $1, $2, … in place of question marks."""
+    parts = words.split("?")
+    return parts[0] + "".join(f"${k}{part}" for k, part in enumerate(parts[1:], 1))
+
+
+STATEMENTS = {
+    b"begin": "BEGIN",
+    b"lock": f"SELECT pg_advisory_xact_lock({LOCK}, $1::int)",
+    b"from": _numbered(FROM.replace("LIMIT ?", f"LIMIT {MOST_BEHIND}")),
+    b"arms": "SELECT seq, arm FROM events WHERE exp = $1 AND kind IN (0, 3) AND seq = ANY($2::bigint[])",
+    b"told": "SELECT ticket, value, seq FROM events WHERE exp = $1 AND kind = 1 AND ticket IS NOT NULL "
+    "AND ticket = ANY($2::bigint[]) UNION ALL SELECT ticket, value, seq FROM events "
+    "WHERE exp = $1 AND kind = 2 AND ticket = ANY($2::bigint[]) ORDER BY seq",
+    b"keys": "SELECT r.key, r.seq, r.what, e.arm, e.value FROM requests r LEFT JOIN events e "
+    "ON e.exp = r.exp AND e.seq >= r.seq AND e.seq < r.seq + r.n "
+    "WHERE r.exp = $1 AND r.key = ANY($2::text[]) ORDER BY r.key, e.seq",
+    b"places": "SELECT unit, arm FROM units WHERE exp = $1 AND unit = ANY($2::text[])",
+    b"event": _NAMES + "VALUES (" + ", ".join(f"${k}::{kind}" for k, kind in enumerate(_COLUMNS, 1)) + ")",
+    b"events": _NAMES
+    + "SELECT * FROM unnest("
+    + ", ".join(f"${k}::{kind}[]" for k, kind in enumerate(_COLUMNS, 1))
+    + ")",
+    **{table.encode(): _numbered(INSERT[table]) for table in ("requests", "units", "statuses", "audit")},
+    b"commit": "COMMIT",
+    b"rollback": "ROLLBACK",
+}
+_ALIVE = (
+    "keepalives=1 keepalives_idle=10 keepalives_interval=5 keepalives_count=3 connect_timeout=10 tcp_user_timeout=30000"
+)
 
 
 class PostgresLane:
@@ -36,7 +66,7 @@ class PostgresLane:
 
     def __init__(self, address: str) -> None:
         self._address = psycopg.conninfo.make_conninfo(address, **psycopg.conninfo.conninfo_to_dict(_ALIVE))
-        self._turn: psycopg.Connection[Any] | None = None
+        self._line: Line | None = None
         self._reader: psycopg.Connection[Any] | None = None
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -44,99 +74,62 @@ class PostgresLane:
         connection.execute("; ".join(SETTINGS))
         return connection
 
-    def at_once(self, wants: list[Want]) -> list[Found] | None:
-        return None  # it is far away
-
-    def begin(self, wants: list[Want]) -> list[Found]:
-        fresh = self._turn is None or self._turn.closed
-        if self._turn is None or fresh:
-            self._turn = self._connect()
+    async def begin(self, wants: list[Want], *, alone: bool) -> list[Found]:
+        fresh = self._line is None or self._line.broken
+        if self._line is None or fresh:
+            self._line = await asyncio.to_thread(lambda: Line(self._connect(), STATEMENTS))
         try:
-            return self._look(self._turn, wants)
+            return await self._look(self._line, wants)
         except psycopg.OperationalError:
-            self.abandon()
-            if fresh or not self._turn.closed:
+            await self.abandon()
+            if fresh or not self._line.broken:
                 raise
         except BaseException:
-            self.abandon()
+            await self.abandon()
             raise
-        return self.begin(wants)  # the connection broke while nobody needed it: nothing was decided yet
+        return await self.begin(wants, alone=alone)  # the connection broke while nobody needed it
 
-    def _look(self, connection: psycopg.Connection[Any], wants: list[Want]) -> list[Found]:
-        # Everything of numbers goes in one message. Each statement sees what was committed when it began: so those
-        # after the locks see all that others wrote before they gave them back.
-        words = ["BEGIN"]
-        words += [f"SELECT pg_advisory_xact_lock({LOCK}, {want.exp})" for want in sorted(wants, key=lambda w: w.exp)]
+    async def _look(self, line: Line, wants: list[Want]) -> list[Found]:
+        # Each statement sees what was committed when it began: so those after the locks see all that others wrote
+        # before they gave them back.
+        steps: list[Step] = [(b"begin", ())]
+        steps += [(b"lock", (text(want.exp),)) for want in sorted(wants, key=lambda want: want.exp)]
         for want in wants:
-            words.append(
-                "SELECT seq, kind, ticket, arm, value, data FROM events "
-                f"WHERE exp = {int(want.exp)} AND seq >= {int(want.seen)} ORDER BY seq LIMIT {MOST_BEHIND}"
-            )
+            exp = text(want.exp)
+            steps.append((b"from", (exp, text(want.seen))))
             if want.tickets:
-                named = ",".join(str(int(ticket)) for ticket in want.tickets)
-                words.append(
-                    f"SELECT seq, arm, NULL FROM events WHERE exp = {int(want.exp)} AND kind IN (0, 3) "
-                    f"AND seq IN ({named})"
-                )
-                words.append(
-                    f"SELECT ticket, value, seq FROM events WHERE exp = {int(want.exp)} AND kind = 1 "
-                    f"AND ticket IS NOT NULL AND ticket IN ({named}) UNION ALL SELECT ticket, value, seq FROM events "
-                    f"WHERE exp = {int(want.exp)} AND kind = 2 AND ticket IN ({named}) ORDER BY seq"
-                )
-        cursor = connection.execute("; ".join(words))
-        for _ in range(len(wants) + 1):
-            cursor.nextset()
-        out = []
-        for want in wants:
-            found = Found(tail=cursor.fetchall())
-            cursor.nextset()
-            if len(found.tail) == MOST_BEHIND:
-                raise Behind(want.exp)
-            if want.tickets:
-                found.tickets = {seq: arm for seq, arm, _ in cursor.fetchall()}
-                cursor.nextset()
-                found.told = {ticket: value for ticket, value, _ in cursor.fetchall()}
-                cursor.nextset()
+                named = (exp, array(want.tickets))
+                steps += [(b"arms", named), (b"told", named)]
             if want.keys:
-                rows = connection.execute(
-                    "SELECT key, seq, n, what FROM requests WHERE exp = %s AND key = ANY(%s)",
-                    (want.exp, list(want.keys)),
-                )
-                for key, seq, n, what in rows.fetchall():
-                    led = connection.execute(_RANGE, (want.exp, seq, seq + n)).fetchall()
-                    found.keys[key] = Done(seq, what, led)
+                steps.append((b"keys", (exp, array(want.keys))))
             if want.units:
-                rows = connection.execute(
-                    "SELECT unit, arm FROM units WHERE exp = %s AND unit = ANY(%s)", (want.exp, list(want.units))
-                )
-                found.units = dict(rows.fetchall())
-            out.append(found)
-        return out
+                steps.append((b"places", (exp, array(want.units))))
+        answers = iter((await line.run(steps))[1 + len(wants) :])
+        return [_found(want, (line.rows(result) for result in answers)) for want in wants]
 
-    def commit(self, batch: Batch) -> None:
-        connection = self._turn
-        assert connection is not None
+    async def commit(self, batch: Batch) -> None:
+        assert self._line is not None
+        steps: list[Step] = []
+        if len(batch.events) == 1:
+            steps.append((b"event", [text(value) for value in batch.events[0]]))
+        elif batch.events:
+            steps.append((b"events", [array(column) for column in zip(*batch.events, strict=True)]))
+        for table in ("requests", "units", "statuses", "audit"):
+            steps += [(table.encode(), [text(value) for value in row]) for row in getattr(batch, table)]
         try:
-            with connection.pipeline():
-                if batch.events:
-                    connection.execute(_EVENTS, [list(column) for column in zip(*batch.events, strict=True)])
-                for table, statement in _OTHERS.items():
-                    for row in getattr(batch, table):
-                        connection.execute(statement, row)
-                connection.execute("COMMIT")
+            done = (await self._line.run([*steps, (b"commit", ())]))[-1]
+            if done.command_status != b"COMMIT":
+                raise psycopg.OperationalError("the transaction was rolled back")
         finally:
-            self.abandon()
+            await self.abandon()
 
-    def abandon(self) -> None:
-        if self._turn is None or self._turn.closed:
+    async def abandon(self) -> None:
+        if self._line is None or self._line.broken or self._line.idle:
             return
-        status = psycopg.pq.TransactionStatus
         try:
-            if self._turn.info.transaction_status != status.IDLE:
-                self._turn.execute("ROLLBACK")
+            await self._line.run([(b"rollback", ())])
         except psycopg.Error:
-            with suppress(Exception):
-                self._turn.close()  # the server rolls back, and gives the locks back
+            self._line.close()
 
     def tail(self, exp: int, seen: int, limit: int) -> list[Old]:
         for attempt in (1, 2):
@@ -153,7 +146,24 @@ class PostgresLane:
         raise AssertionError
 
     def close(self) -> None:
-        for connection in (self._turn, self._reader):
-            if connection is not None:
-                with suppress(Exception):
-                    connection.close()
+        if self._line is not None:
+            self._line.close()
+        if self._reader is not None:
+            with suppress(Exception):
+                self._reader.close()
+
+
+def _found(want: Want, rows: Iterator[list[Any]]) -> Found:
+    found = Found(tail=next(rows))
+    if len(found.tail) == MOST_BEHIND:
+        raise Behind(want.exp)
+    if want.tickets:
+        found.tickets = dict(next(rows))
+        found.told = {ticket: value for ticket, value, _ in next(rows)}
+    if want.keys:
+        for key, lines in groupby(next(rows), key=itemgetter(0)):
+            parts = list(lines)
+            found.keys[key] = Done(parts[0][1], parts[0][2], [part[3:] for part in parts])
+    if want.units:
+        found.units = dict(next(rows))
+    return found

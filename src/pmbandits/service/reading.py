@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 from sqlalchemy import select
 
 from pmbandits.estimates import ArmEstimate
 from pmbandits.policies.policy import Policy
-from pmbandits.service.events import KINDS
+from pmbandits.service.events import ASK, ASKED, KINDS
 from pmbandits.service.schema import events
-from pmbandits.service.store import Record, Store
+from pmbandits.service.store import Record, Store, iso
 
 CURVE = 65  # points of an arm's curve
 MANY = 50  # arms; of more, each alone is not valued
-COLUMNS = ("seq", "at", "kind", "ticket", "arm", "value", "data")
+PIECE, GROUP = 2_000, 25  # events that are read at once, and pieces that stand together in a file
+COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
 
 
 def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
@@ -44,14 +48,23 @@ def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
         "explanation": policy.explain(),
         "forecast": None,
     }
-    if policy.confidence is not None and policy.n_arms <= MANY:
-        for arm, weights in zip(out["arms"], np.eye(policy.n_arms), strict=True):
-            if arm["plays"]:
-                low, middle, high = policy.utility_bounds(weights)
-                arm["alone"] = {"lower": low, "utility": middle, "upper": high}
+    for arm, found in zip(out["arms"], alone(policy), strict=False):
+        if found is not None:
+            arm["alone"] = found
     if regret is not None:
         ahead = policy.forecast(regret)
         out["forecast"] = {**ahead._asdict(), "sentence": str(ahead)}
+    return out
+
+
+def alone(policy: Policy) -> list[dict[str, float] | None]:
+    """What each arm alone is worth, with bounds, if it plays; nothing of many arms, which would take long."""
+    if policy.confidence is None or policy.n_arms > MANY:
+        return []
+    playing, out = policy.playing, []
+    for name, weights in zip(policy.names, np.eye(policy.n_arms), strict=True):
+        found = policy.utility_bounds(weights) if name in playing else None
+        out.append(None if found is None else dict(zip(("lower", "utility", "upper"), found, strict=True)))
     return out
 
 
@@ -78,40 +91,110 @@ def _certainty(policy: Policy) -> dict[str, Any] | None:
     return {**sure._asdict(), "sentence": str(sure)}
 
 
-def log(store: Store, record: Record, names: tuple[str, ...], after: int, limit: int) -> Iterator[dict[str, Any]]:
-    """Events, oldest first."""
+def log(
+    store: Store, record: Record, names: tuple[str, ...], upto: int, after: int, limit: int
+) -> list[dict[str, Any]]:
+    """Events after one, up to another, oldest first."""
     wanted = (
-        select(*(events.c[name] for name in COLUMNS))
-        .where(events.c.exp == record.id, events.c.seq > after)
+        select(*(events.c[name] for name in ("seq", "at", "kind", "ticket", "arm", "value", "data")))
+        .where(events.c.exp == record.id, events.c.seq > after, events.c.seq <= upto)
         .order_by(events.c.seq)
         .limit(limit)
     )
     with store.engine.connect() as connection:
-        for row in connection.execute(wanted):
-            found = dict(row._mapping)
-            found["kind"] = KINDS[row.kind]
-            found["arm"] = None if row.arm is None else names[row.arm]
-            found["ticket"] = row.seq if found["kind"] in ("ask", "asked") else row.ticket
-            yield found
+        return [_event(row, names) for row in connection.execute(wanted)]
 
 
-def as_csv(rows: list[dict[str, Any]]) -> bytes:
+def _event(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    seq, at, kind, ticket, arm, value, data = row
+    asked = kind in (ASK, ASKED)
+    return {
+        "seq": seq,
+        "time": at,
+        "kind": KINDS[kind],
+        "ticket": seq if asked else ticket,
+        "arm": None if arm is None else names[arm],
+        "share": value if asked else None,
+        "reward": None if asked else value,
+        "data": data,
+    }
+
+
+def _dated(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same events, with their times as text."""
+    for event in found:
+        event["time"] = iso(event["time"])
+    return found
+
+
+# ---- many events, piece by piece: a million take no more memory than a few, and whoever asks for arms goes first ----
+Rows = Callable[[int, int], list[dict[str, Any]]]
+Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+async def _pieces(rows: Rows, after: int, limit: int, aside: Aside, made: Callable[[Any], Any]) -> AsyncIterator[Any]:
+    """What is made of each piece."""
+
+    def one() -> tuple[int, int, Any]:
+        found = rows(after, min(limit, PIECE))
+        return len(found), found[-1]["seq"] if found else after, made(found)
+
+    while limit > 0:
+        n, after, piece = await aside(one)
+        limit -= n
+        if n:
+            yield piece
+        if n < PIECE:
+            return
+
+
+async def as_json(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
+    """Events as JSON."""
+    before = b'{"events":['
+    async for piece in _pieces(rows, after, limit, aside, lambda found: msgspec.json.encode(_dated(found))[1:-1]):
+        yield before + piece
+        before = b","
+    yield b'{"events":[]}' if before != b"," else b"]}"
+
+
+async def as_csv(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
     """Events as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+
+    def written(found: list[dict[str, Any]]) -> bytes:
+        text = io.StringIO()
+        csv.DictWriter(text, COLUMNS).writerows(_dated(found))
+        return text.getvalue().encode()
+
+    yield (",".join(COLUMNS) + "\r\n").encode()
+    async for piece in _pieces(rows, after, limit, aside, written):
+        yield piece
 
 
-def as_parquet(rows: list[dict[str, Any]]) -> bytes:
-    """Events as Parquet."""
+async def as_parquet(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
+    """Events as Parquet: its end says where everything is, so it is made whole first, in a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"seq": pa.int64(), "at": pa.timestamp("ms", "UTC"), "kind": pa.string(), "ticket": pa.int64(),
-             "arm": pa.string(), "value": pa.float64(), "data": pa.string()}  # fmt: skip
-    table = pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
-    file = io.BytesIO()
-    pq.write_table(table, file, compression="zstd")
-    return file.getvalue()
+    kinds = {"seq": pa.int64(), "time": pa.timestamp("ms", "UTC"), "kind": pa.string(), "ticket": pa.int64(),
+             "arm": pa.string(), "share": pa.float64(), "reward": pa.float64(), "data": pa.string()}  # fmt: skip
+    schema = pa.schema(list(kinds.items()))
+    with tempfile.TemporaryFile() as file:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            tables: list[Any] = []
+            async for table in _pieces(rows, after, limit, aside, partial(pa.Table.from_pylist, schema=schema)):
+                tables.append(table)
+                if len(tables) == GROUP:
+                    await aside(partial(writer.write_table, pa.concat_tables(tables)))
+                    tables = []
+            if tables:
+                await aside(partial(writer.write_table, pa.concat_tables(tables)))
+        file.seek(0)
+        while part := file.read(1 << 20):
+            yield part
+
+
+FORMS = {
+    "json": ("application/json", as_json),
+    "csv": ("text/csv", as_csv),
+    "parquet": ("application/vnd.apache.parquet", as_parquet),
+}

@@ -8,25 +8,31 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
 from pmbandits import _check
+from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
 from pmbandits.service.counting import Counting
 from pmbandits.service.events import ARCHIVED, Batch
+from pmbandits.service.expiry import Overdue
 from pmbandits.service.fold import Gap
 from pmbandits.service.history import Historian
 from pmbandits.service.keys import ANYBODY, Key, Keyring
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.settings import Settings, is_loopback
-from pmbandits.service.store import Store
+from pmbandits.service.store import PAUSES, Store, is_name
 from pmbandits.service.turns import DOWN, Turns, Unavailable
 from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+T = TypeVar("T")
+_PORT = re.compile(r":[0-9]*\Z")
+MOST_NAMED = 1_000_000  # arms of an ask times the arms that it is among: each is in the log with all of these
+SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
 class Service:
@@ -39,7 +45,10 @@ class Service:
         self.book: Book
         self.turns: Turns
         self.keyring: Keyring
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
+        self.overdue: Overdue
+        self.alarms: Alarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -49,6 +58,8 @@ class Service:
         self.book = Book(self.store, lane, warm=self.settings.warm)
         self.turns = Turns(lane, self.book)
         self.historian = Historian(self.store, self.book)
+        self.overdue = Overdue(self.store)
+        self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
         for record in await asyncio.to_thread(self.store.experiments):
@@ -61,9 +72,13 @@ class Service:
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Work that takes long, in threads of its own: two at a time, so that asks and tells need not wait for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
     async def _open(self) -> Store:
         """The store; if it cannot be reached yet, a little later."""
-        for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 0.0):
+        for pause in (*PAUSES, 0.0):
             try:
                 return await asyncio.to_thread(Store, self.settings.store)
             except OperationalError as error:
@@ -83,9 +98,11 @@ class Service:
         """Answer who waits, and close everything."""
         self.ready = False
         await self.historian.stop()
+        await self.alarms.stop()
         await self.turns.stop()
         await self.book.close()
         await self.keyring.stop()
+        self._readers.shutdown()
         self.turns.lane.close()
         self.store.close()
 
@@ -96,11 +113,9 @@ class Service:
         """The key of a request, or a refusal."""
         if self.settings.open:
             # Pages of strangers in a browser of this machine could reach a loopback address: they are sent away.
-            name = (host or b"").decode("latin-1").rpartition(":")[0] or (host or b"").decode("latin-1")
-            foreign = origin is not None and origin.decode("latin-1").partition("://")[2] != (host or b"").decode(
-                "latin-1"
-            )
-            if foreign or not is_loopback(name):
+            named = (host or b"").decode("latin-1")
+            foreign = origin is not None and origin.decode("latin-1").partition("://")[2] != named
+            if foreign or not is_loopback(_PORT.sub("", named)):
                 raise Refused(403, "without keys this service answers only programs and pages of this machine.")
             return ANYBODY
         key = await self.keyring.find(authorization, browser=reading)
@@ -110,6 +125,16 @@ class Service:
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key
 
+    def still(self, key: Key) -> bool:
+        """Whether a key that was let in may stay: it was not revoked meanwhile."""
+        return self.settings.open or self.keyring.good(key)
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests can be served now: all is read and compiled, and the store answers."""
+        quiet = max(self.keyring.age, self.turns.stalls)
+        return self.ready and not self.turns.failures and quiet < SILENCE
+
     # ---- experiments --------------------------------------------------------------------------------------
     async def live(self, name: str) -> Live:
         """An experiment, or a refusal."""
@@ -117,7 +142,7 @@ class Service:
         if live is not None:
             return live
         try:
-            found = await self.book.find(name) if _NAME.fullmatch(name) else None
+            found = await self.book.find(name) if is_name(name) else None
         except Gap as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
@@ -135,7 +160,12 @@ class Service:
         else:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
-            raise Refused(413, f"at most {batch:,} in one request, got {size:,}; send several.")
+            raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
+        if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MOST_NAMED:
+            raise Refused(
+                413,
+                f"{size:,} arms among {len(request.among):,} are too many to write down at once; ask for fewer.",
+            )
         if isinstance(request, Ask) and request.unit is not None:
             if request.n is not None:
                 raise Refused(422, "unit is for one arm at a time; leave n out.")
@@ -149,6 +179,20 @@ class Service:
         live = await self.live(name)
         return await self.turns.do(live, lambda batch: act(live, batch))
 
+    async def expire(self, name: str, seconds: float, reward: float, who: str) -> dict[str, Any]:
+        """Give a reward to the oldest tickets that have waited for one for too long; which, and if there are more."""
+        live = await self.live(name)
+        support = live.fold.policy.support
+        assert support is not None
+        try:
+            support.check([reward])
+        except ValueError as error:
+            raise Refused(422, _check.readable(str(error))) from None
+        found = await asyncio.to_thread(self.overdue.find, live.record.id, seconds, self.settings.batch)
+        about = Tell(tickets=found) if found else None
+        late = await self.turns.do(live, lambda batch: live.expire(found, reward, seconds, who, batch), about)
+        return {"tickets": late, "more": len(found) == self.settings.batch}
+
     async def newest(self, name: str) -> Live:
         """An experiment, with all that other processes did until now."""
         live = await self.live(name)
@@ -158,15 +202,4 @@ class Service:
 
 def _storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
-        raise Refused(422, f"{what} has the character 0 in it; take it out.")
-
-
-def check_name(name: str) -> str:
-    """The name of an experiment; it is part of addresses, so few characters are allowed."""
-    if not _NAME.fullmatch(name):
-        raise Refused(
-            422,
-            f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
-            f"letter or digit; got {_check.short(name)}.",
-        )
-    return name
+        raise Refused(422, f"{what} has a null character in it; take it out.")

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, create_engine, delete, event, func, insert, select
 from sqlalchemy import text as sql
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
-from pmbandits import __version__
+from pmbandits import __version__, _check
 from pmbandits.service import schema
 from pmbandits.service.events import RUNNING, Lane
-from pmbandits.service.sqlite import PRAGMAS, Gate, SqliteLane
+from pmbandits.service.sqlite import PRAGMAS, Gate, Gone, SqliteLane, identity
 
+log = logging.getLogger("pmbandits.service")
 DEFAULT = "sqlite:///experiments.db"
+# A machine that is gone says nothing: after half a minute without an answer a connection counts as broken.
+_ALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+          "tcp_user_timeout": 30_000}  # fmt: skip
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
 
 
 class Record(NamedTuple):
@@ -38,8 +46,27 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def iso(at: int) -> str:
+    """A moment as text that programs read: 2026-11-17T08:29:05.250Z."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class Taken(ValueError):
     """There is such a thing already."""
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of an experiment; it is part of addresses, so few characters are allowed."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text) is not None
+
+
+def check_name(name: str) -> None:
+    """A sentence if this cannot be the name of an experiment."""
+    if not is_name(name):
+        raise ValueError(
+            f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
+            f"letter or digit; got {_check.short(name)}."
+        )
 
 
 class Store:
@@ -56,17 +83,18 @@ class Store:
         self.engine = self._engine()
         with self.engine.connect() as connection:
             current = schema.is_current(connection)
+        self._file = None if self._path is None else identity(self._path)
         if not current:
             self._upgrade()
 
     @property
     def shown(self) -> str:
         """The URL without its password."""
-        return self.url.render_as_string(hide_password=True)
+        return _shown(self.url)
 
     def _engine(self) -> Engine:
         if self._path is None:
-            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args={"connect_timeout": 10})
+            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args=_ALIVE)
         engine = create_engine(self.url, connect_args={"check_same_thread": False, "timeout": 20})
 
         @event.listens_for(engine, "connect")
@@ -98,8 +126,10 @@ class Store:
         gate = None if self._path is None else Gate(self._path)
         try:
             with nullcontext() if gate is None else gate, self.engine.begin() as connection:
-                if gate is not None:
+                if gate is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    if identity(self._path) != self._file:
+                        raise Gone(self._path)
                 yield connection
         finally:
             if gate is not None:
@@ -182,6 +212,32 @@ class Store:
             wanted = wanted.where(schema.audit.c.id < before)
         with self.engine.connect() as connection:
             return [dict(row._mapping) for row in connection.execute(wanted)]
+
+
+def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store:
+    """A store, or one sentence that says why it cannot be opened.
+
+    ``pauses``: so often and so many seconds later it is tried again, if it is a database that cannot be reached yet.
+    ``new``: whether a file may be made that is not there.
+    """
+    read = _read(url)
+    shown, file = _shown(read), read.get_backend_name() == "sqlite"
+    if file and not new and not Path(str(read.database)).exists():
+        raise ValueError(f"there is no store at {read.database!r}; give the one that is served with --store.")
+    for pause in (*(() if file else pauses), None):
+        try:
+            return Store(url)
+        except DBAPIError as error:
+            why = str(error.orig).strip().split("\n")[0]
+            if pause is None or not isinstance(error, OperationalError):
+                raise ValueError(f"the store {shown} cannot be opened: {why}.") from None
+            log.warning("the store %s cannot be reached yet: %s", shown, _check.readable(why)[:300])
+            time.sleep(pause)
+    raise AssertionError
+
+
+def _shown(url: URL) -> str:
+    return url.set(query={}).render_as_string(hide_password=True)  # a password may also be among its options
 
 
 def _read(url: str) -> URL:

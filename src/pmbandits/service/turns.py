@@ -1,8 +1,7 @@
 """Turns: all requests that wait are decided together, written together, and answered when they are on disk.
 
-Python stays in one thread, the event loop, which alone touches policies. Waiting for the lock, reading, writing and
-committing happen in one thread beside it. While one turn is on its way to the disk, requests for the next one gather:
-so the more there are, the more of them share a commit.
+Python stays in one thread, the event loop, which alone touches policies. While one turn is on its way to the disk,
+requests for the next one gather: so the more there are, the more of them share a commit.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +23,8 @@ from pmbandits.service.wire import Ask, Tell
 
 log = logging.getLogger("pmbandits.service")
 MOST_WAITING = 20_000  # requests; more are sent away at once
-PATIENCE = 20.0  # seconds until who waits is sent away
+PASSES = 8  # of the event loop, at most, in which requests gather before a turn
+PATIENCE = 9.0  # seconds until who waits is sent away: before a client that waits for ten hangs up
 PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0)  # seconds in which nothing is tried, after so many failures in a row
 
 
@@ -38,12 +37,19 @@ class Unavailable(Refused):
 
 BUSY = "the service is busy; try again in a moment."
 AGAIN = "this experiment is read anew; try again in a moment."
+MAYBE = (
+    "the store did not say whether this was written, so it may have been counted; send it again with the same key, or "
+    "the same ticket: then it counts once."
+)
 DOWN = "the store cannot be written now, so nothing was counted; try again in a moment."
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request on its way: ask and tell by what they say, all others by what they do."""
+    """A request on its way: ask and tell by what they say, all others by what they do.
+
+    With both, ``request`` only says what must be known before ``act`` can be done.
+    """
 
     live: Live
     request: Ask | Tell | None
@@ -61,11 +67,11 @@ class Turns:
         self.failures, self.not_before = 0, 0.0
         self.counts = {"turns": 0, "events": 0, "failures": 0}
         self._wake = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._open = self._alone = True
         self._now: Sequence[Job] = ()
+        self._began, self._writing = 0.0, False
 
     def start(self) -> None:
         """From now on requests are answered."""
@@ -79,15 +85,14 @@ class Turns:
         if self._task is not None and self._sweeper is not None:
             await self._task
             self._sweeper.cancel()
-        self._thread.shutdown()
 
     async def decide(self, live: Live, request: Ask | Tell) -> Any:
         """The answer to an ask or a tell, when it is on disk."""
         return await self._queued(Job(live, request, None, self._future()))
 
-    async def do(self, live: Live, act: Callable[[Batch], Any]) -> Any:
-        """The result of an act of administration, when it is on disk."""
-        return await self._queued(Job(live, None, act, self._future()))
+    async def do(self, live: Live, act: Callable[[Batch], Any], request: Tell | None = None) -> Any:
+        """The result of an act of administration, when it is on disk; ``request`` names what the act must know."""
+        return await self._queued(Job(live, request, act, self._future()))
 
     async def newest(self, live: Live) -> None:
         """Bring an experiment up to date with what others did; also while nothing can be written."""
@@ -99,8 +104,12 @@ class Turns:
     def _queued(self, job: Job) -> asyncio.Future[Any]:
         if not self._open or len(self.waiting) >= MOST_WAITING:
             raise Unavailable(BUSY)
-        if self.not_before > job.since and (job.request or job.act):
+        stalls = self.stalls > PATIENCE
+        if (self.not_before > job.since or stalls) and (job.request or job.act):
             raise Unavailable(DOWN)
+        if stalls:
+            job.answer.set_result(None)
+            return job.answer
         self.waiting.append(job)
         self._wake.set()
         return job.answer
@@ -110,11 +119,12 @@ class Turns:
         while True:
             self._wake.clear()  # before looking: who comes after this look sets it again
             if self.waiting:
+                await self._gather()
                 jobs = self._take()
                 if jobs:
-                    self._now = jobs
+                    self._now, self._began = jobs, time.monotonic()
                     await self._turn(jobs)
-                    self._now = ()
+                    self._now, self._writing = (), False
             elif not self._open:
                 return
             elif self._due():
@@ -122,15 +132,27 @@ class Turns:
             else:
                 await self._wake.wait()
 
+    @property
+    def stalls(self) -> float:
+        """For how many seconds the turn of this moment has lasted."""
+        return time.monotonic() - self._began if self._now else 0.0
+
+    async def _gather(self) -> None:
+        """Let those in who stand at the door already: one turn for all of them costs less than two."""
+        for _ in range(PASSES):
+            before = len(self.waiting)
+            await asyncio.sleep(0)
+            if len(self.waiting) == before:
+                return
+
     def _due(self) -> bool:
         return self.failures > 0 and time.monotonic() > self.not_before
 
     async def _probe(self) -> None:
         """See whether the store can be reached again: whoever waits for that sends no requests meanwhile."""
-        work = asyncio.get_running_loop().run_in_executor
         try:
-            await work(self._thread, self.lane.begin, [])
-            await work(self._thread, self.lane.abandon)
+            await self.lane.begin([], alone=False)
+            await self.lane.abandon()
             self.failures = 0
         except Exception as error:
             self._failed(error, [])
@@ -141,10 +163,12 @@ class Turns:
             await asyncio.sleep(1.0)
             if self._due():
                 self._wake.set()
-            oldest = time.monotonic() - PATIENCE
+            at = time.monotonic()
             for job in (*self._now, *self.waiting):
-                if job.since < oldest:
-                    _give(job, Unavailable(DOWN))
+                if at > job.since + PATIENCE:
+                    reads = job.request is None and job.act is None  # what is in memory must do
+                    sentence = MAYBE if self._writing and job in self._now else DOWN
+                    _give(job, None if reads else Unavailable(sentence))
 
     def _take(self) -> list[Job]:
         """All who wait. An experiment that was dropped meanwhile may remember what never came to the disk."""
@@ -162,22 +186,19 @@ class Turns:
         if all(job.request is None and job.act is None for job in jobs):
             await self._read(jobs)
             return
-        work, lane = asyncio.get_running_loop().run_in_executor, self.lane
-        wants = _wants(jobs)
+        lane, wants = self.lane, _wants(jobs)
         lives = {job.live.record.id: job.live for job in jobs}
         began = False
         try:
-            # With others about, waiting in line is fair; pushing in is quicker, and starves them.
-            found = lane.at_once(list(wants.values())) if self._alone else None
-            if found is None:
-                found = await work(self._thread, lane.begin, list(wants.values()))
+            found = await lane.begin(list(wants.values()), alone=self._alone)
             began = True
             self._alone = all(len(news.tail) <= 1 for news in found)
             drafts = {exp: self._learnt(lives[exp], news) for exp, news in zip(wants, found, strict=True)}
-            jobs += self._late(lives)
+            jobs = self._now = [job for job in jobs if not job.answer.done()] + self._late(lives)
             answers = [self._decided(job, drafts) for job in jobs]
             batch = _together(drafts.values())
-            await work(self._thread, *((lane.commit, batch) if batch else (lane.abandon,)))
+            self._writing = bool(batch)
+            await (lane.commit(batch) if batch else lane.abandon())
         except Behind as far:
             if await self._catch_up(lives[far.exp]):
                 self.waiting.extendleft(reversed(jobs))  # who waited goes on waiting
@@ -186,7 +207,7 @@ class Turns:
             return
         except Exception as error:
             if began:
-                await work(self._thread, lane.abandon)
+                await lane.abandon()
             self._failed(error, jobs)
             return
         self.failures = 0
@@ -227,11 +248,11 @@ class Turns:
         if draft is None:
             return None
         try:
+            if job.act is not None:
+                return job.act(draft)
             if type(job.request) is Ask:
                 return job.live.ask(job.request, draft)
-            if type(job.request) is Tell:
-                return job.live.tell(job.request, draft)
-            return None if job.act is None else job.act(draft)
+            return job.live.tell(job.request, draft) if type(job.request) is Tell else None
         except Refused as error:
             return error
         except (ValueError, TypeError, IndexError) as error:
@@ -250,9 +271,8 @@ class Turns:
 
     async def _catch_up(self, live: Live) -> bool:
         """Take in what others did, without the lock; whether that worked."""
-        work = asyncio.get_running_loop().run_in_executor
         try:
-            while tail := await work(self._thread, self.lane.tail, live.record.id, live.fold.seen, 10_000):
+            while tail := await asyncio.to_thread(self.lane.tail, live.record.id, live.fold.seen, 10_000):
                 live.catch_up(tail)
         except (Gap, ValueError, TypeError, IndexError) as error:
             self.book.drop(live, error)
@@ -271,7 +291,7 @@ class Turns:
         log.warning("a turn failed: %s: %s", type(error).__name__, _check.readable(str(error))[:300])
         for live in {job.live for job in jobs}:
             self.book.drop(live)
-        _give_all(jobs, Unavailable(DOWN))
+        _give_all(jobs, Unavailable(MAYBE if self._writing else DOWN))
 
 
 def _wants(jobs: list[Job]) -> dict[int, Want]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pmbandits.estimates.changes import ChangeDetector
 from pmbandits.policies.policy import Policy
 from pmbandits.service.fold import made
 from pmbandits.service.reading import state
 
 ROUNDS = 600
+LONGEST = 600.0  # seconds of compiling
 SECONDS = 1.0  # that playing may take, when nothing is left to compile
 _done: set[str] = set()
 
@@ -41,6 +43,7 @@ def warm(policy: Policy) -> None:
                 break
         fresh.replay([0, 0], [np.nan, float(rewards[0])], check=True)
         state(fresh)
+        ChangeDetector().extend(np.linspace(0.0, 1.0, 100))
     _done.add(kind)
 
 
@@ -57,17 +60,18 @@ def _rewards(policy: Policy) -> np.ndarray:
     return np.asarray(low + (high - low) * points)
 
 
-def warm_elsewhere(spec: dict[str, Any]) -> None:
+async def warm_elsewhere(spec: dict[str, Any]) -> None:
     """Compile in another process, into the cache on disk: compiling here would keep all requests waiting."""
-    words = [sys.executable, "-m", "pmbandits.service.warmth"]
-    subprocess.run(
-        words,
-        input=json.dumps(spec).encode(),
-        timeout=600,
-        check=False,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    no = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "pmbandits.service.warmth", stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no
     )
+    try:
+        with suppress(TimeoutError):  # then requests compile what they need
+            await asyncio.wait_for(process.communicate(json.dumps(spec).encode()), LONGEST)
+    finally:  # also when whoever wanted it went away
+        if process.returncode is None:
+            process.kill()
 
 
 if __name__ == "__main__":

@@ -1,53 +1,130 @@
-"""Watching the arms of an experiment for changes, whatever its policy: for the board, from the events alone."""
+"""What happened to an experiment, from the events alone: acts of administration, and arms whose rewards changed."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sqlalchemy import select
 
 from pmbandits.estimates.changes import Change, ChangeDetector
-from pmbandits.service.events import TELL
+from pmbandits.service.events import ADD, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL
 from pmbandits.service.schema import events
 from pmbandits.service.store import Store
+from pmbandits.service.trail import clock
 
 LEVEL = 0.01  # the probability of any false alarm in one experiment, over all time
-AT_ONCE = 100_000  # rewards that are looked at in one go; more wait for the next
+AT_ONCE = 20_000  # rewards that are looked at in one go; more wait for the next
+MOST = 100  # acts that are shown
+_SAID = {
+    ADD: "{} was added",
+    PAUSE: "{} pauses",
+    RESUME: "{} plays again",
+    RETIRE: "{} left for good",
+    LIMITS: "new limits: {}",
+    STATUS: "the experiment is {}",
+}
 
 
 class Watch:
     """One detector for each arm. Each arm has a share of the level; the shares of all that may ever come add up to 1.
 
-    A reward that was corrected later counts as it was told first.
+    Rewards count as they were corrected last. A correction of a reward that was looked at already makes the detectors
+    begin anew, with all rewards as they are known now; until they are back where they were, what they had found stays.
     """
 
     def __init__(self) -> None:
         self.seen = 0
-        self.detectors: dict[int, ChangeDetector] = {}
         self.found: list[tuple[int, Change]] = []  # the event with which it was found, and the change
+        self._detectors: dict[int, ChangeDetector] = {}
+        self._corrected: dict[int, float] = {}  # the newest reward of each ticket that was corrected
+        self._corrections = 0  # the newest correction that is known
+        self._since: list[tuple[int, Change]] | None = None  # what was found since it began anew, while it catches up
+        self._goal, self._anew = 0, False
 
-    def follow(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> None:
-        """Take in the rewards up to an event."""
-        if self.seen >= upto:
-            return
+    def follow(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> bool:
+        """Take in rewards up to an event, so many at most; whether all are in."""
+        self._anew = self._news(store, exp, upto) or self._anew
+        if self._anew and self._since is None:
+            self._detectors, self._since, self._goal, self.seen, self._anew = {}, [], self.seen, 0, False
+        found = self.found if self._since is None else self._since
+        found += self._take_in(store, exp, names, upto)
+        found.sort(key=lambda pair: pair[0])
+        if self._since is not None and self.seen >= self._goal:
+            self.found, self._since = self._since, None
+        return self.seen >= upto and not self._anew
+
+    def _news(self, store: Store, exp: int, upto: int) -> bool:
+        """Read new corrections; whether one is of a reward that was looked at already."""
         wanted = (
-            select(events.c.seq, events.c.arm, events.c.value)
+            select(events.c.seq, events.c.ticket, events.c.value)
+            .where(events.c.exp == exp, events.c.kind == RETELL, events.c.seq > self._corrections)
+            .order_by(events.c.seq)
+        )
+        with store.engine.connect() as connection:
+            rows = [row for row in connection.execute(wanted) if row[0] <= upto]
+            self._corrected |= {ticket: value for _, ticket, value in rows}
+            self._corrections = rows[-1][0] if rows else self._corrections
+            late = [ticket for _, ticket, _ in rows]
+            told = select(events.c.ticket).where(
+                events.c.exp == exp, events.c.kind == TELL, events.c.ticket.is_not(None), events.c.seq <= self.seen
+            )
+            step = 500
+            return any(
+                connection.execute(told.where(events.c.ticket.in_(late[k : k + step])).limit(1)).first() is not None
+                for k in range(0, len(late), step)
+            )
+
+    def _take_in(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> list[tuple[int, Change]]:
+        if self.seen >= upto:
+            return []
+        wanted = (
+            select(events.c.seq, events.c.arm, events.c.value, events.c.ticket)
             .where(events.c.exp == exp, events.c.kind == TELL, events.c.seq > self.seen, events.c.seq <= upto)
             .order_by(events.c.seq)
             .limit(AT_ONCE)
         )
         with store.engine.connect() as connection:
             rows = connection.execute(wanted).all()
-        table = np.array([(row[0], row[1], row[2]) for row in rows], dtype=np.float64).reshape(-1, 3)
+        known = self._corrected
+        table = np.array([(seq, arm, known.get(ticket, value)) for seq, arm, value, ticket in rows], dtype=np.float64)
+        table, out = table.reshape(-1, 3), []
         for arm in np.unique(table[:, 1]).astype(int).tolist():
             mine = table[table[:, 1] == arm]
-            if arm not in self.detectors:
-                self.detectors[arm] = ChangeDetector(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2)
-            detector = self.detectors[arm]
+            if arm not in self._detectors:
+                self._detectors[arm] = ChangeDetector(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2)
+            detector = self._detectors[arm]
             before = len(detector.changes)
             for k, at in enumerate(detector.extend(mine[:, 2])):
-                self.found.append((int(mine[at, 0]), replace(detector.changes[before + k], arm=names[arm])))
-        self.found.sort(key=lambda pair: pair[0])
-        self.seen = upto if len(rows) < AT_ONCE else int(table[-1, 0])
+                out.append((int(mine[at, 0]), replace(detector.changes[before + k], arm=names[arm])))
+        self.seen = upto if len(rows) < AT_ONCE else int(rows[-1][0])
+        return out
+
+
+class Acts:
+    """Acts of administration; the events are gone through once, and then only what is new."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, str, str]] = []  # the event, the moment, and what was done
+        self._seen = 0
+
+    def follow(self, store: Store, exp: int, upto: int) -> None:
+        """Go on to an event."""
+        wanted = (
+            select(events.c.seq, events.c.at, events.c.kind, events.c.data)
+            .where(events.c.exp == exp, events.c.seq > self._seen, events.c.seq <= upto, events.c.kind >= ADD)
+            .order_by(events.c.seq)
+        )
+        with store.engine.connect() as connection:
+            for seq, at, kind, data in connection.execute(wanted):
+                if kind in _SAID:
+                    self.found.append((seq, clock(at), _SAID[kind].format(_given(data))))
+        self.found, self._seen = self.found[-MOST:], upto
+
+
+def _given(data: str | None) -> str:
+    given: Any = json.loads(data) if data else None
+    return "none" if given is None else given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Simulation: trials, checkpoints, parallel and resumable execution, results."""
+"""Simulation: many trials of many policies, in parallel, with checkpoints; it can be stopped and resumed."""
 
 from pmbandits.simulation.execute import simulate
 from pmbandits.simulation.journal import JournalWarning

@@ -1,4 +1,4 @@
-"""From the finished trials to a run: regret is worked out here, from the pulls."""
+"""From the finished trials to a run. Regret is worked out here, from the pulls."""
 
 from __future__ import annotations
 

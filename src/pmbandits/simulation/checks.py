@@ -1,4 +1,4 @@
-"""Whether what a run file or a journal says can be the result of a simulation: strangers may have made it."""
+"""Whether what a run file or a journal says can be the result of a simulation. Strangers may have made the file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pmbandits._check import FloatArray, readable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BYTES = 1 << 30  # that a run may take in memory, and so many times the size of its file more
+MOST_BYTES = 1 << 30  # what a run may take in memory, plus this many times the size of its file
 UNPACKED = 100
 _SLACK = 1e-6
 
 
 def impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
-    """Why pulls and mixtures at checkpoints cannot be those of a trial; one row a checkpoint. ``None`` if they can."""
+    """Why pulls and mixtures at checkpoints (rows) cannot be those of a trial; ``None`` if they can."""
     if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=1) != t).any():
         return "the pulls do not add up to the number of rounds"
     if (np.diff(pulls, axis=0) < 0).any():
@@ -32,7 +32,7 @@ def impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArr
 
 
 def check_provenance(provenance: Any) -> None:
-    """A ValueError if what a run file says of itself lacks what a Run reads."""
+    """Raise a ValueError if what a run file says of itself lacks what a Run reads."""
     spec, best = provenance["spec"], provenance["best"]
     policies = spec["policies"]
     texts = [provenance["library"], spec["metric_text"], *(p["label"] for p in policies), *spec["bandit"]["names"]]
@@ -60,7 +60,7 @@ def check_provenance(provenance: Any) -> None:
 
 
 def check_moments(moments: Any, spec: Any) -> None:
-    """A ValueError if what a run says of its moments cannot be."""
+    """Raise a ValueError if what a run says about its moments is not possible."""
     starts = [moment["start"] for moment in moments]
     longest = max(h for p in spec["policies"] for h in p["horizons"])
     if not starts or starts[0] != 0 or any(type(n) is not int or not 0 <= n < longest for n in starts):
@@ -76,7 +76,7 @@ def check_moments(moments: Any, spec: Any) -> None:
 
 
 def check_sizes(metadata: Any, n_arms: int, size: int) -> None:
-    """A ValueError if a Parquet file would take too much memory; known before any of it is unpacked."""
+    """Raise a ValueError if a Parquet file would take too much memory, before any of it is unpacked."""
     groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
     unpacked = sum(group.total_byte_size for group in groups)
     rows = 8 * metadata.num_rows * (2 * n_arms + 8)
@@ -85,7 +85,7 @@ def check_sizes(metadata: Any, n_arms: int, size: int) -> None:
 
 
 def check_table(table: pa.Table, provenance: Any) -> None:
-    """A ValueError if the rows of a run are not those of its policies, horizons, trials and checkpoints."""
+    """Raise a ValueError if the rows of a run do not fit its policies, horizons, trials and checkpoints."""
     table.validate(full=True)
     spec = provenance["spec"]
     k, trials = len(spec["bandit"]["names"]), np.array(spec["trials"], dtype=np.int64)

@@ -13,14 +13,19 @@ from pmbandits.arms import Bandit, check_bandit
 from pmbandits.changing import Changing
 from pmbandits.simulation.delays import Delay, Delays
 
-METHODS = {"add": "add_arm", "pause": "pause", "resume": "resume", "retire": "retire"}  # of a policy, for each verb
+METHODS = {
+    "add": "add_arm",
+    "pause": "pause",
+    "resume": "resume",
+    "retire": "retire",
+}  # the method of a policy for each word
 
 
 MOST_PIECES = 100_000
 
 
 class Event(NamedTuple):
-    """An arm comes or goes, after so many rounds."""
+    """An arm comes or goes, after this many rounds."""
 
     after: int
     verb: str
@@ -61,7 +66,7 @@ class Course:
 
     @classmethod
     def of(cls, bandit: Any, delay: Delay = 0, batch: Any = 1, schedule: Any = (), horizon: int = 2**53) -> Course:
-        """Checked, from what people write."""
+        """Read and check what the user wrote."""
         if not isinstance(bandit, Changing):
             check_bandit(bandit)
         batch = _check.whole("batch", batch, 1, 2**53)

@@ -1,4 +1,7 @@
-"""A run's regret in two parts (``eq:regret_decomposition``): by the policy's grid, and by its choices."""
+"""The regret of a run in two parts: what the policy's grid costs, and what its choices cost.
+
+See ``eq:regret_decomposition``.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,11 @@ class Decomposition:
 
     Attributes
     ----------
-    policy, horizon : which run.
-    grid : among which mixtures the policy chooses.
-    best : the utility of the best mixture of all; ``best_of_grid`` that of the grid's i-th best.
-    t, regret : the checkpoints, and the regret at them, one row a trial.
+    policy, horizon : which run it is.
+    grid : the mixtures among which the policy chooses, in words.
+    best : the utility of the best mixture of all.
+    best_of_grid : the utility of the i-th best mixture of the grid.
+    t, regret : the checkpoints, and the regret at them, one row for each trial.
     """
 
     policy: str
@@ -47,19 +51,20 @@ class Decomposition:
 
     @property
     def estimation(self) -> float:
-        """δ_0i: what the best mixture of all is worth above the i-th best of the grid."""
+        """δ_0i: how much more the best mixture of all is worth than the i-th best of the grid."""
         return self.best - self.best_of_grid
 
     @property
     def selection(self) -> FloatArray:
-        """What the i-th best mixture of the grid is worth above what was played, one row a trial.
+        """How much more the i-th best mixture of the grid is worth than what was played; one row for each trial.
 
-        It can be negative: the shares that were played may lie between grid points, and be better than all of them.
+        It can be negative, because the shares that were played may lie between grid points, and be better than all of
+        them.
         """
         return self.regret - self.estimation
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Axes:
-        """The regret and its two parts against rounds."""
+        """Draw the regret and its two parts against rounds."""
         from pmbandits.plots import plot_decomposition
 
         return plot_decomposition(self, ax, path=path)
@@ -85,7 +90,7 @@ def decompose(
     rank = _check.whole("rank", rank, 1)
     if not run.still:
         raise ValueError(
-            "the regret against the best mixture of each moment has no such two parts; keep the arms fixed."
+            "in this run arms change, or come and go, so its regret has no such two parts; simulate arms that do not."
         )
     t, regret = run.regret(policy, horizon)
     horizon = int(t[-1]) if horizon is None else horizon
@@ -97,7 +102,7 @@ def decompose(
         points = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
         text = f"{len(points)} mixtures of the {kind} grid with ε = {epsilon:.4g}"
     elif grid is not None:
-        raise ValueError("give epsilon, too: grid says which kind of grid it is the spacing of.")
+        raise ValueError(f"grid={grid!r} was given without epsilon; give the spacing of the grid, too.")
     else:
         points, text = _own_grid(run, policy, horizon)
     best = float(run.best["value"])

@@ -1,4 +1,4 @@
-"""How late rewards come: after so many rounds, by chance, or as a function of yours says."""
+"""How late rewards come: after a number of rounds, by chance, or as a function of the user says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Delay = Any
 CHUNK = 4096  # rounds whose delays are drawn at once; part of the generator
 _HELP = (
     "a number of rounds such as 50, a frozen scipy.stats distribution such as scipy.stats.poisson(20), a function of a "
-    "numpy Generator and a count that returns so many delays, or a mapping from each arm to one of these"
+    "numpy Generator and a count that returns that many delays, or a mapping from each arm to one of these"
 )
 
 
@@ -111,7 +111,7 @@ def _one(given: Any, name: str) -> Any:
 
 
 def _drawn(one: Any, rng: np.random.Generator, name: str = "delay") -> NDArray[np.int64]:
-    """So many delays as a chunk has, as whole rounds; the infinite ones never come."""
+    """The delays of one chunk, in whole rounds; rewards with an infinite delay never come."""
     made = one.rvs(size=CHUNK, random_state=rng) if is_distribution(one) else one(rng, CHUNK)
     try:
         values = np.asarray(made, dtype=np.float64)

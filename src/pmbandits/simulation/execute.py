@@ -56,63 +56,66 @@ def simulate(
     progress: bool | None = None,
     out: str | Path | None = None,
 ) -> Run:
-    """Play policies against known arms, in many trials, and measure their regret V(α*) − V(τ_t/t).
+    """Play policies against known arms, in many trials, and measure their regret.
 
-    Regret is what the shares that were played so far are worth less than the best mixture.
+    The regret after t rounds is how much less the shares that were played are worth than the best mixture: V(α*) −
+    V(τ_t/t).
 
-    The n-th reward of an arm in a trial depends on (seed, trial, arm, n) alone, and on how the arm is in that round if
-    it changes. So all policies of a trial are paid the same rewards (compare them in pairs), results do not depend on
-    workers or backend, and a trial can be run alone.
+    The n-th reward of an arm in a trial depends only on (seed, trial, arm, n), and on how the arm is in that round if
+    it changes. So all policies of a trial get the same rewards, and can be compared in pairs. Results do not depend on
+    the number of workers or on the backend, and a trial can be run alone.
 
     Parameters
     ----------
-    bandit : the true arms; independent rewards, all of an arm alike. Or arms that change: :class:`Changing`.
+    bandit : the true arms, or arms that change: :class:`Changing`.
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``. A policy that was made
-        with a metric of its own plays for that one, and is scored by this.
+        with a metric of its own plays for that one, and is scored by this one.
     policies : one or several, or a mapping that names them. Each is a recipe such as ``PMUCB(horizon=20_000)`` (metric,
         arms and support need not be repeated), a name such as ``"pmucb"`` (a policy that needs its horizon gets this
         one), or a function or class that makes a policy in plain Python; see below.
-    horizon : how many rounds; or several. Of several, a policy that needs its horizon plays each as a run of its own
-        (its ``horizon`` is replaced), and an anytime policy plays one run to the longest.
-    trials : how many, or which ones (numbers from 0 on).
-    seed : of all rewards and of the policies' own random choices.
-    delay : how many rounds rewards are late: the reward of round r is told after round r + delay, so 0 means before
-        the next ask. A number; a frozen ``scipy.stats`` distribution, rounded to whole rounds; a function of a numpy
-        ``Generator`` and a count that returns so many delays; or a mapping from arms to these. Rewards are told in the
-        order in which they come, and those that come after the last round never.
-    batch : ask for so many arms at once; what has come is told when a batch is over, all together.
-    schedule : arms that come and go, as in ``[(5000, "add", "D"), (8000, "pause", "B")]``: after so many rounds, a word
-        (``add``, ``pause``, ``resume``, ``retire``) and the arm. The bandit has all arms; those that are added later do
-        not play at first. The policies are told by the methods of these names (``add_arm``).
-    checkpoints : rounds at which to measure, or how many of them, log-spaced; default 40. Memory is trials ×
-        checkpoints. Where arms change, or come and go, they are evenly spaced.
+    horizon : how many rounds to play, or several such numbers. With several, a policy that needs its horizon plays each
+        of them as a run of its own (its ``horizon`` is replaced), and an anytime policy plays one run to the longest.
+    trials : how many trials, or which ones (a list of their numbers, which begin with 0).
+    seed : the seed of all rewards and of the policies' own random choices.
+    delay : how many rounds rewards are late. The reward of round r is told after round r + delay, so 0 means before the
+        next ask. It can be a number; a frozen ``scipy.stats`` distribution, rounded to whole rounds; a function of a
+        numpy ``Generator`` and a count that returns that many delays; or a mapping from arms to these. Rewards are told
+        in the order in which they come. Those that would come after the last round never come.
+    batch : how many arms to ask for at once. Rewards that have come are told when a batch is over, all together.
+    schedule : arms that come and go, as in ``[(5000, "add", "D"), (8000, "pause", "B")]``. Each event has a number of
+        rounds after which it happens, a word (``add``, ``pause``, ``resume``, ``retire``) and an arm. The bandit has
+        all arms; those that are added later do not play at first. Policies learn of an event by the method of that name
+        (``add_arm`` for ``add``).
+    checkpoints : the rounds at which to measure, or how many of them. The default is 40, and they are spaced evenly on
+        a logarithmic scale; where arms change, or come and go, they are spaced evenly. The memory that results take
+        grows with trials × checkpoints.
     shares, cost, budget : limits on the shares of the arms and on what a round costs, as in :func:`oracle`. Every
         policy that has none of its own keeps them, and regret is against the best mixture within them. (A policy in
         plain Python can ask for ``limits``, and must keep them itself.)
-    n_jobs : workers; default all cores.
-    backend : ``"threads"`` (the compiled loop runs free of the interpreter lock), ``"processes"``, or ``"dask"`` for
-        an existing cluster (a ``dask.distributed.Client`` must be open; extra ``distributed``). Plain Python policies
-        share one interpreter in threads, so they gain from processes only.
-    progress : a progress bar; default on a terminal only.
-    out : a folder. Finished trials are journalled there, and the same call goes on where it was stopped, however it
-        was stopped; more trials may be asked for later. The run is saved there as ``run.parquet``.
+    n_jobs : how many workers; by default one for each core.
+    backend : ``"threads"`` (compiled policies run in parallel in them), ``"processes"``, or ``"dask"`` for an existing
+        cluster (a ``dask.distributed.Client`` must be open; it needs the extra ``distributed``). Policies in plain
+        Python run faster in parallel only with processes.
+    progress : whether to show a progress bar. By default it is shown on a terminal only.
+    out : a folder in which finished trials are kept at once. The same call goes on where it was stopped, however it was
+        stopped, and you may ask for more trials later. The run is saved there as ``run.parquet``.
 
     Notes
     -----
-    Where arms change, or come and go, regret is against the best mixture of each moment, of the arms that play then: a
-    moment is a time in which nothing changes. Its regret is V*_m − V_m(shares played in the moment), and the regret
-    after t rounds is the mean of this over the rounds. The column ``declared`` has V*_m − V_m(mixture) at the
-    checkpoint, with the policy's own mixture: that is what it knows, and ``regret`` is what it did.
+    Where arms change, or come and go, time falls into moments in which nothing changes. The regret of a moment is
+    against the best mixture of the arms that play then: V*_m − V_m(shares played in the moment). The regret after t
+    rounds is the mean of this over the rounds. The column ``declared`` has V*_m − V_m(mixture) at the checkpoint, with
+    the policy's own mixture. So ``declared`` shows what the policy knows, and ``regret`` what it did.
 
-    A policy in plain Python is any object with ``ask()`` (the position of an arm), ``tell(arm, reward)`` and
-    ``mixture`` (the shares that it takes for the best). Give the class, or a function that makes one: every trial gets
-    a new object. What it asks for by name is given to it: ``n_arms``, ``seed`` (the policy's own, another one in every
-    trial), ``metric``, ``names``, ``support``, ``horizon``, ``limits``. Its rewards, checkpoints, journal and table
-    are those of all others. It is slow: some hundred thousand rounds a second, where the compiled ones make tens of
-    millions; the summary says how many.
+    A policy in plain Python is any object with ``ask()`` (which returns the position of an arm), ``tell(arm, reward)``
+    and ``mixture`` (the shares that it takes for the best). Give the class, or a function that makes an object: every
+    trial gets a new one. The class or function is given what it asks for by name: ``n_arms``, ``seed`` (the policy's
+    own, a different one in every trial), ``metric``, ``names``, ``support``, ``horizon``, ``limits``. Its rewards,
+    checkpoints, journal and table are the same as for all others. It is slow: some hundred thousand rounds a second,
+    where the compiled ones play tens of millions. The summary says how many.
 
-    A journal knows such a policy by where it is defined and by a hash of its code and of the code of yours that it
-    uses; installed packages count with their version. With other code a folder is refused.
+    A journal identifies such a policy by where it is defined, and by a hash of its code and of your own code that it
+    uses; installed packages count with their version. If the code has changed, the folder is refused.
 
     Examples
     --------
@@ -131,7 +134,7 @@ def simulate(
     >>> run.changes
     (1000,)
 
-    A policy of one's own, in plain Python:
+    A policy of your own, in plain Python:
 
     >>> class InTurn:
     ...     def __init__(self, n_arms):
@@ -168,7 +171,7 @@ def simulate(
 
 
 def workers(n_jobs: int | None) -> int:
-    """How many workers are meant; all cores by default."""
+    """The number of workers: as given, or one for each core."""
     if n_jobs is None or n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return _check.whole("n_jobs", n_jobs, 1)
@@ -315,7 +318,7 @@ def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
 
 
 def _must_travel(tasks: Sequence[Task]) -> None:
-    """Say in a sentence which plain Python policy cannot be sent to another process."""
+    """Raise an error in one sentence if a plain Python policy cannot be sent to another process."""
     from joblib.externals.loky.backend.reduction import dumps
 
     for policy in {task.number: task.entry.policy for task in tasks}.values():
@@ -389,7 +392,7 @@ def _write_spec(folder: Path, experiment: Experiment) -> None:
 
 
 def estimate(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
-    """What each run would cost: rounds, rows, and seconds on so many workers, from two short trials of each."""
+    """What each run would cost: rounds, rows, and seconds on this many workers, from two short trials of each."""
     rows = []
     for entry in experiment.entries:
         short = sorted({min(entry.horizon, n) for n in (500, 2_000)})

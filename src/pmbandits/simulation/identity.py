@@ -1,4 +1,4 @@
-"""What a piece of Python code is, as a hash: so that results of changed code are not taken for those of new code."""
+"""A hash of a piece of Python code, so that results of an older version are not taken for those of a changed one."""
 
 from __future__ import annotations
 

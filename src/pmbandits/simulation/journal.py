@@ -21,7 +21,7 @@ HEAD = struct.Struct("<Q32s")
 
 
 class JournalWarning(UserWarning):
-    """The end of a journal was damaged; what was in it is computed again."""
+    """The warning that the end of a journal was damaged; what was in it is computed again."""
 
 
 class Journal:

@@ -38,7 +38,7 @@ _AT_ONCE = 256  # rewards of an arm that are drawn together
 
 
 class PolicyError(RuntimeError):
-    """A policy in plain Python did what no policy may do; says which one, in which trial and round."""
+    """The error for a policy in plain Python that did what no policy may do. It says which policy, trial and round."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class PlainPolicy:
         try:
             parameters = inspect.signature(factory).parameters.values()
         except (TypeError, ValueError):
-            raise TypeError(f"{label} does not say what it takes; write lambda n_arms, seed: {label}(...).") from None
+            raise TypeError(
+                f"{label} does not say what it takes; wrap it, as in lambda n_arms, seed: {label}(...)."
+            ) from None
         bound = factory.keywords if isinstance(factory, functools.partial) else {}
         wanted = set()
         for parameter in parameters:

@@ -1,4 +1,4 @@
-"""One progress bar, with the rate and the time left; silent where nobody looks."""
+"""One progress bar, with the rate and the time left. It is not shown where nobody looks."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Bar:
         return self
 
     def advance(self, rounds: int) -> None:
-        """So many rounds more are done."""
+        """Note that this many more rounds are done."""
         self.done += rounds
         if self._bar is not None:
             per_second = (self.done - self._first) / max(time.monotonic() - self._start, 1e-9)
             self._bar.update(self._task, completed=self.done, rate=f"{people(per_second)} {self.unit}/s")
 
     def expect(self, done: int, total: int) -> None:
-        """So many rounds are done, and there will be so many in all."""
+        """Note how many rounds are done, and how many there will be in all."""
         self.total = total
         if self._bar is not None:
             self._bar.update(self._task, total=total)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy as np
 from pmbandits import _check
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.packed import pack
-from pmbandits.policies.policy import REGISTRY, Policy
+from pmbandits.policies.named import by_name
+from pmbandits.policies.policy import Policy
 from pmbandits.simulation.identity import code_hash
 from pmbandits.simulation.plain import PlainPolicy
 
@@ -61,21 +61,6 @@ def _recipe(given: Any, horizon: int, label: str | None = None) -> Policy | Plai
     )
 
 
-def by_name(name: str, horizon: int, options: Mapping[str, Any] | None = None) -> Policy:
-    """A policy of the library by its name; it gets the horizon if it takes one and none is among the options."""
-    same = {cls.__name__.lower(): known for known, cls in REGISTRY.items()}
-    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
-    key = same.get(key, key)
-    cls = REGISTRY[_check.choice("policy", key if key in REGISTRY else name, sorted(REGISTRY))]
-    given = dict(options or {})
-    known = [option for option in inspect.signature(cls).parameters if option not in ("n_arms", "support", "names")]
-    for option in given:
-        _check.choice("option", option, known, kind=f"option of {cls.name}")
-    if "horizon" in known:
-        given.setdefault("horizon", horizon)
-    return cls(**given)
-
-
 def labels(made: Sequence[Policy | PlainPolicy]) -> list[str]:
     """The class names; policies of one class are told apart by the options that differ."""
     found: list[str] = []
@@ -113,7 +98,7 @@ def describe(recipe: Policy | PlainPolicy, metric: Distortion) -> dict[str, Any]
     support = None if recipe.support is None else recipe.support.to_dict()
     described = {"policy": recipe.name, "options": options, "seed": recipe.seed, "metric": own, "support": support}
     cls = type(recipe)
-    if not cls.__module__.startswith("pmbandits."):  # of your own: the code is part of what it is
+    if not cls.__module__.startswith("pmbandits."):  # a user's own policy: its code is part of what it is
         described["class"] = f"{cls.__module__}.{cls.__qualname__}"
         described["code"] = code_hash(cls._choose, cls._update)
     return described

@@ -149,7 +149,7 @@ class Rewards:
 
     Parameters
     ----------
-    bandit, seed, trial : as in :func:`simulate`.
+    bandit, seed, trial : as for :func:`simulate`.
 
     Examples
     --------
@@ -170,11 +170,11 @@ class Rewards:
 
     @property
     def used(self) -> NDArray[np.int64]:
-        """How many rewards of each arm were taken."""
+        """How many rewards of each arm were taken so far."""
         return self._stream.used.copy()
 
     def next(self, arm: int | str, count: int = 1, *, t: int = 0) -> FloatArray:
-        """The next rewards of an arm; of arms that change, as they are after ``t`` rounds."""
+        """The next rewards of an arm. If arms change, they are those of the arm as it is after ``t`` rounds."""
         place, count = arm_index(arm, self.bandit.names), _check.whole("count", count, 0)
         if isinstance(self.bandit, Changing):
             now = self.bandit.at(t)

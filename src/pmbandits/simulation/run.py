@@ -1,4 +1,4 @@
-"""The result of a simulation: a table with one row a policy, trial and checkpoint, and what made it."""
+"""The result of a simulation: a table with one row for each policy, trial and checkpoint, and what made it."""
 
 from __future__ import annotations
 
@@ -30,29 +30,38 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """What :func:`simulate` found.
+    """The result of :func:`simulate`: what each policy played, and its regret.
 
-    One row for each policy, horizon, trial and checkpoint: ``regret`` V(α*) − V(τ_t/t), ``utility`` V(τ_t/t),
-    ``pulls``, the policy's own ``mixture`` and the rounds after which its phases ended (``phase_ends``).
+    It has one row for each policy, horizon, trial and checkpoint. The columns are ``regret`` V(α*) − V(τ_t/t),
+    ``utility`` V(τ_t/t), ``pulls``, the policy's own ``mixture``, and the rounds after which its phases ended
+    (``phase_ends``).
 
     Where arms change, or come and go, time falls into moments in which nothing changes. Then ``utility`` is the mean
-    over the rounds of the utility of the shares that were played in each moment, and ``regret`` what the best mixtures
-    of the moments are worth above it. There is a column more: ``declared``, what the policy's own mixture falls short
-    of the best mixture of the moment.
+    over the rounds of the utility of the shares that were played in each moment. ``regret`` is how much more the best
+    mixtures of the moments are worth. There is one more column: ``declared``, by how much the policy's own mixture
+    falls short of the best mixture of the moment.
 
     Attributes
     ----------
-    policies : names of the policies, in the order given.
-    best : the best mixture's ``value`` and ``weights``; where things change, their means over the rounds, and
-        ``moments``, with those of each.
+    policies : the names of the policies, in the order given.
+    best : the best mixture, as its ``value`` and ``weights``. Where things change, these are means over the rounds, and
+        ``moments`` has those of each moment.
     changes : the rounds after which something changed.
-    spec : what made this run: bandit, metric, policies, horizons, trials, seed; JSON-ready.
+    spec : what made this run: bandit, metric, policies, horizons, trials and seed, in a form that can be written as
+        JSON.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), "gini", ["uniform"], horizon=100, trials=3)
+    >>> run.policies, round(run.best["value"], 6)
+    (('Uniform',), 0.25)
     """
 
     def __init__(self, table: pa.Table, provenance: Mapping[str, Any], seconds: NDArray[np.float64] | None = None):
         self._table = table
         self.provenance = dict(provenance)
-        self._seconds = seconds  # of each trial, in the table's order of policy, horizon and trial
+        self._seconds = seconds  # seconds of each trial, in the order of the table
 
     # ---- reading ---------------------------------------------------------------------------------------
     @property
@@ -72,12 +81,12 @@ class Run:
 
     @property
     def changes(self) -> tuple[int, ...]:
-        """The rounds after which the arms changed, or came, or went; none where nothing changes."""
+        """The rounds after which the arms changed, or came, or went; empty if nothing changes."""
         return tuple(moment["start"] for moment in self.provenance["best"].get("moments", ())[1:])
 
     @property
     def still(self) -> bool:
-        """Whether nothing changes: regret is then that of the paper."""
+        """Whether nothing changes. Then regret is that of the paper."""
         return "moments" not in self.provenance["best"]
 
     @property
@@ -101,11 +110,14 @@ class Run:
         """The metric, made again from the specification."""
         data = self.provenance["spec"]["metric"]
         if "custom" in data:
-            raise ValueError(f"the metric was made from a function, {data['custom']}; code is never stored.")
+            raise ValueError(
+                f"the metric was made from a function, {data['custom']}; code is never stored, so it cannot be made "
+                "again."
+            )
         return Distortion.from_dict(data)
 
     def horizons(self, policy: str) -> tuple[int, ...]:
-        """The horizons that a policy was run for: one for an anytime policy."""
+        """The horizons that a policy was run for; only one for an anytime policy."""
         return self._entries()[_check.choice("policy", policy, self.policies)]
 
     def _horizon(self, policy: str, horizon: int | None) -> int:
@@ -120,13 +132,13 @@ class Run:
         return {p["label"]: tuple(p["horizons"]) for p in self.provenance["spec"]["policies"]}
 
     def column(self, name: str, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The checkpoints, and a column at them: one row a trial, one column a checkpoint.
+        """The checkpoints, and the values of a column at them: one row for each trial, one column for each checkpoint.
 
         Parameters
         ----------
-        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two with the arms as a third axis);
+        name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two have the arms as a third axis);
             where things change also ``"declared"``.
-        policy, horizon : which run; default the longest.
+        policy, horizon : which run; by default the one with the longest horizon.
         """
         import pyarrow.compute as pc
 
@@ -153,7 +165,7 @@ class Run:
         return tuple(sorted({int(t) for ends in found.to_pylist() for t in ends or ()}))
 
     def regret(self, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], FloatArray]:
-        """The checkpoints, and the regret at them: one row a trial.
+        """The checkpoints, and the regret at them: one row for each trial.
 
         >>> import pmbandits as pmb
         >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.Uniform(), 100, trials=3)
@@ -172,14 +184,20 @@ class Run:
         grid: Literal["etc", "ucb"] | None = None,
         rank: int = 1,
     ) -> Decomposition:
-        """The regret in two parts (``eq:regret_decomposition``): estimation, δ_01(ε), and arm selection.
+        """Split the regret in two parts: what the grid costs, and what the policy's choices cost.
+
+        The first part, estimation, is what the best mixture of the grid loses to the best of all, δ_01(ε). The second
+        part, arm selection, is the rest (``eq:regret_decomposition``).
 
         Parameters
         ----------
-        policy, horizon : which run; default the longest.
-        epsilon, grid : compare with this grid; default the policy's own (none, if it chooses among all mixtures).
-        rank : i of δ_0i: the grid's best mixture, or its second best.
+        policy, horizon : which run; by default the one with the longest horizon.
+        epsilon, grid : the spacing and the kind of the grid to compare with. By default it is the policy's own grid
+            (none, if it chooses among all mixtures).
+        rank : i of δ_0i: 1 for the best mixture of the grid, 2 for its second best.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.85]), pmb.GiniDeviation(),
         ...                    pmb.PMETC(horizon=2000, epsilon=0.25), 2000, trials=5)
@@ -192,8 +210,10 @@ class Run:
         return decompose(self, policy, horizon, epsilon=epsilon, grid=grid, rank=rank)
 
     def seconds(self, policy: str, horizon: int | None = None) -> FloatArray:
-        """Computing time of each trial, without compiling; NaN where it was not kept (files do not
-        keep it: they are the same every time)."""
+        """The computing time of each trial in seconds, without compiling.
+
+        It is NaN where it was not kept: files do not keep it, because the same run must always give the same file.
+        """
         known = [(label, h) for label, horizons in self._entries().items() for h in horizons]
         place = known.index((policy, self._horizon(policy, horizon)))
         count = len(self.trials)
@@ -202,14 +222,14 @@ class Run:
         return self._seconds[place * count : (place + 1) * count]
 
     def difference(self, policy: str, other: str, t: int | None = None, *, level: float = LEVEL) -> Difference:
-        """Regret of a policy minus another's on the same rewards, trial by trial, with an interval for its mean.
+        """The regret of one policy minus that of another on the same rewards, with an interval for its mean.
 
         Parameters
         ----------
-        policy, other : which two.
-        t : at which common checkpoint; default the last.
-        level : how often the interval should hold. It is for two policies that you named before you saw the run; where
-            you compare many, or with the best one, :meth:`summary` gives intervals that allow for that.
+        policy, other : the two policies.
+        t : the checkpoint at which they are compared; by default the last one that both have.
+        level : how often the interval should hold. It is for two policies that you named before you saw the run. If you
+            compare many, or with the best one, take :meth:`summary`, whose intervals allow for that.
         """
         found = []
         for label in (policy, other):
@@ -228,16 +248,25 @@ class Run:
         return difference_of(policy, other, at, gap, level)
 
     def summary(self, t: int | None = None) -> Summary:
-        """For each policy its mean regret with a 95 % interval, quantiles, shares of pulls, mixture and time.
+        """A table with the mean regret of each policy, and what it played.
+
+        The mean regret has a 95 % interval. The table also has quantiles, shares of pulls, the mixture, and time.
 
         Parameters
         ----------
-        t : at which checkpoint; default at the end of every run.
+        t : the checkpoint to look at; by default the end of every run.
         """
         return summarise(self, t)
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw the regret against rounds on log axes, with 95 % intervals as bands; ``path`` is a file to write."""
+        """Draw the regret against rounds on logarithmic axes, with 95 % intervals as bands.
+
+        Parameters
+        ----------
+        path : a file to which the picture is written, if given.
+        ax : the axes to draw on; by default new ones.
+        title : the title of the picture.
+        """
         from pmbandits.plots import plot_regret
 
         axes = plot_regret(self, ax, title=title)
@@ -249,31 +278,34 @@ class Run:
 
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
-        """The table, with the provenance in its metadata."""
+        """The table as a pyarrow table, with what made it in the metadata."""
         return signed(self._table, self.provenance)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a frame of pandas."""
+        """The table as a pandas data frame."""
         need("pandas", "frames of pandas")
         return self._table.to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
-        """The table as a frame of polars."""
+        """The table as a polars data frame."""
         return need("polars", "frames of polars").from_arrow(self._table)
 
     def save(self, path: str | Path) -> None:
-        """Write the run as Parquet, all or nothing. The same run gives the same bytes; wall times are left out."""
+        """Write the run as a Parquet file, completely or not at all.
+
+        The same run always gives the same bytes, so computing times are left out.
+        """
         import pyarrow.parquet as pq
 
         write_whole(Path(path), lambda file: pq.write_table(self.to_arrow(), file, compression="zstd"))
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
-        """A run as it was saved. Files from strangers can do no harm: what cannot be a run is refused."""
+        """Load a run that was saved. Files from strangers can do no harm: what cannot be a run is refused."""
         return cls(*read(Path(path)))
 
     def equals(self, other: Run) -> bool:
-        """Whether two runs hold the same, to the last bit (wall times aside).
+        """Whether two runs hold exactly the same (computing times aside).
 
         >>> import pmbandits as pmb
         >>> play = lambda jobs: pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 200,

@@ -12,9 +12,10 @@ from pmbandits._extras import need
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.metrics.registry import metric as find_metric
+from pmbandits.policies.named import by_name
 from pmbandits.policies.policy import REGISTRY, Policy
 from pmbandits.simulation.course import Course
-from pmbandits.simulation.recipes import by_name, labels
+from pmbandits.simulation.recipes import labels
 from pmbandits.supports import Support
 from pmbandits.text import distribution, read_samples
 
@@ -70,7 +71,9 @@ class BanditPart(_Part):
     def _one(self) -> BanditPart:
         given = [name for name in ("bernoulli", "arms", "samples") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give one of bernoulli, arms and samples, not {' and '.join(given) or 'none'}")
+            raise ValueError(
+                f"give exactly one of bernoulli, arms and samples; found {' and '.join(given) or 'none of them'}"
+            )
         return self
 
     def bandit(self, folder: Path) -> Bandit:
@@ -113,7 +116,9 @@ class WorldPart(_Part):
     def _one(self) -> WorldPart:
         kinds = [name for name in ("steps", "drift", "season") if getattr(self, name) is not None]
         if len(kinds) != 1:
-            raise ValueError(f"give one of steps, drift and season, not {' and '.join(kinds) or 'none'}")
+            raise ValueError(
+                f"give exactly one of steps, drift and season; found {' and '.join(kinds) or 'none of them'}"
+            )
         needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kinds[0]]
         may = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
         given = {

@@ -39,16 +39,16 @@ WIDE = frozenset({"trials", "1 in 20 above", "mixture (%)", "s/trial", "rounds/s
 
 @dataclass(frozen=True)
 class Difference:
-    """Regret of one policy minus that of another on the same rewards, trial by trial.
+    """The regret of one policy minus that of another on the same rewards, trial by trial.
 
     Attributes
     ----------
-    policy, other, t : the two policies, and after how many rounds.
+    policy, other, t : the two policies, and after how many rounds they are compared.
     mean, standard_error : the mean difference, and its standard error.
-    better : in which share of the trials the first policy had less regret.
-    low, high : between these the mean difference of all trials lies, at the ``level``.
-    level : of this interval alone. In a :class:`Summary`, where the best policy was picked from the same trials, it is
-        so high that all pairs of policies hold together at 95 %.
+    better : the share of the trials in which the first policy had less regret.
+    low, high : the mean over all trials that could be played lies between these two, with the confidence ``level``.
+    level : the confidence level of this interval alone. In a :class:`Summary` the best policy was picked from the same
+        trials. There the level is so high that the intervals of all pairs of policies hold together at 95 %.
     """
 
     policy: str
@@ -63,7 +63,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """``"less regret"`` or ``"more regret"`` where the interval leaves out 0, else ``"cannot tell"``."""
+        """``"less regret"`` or ``"more regret"`` if the interval does not contain 0, else ``"cannot tell"``."""
         if self.high < 0.0:
             return "less regret"
         return "more regret" if self.low > 0.0 else "cannot tell"
@@ -96,8 +96,9 @@ class Part(NamedTuple):
 class Summary:
     """The mean regret of each policy with a 95 % interval, quantiles, shares of pulls, time and speed.
 
-    It prints as a table, and gives Markdown, LaTeX, and frames of pandas and polars. ``rows`` and ``differences`` hold
-    the same as plain data. ``low`` and ``high`` of a row are the ends of the interval for the mean regret.
+    It prints as a table, and can be turned into Markdown, LaTeX, or a pandas or polars data frame. ``rows`` and
+    ``differences`` hold the same as plain data. ``low`` and ``high`` of a row are the ends of the interval for the mean
+    regret.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know of the intervals."""
+        """What a reader must know about the intervals."""
         trials = self.rows[0]["trials"]
         if trials < 2:
             return ["One trial says nothing about how much trials differ, so there are no intervals."]
@@ -140,7 +141,9 @@ class Summary:
         if trials < 20:
             said.append(f"With {trials} trials they are rough: bad trials that are rare may not have been seen.")
         if self.differences:
-            said.append("Those of differences allow for it that the best policy was picked from the same trials.")
+            said.append(
+                "The intervals of differences allow for the fact that the best policy was picked from the same trials."
+            )
         return said
 
     def __str__(self) -> str:
@@ -157,12 +160,15 @@ class Summary:
         ) + _html.paragraphs(self.notes)
 
     def markdown(self) -> str:
-        """The tables for Markdown."""
+        """The tables in Markdown."""
         parts = [f"**{part.title}**\n\n{_tables.markdown(part.rows, part.right)}" for part in self.parts()]
         return "\n\n".join([*parts, *self.notes])
 
     def latex(self, *, label: str = "") -> str:
-        """The tables for LaTeX; they need no package. ``label`` is that of the first; the second gets ``-pairs``."""
+        """The tables in LaTeX; they need no package.
+
+        ``label`` is the label of the first table. The second one gets the same with ``-pairs`` at its end.
+        """
         ends = ("", "-pairs") if label else ("", "")
         return "\n\n".join(
             _tables.latex(part.rows, part.right, caption=part.title, label=label + end)
@@ -170,11 +176,11 @@ class Summary:
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """``rows`` as a frame of pandas, one row for each policy and horizon."""
+        """``rows`` as a pandas data frame, with one row for each policy and horizon."""
         return need("pandas", "frames of pandas").DataFrame(self.rows)
 
     def to_polars(self) -> pl.DataFrame:
-        """``rows`` as a frame of polars, one row for each policy and horizon."""
+        """``rows`` as a polars data frame, with one row for each policy and horizon."""
         return need("polars", "frames of polars").DataFrame(self.rows)
 
 
@@ -242,7 +248,7 @@ def summarise(run: Run, t: int | None) -> Summary:
     differences = []
     last = max(row["t"] for row in rows)
     finals: dict[str, dict[str, Any]] = {}
-    for row in rows:  # of several runs of a policy the one made for this horizon, else the longest
+    for row in rows:  # if a policy has several runs: the one made for this horizon, else the longest
         if row["t"] == last and finals.get(row["policy"], {"horizon": -1})["horizon"] != last:
             finals[row["policy"]] = row
     if len(finals) > 1:

@@ -132,7 +132,7 @@ class Player:
         self._blank()
 
     def _play_until(self, end: int, notes: _Notes) -> bool:
-        """Play until so many rounds were played; whether to go on after them."""
+        """Play until this many rounds were played, and say whether to go on after them."""
         cursor, rows = notes.cursor, self.checkpoints.size
         while True:
             bench = self.policy._bench
@@ -151,7 +151,7 @@ class Player:
                 return True
 
     def _loop(self, end: int, notes: _Notes) -> int:
-        """Play on in compiled code; why it stopped."""
+        """Play on in compiled code, and say why it stopped."""
         memory, queue = self.policy._memory, notes.queue
         given = (
             *self.steps, memory.address, memory.words, self.changing, self.before, *self.stream.arrays, self.seats,
@@ -206,7 +206,7 @@ class Player:
         self._tell(seat, reward)
 
     def _round_by_hand(self, end: int, notes: _Notes) -> None:
-        """One round by asking and telling; if so many were played, only what is due is told."""
+        """Play one round by asking and telling; if all rounds were played, only tell what is due."""
         cursor, queue, k = notes.cursor, notes.queue, self.course.bandit.n_arms
         now = int(cursor[kernels.ROUND])
         if now < end:

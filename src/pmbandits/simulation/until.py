@@ -1,4 +1,4 @@
-"""Arms of one's own, played until a regret is certain."""
+"""Play your own arms until a regret is certain."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ MANY = 10**9  # rounds that the bar reckons with where neither ``most`` nor a fo
 
 
 class Stop(NamedTuple):
-    """What :func:`run_until` gives.
+    """The result of :func:`run_until`: why it stopped, and what to play.
 
-    certain : whether the regret is certain; if not, ``most`` rounds were played, or the sets do not hold any longer.
+    Attributes
+    ----------
+    certain : whether the regret is certain. If not, ``most`` rounds were played, or the confidence sets hold no longer.
     rounds : how many rounds were played in this call.
     mixture : the mixture to play from now on.
-    certainty : what is known of it.
+    certainty : how sure that mixture is.
     """
 
     certain: bool
@@ -49,20 +51,21 @@ def run_until(
 ) -> Stop:
     """Ask, pull and tell until it is certain that the policy's mixture falls short of the best by at most ``regret``.
 
-    Looks whenever 2 % more rounds were played, with :meth:`Policy.done`. So with the probability that
-    :meth:`Policy.certainty` states, the mixture is as good as that when this ends.
+    Whenever 2 % more rounds were played, it looks with :meth:`Policy.done`. So when it ends, the mixture is that good
+    with the probability that :meth:`Policy.certainty` states.
 
-    Ctrl-C, or an error of ``pull``, leaves the policy as it is after the last reward: call again with the same policy,
-    and it goes on. A pull that was cut off has no reward and counts as pulled, like any ask that is not answered.
+    Ctrl-C, or an error in ``pull``, leaves the policy as it is after the last reward. Call again with the same policy,
+    and it goes on. A pull that was interrupted has no reward and counts as pulled, like any ask that is not answered.
 
     Parameters
     ----------
-    policy : any that keeps confidence sets, with or without a history.
-    pull : your function: is given the position of an arm, pulls it, and returns the reward.
-    regret : in units of the utility, such as ``0.02``, or as a share of the best utility, such as ``"2%"``.
-    most : play so many rounds at most in this call; default: as many as it takes.
-    progress : a bar towards the forecast's number of rounds; default on a terminal only.
-    save : a file in which the policy is saved at the end, however that comes; after Ctrl-C too.
+    policy : any policy that keeps confidence sets, new or with rewards already.
+    pull : your function. It is given the position of an arm, pulls that arm, and returns the reward.
+    regret : how much may be missing: in units of the utility, such as ``0.02``, or as a share of the best utility, such
+        as ``"2%"``.
+    most : the largest number of rounds to play in this call; by default as many as it takes.
+    progress : whether to show a bar towards the forecast number of rounds. By default it is shown on a terminal only.
+    save : a file in which the policy is saved at the end, whatever ended it, also after Ctrl-C.
 
     Examples
     --------

@@ -1,5 +1,18 @@
 """The paper's theory as code: schedules, constants, bounds, exponents, tables, and a plan for a target regret.
 
+The docstrings use the paper's letters:
+
+- K is the number of arms, T the horizon (how many rounds are played), n a number of rewards of one arm.
+- ε is the spacing of the grid of mixtures, and A the branching of CIRT.
+- h is the curve of the metric, U_h or V the utility, B_h the largest utility that is possible.
+- (q, 𝓛) is the Hölder pair of the metric: utilities of two distributions differ by at most 𝓛·(their distance)^q, where
+  the distance is that of Wasserstein (W1, the area between the two distribution functions).
+- W is half the largest distance between two arms.
+- δ_ij(ε) are gaps between mixtures: 0 is the best of all mixtures, 1, 2 and 3 are the best three of the grid. β and β̄
+  say how fast δ_12(ε) and δ_13(ε) shrink with ε.
+- r(n) is the radius of a confidence set: how far an arm's distribution may be from n of its rewards.
+- Names such as ``eq:beta_def`` are labels in the paper's source.
+
 >>> import pmbandits as pmb
 >>> print(pmb.theory.rate("etc", q=1.0, beta=2.0))
 T^(−1/5)·(log T)^(1/4)

@@ -1,11 +1,11 @@
-"""Regret bounds of the four algorithms.
+"""Regret bounds of the paper's four algorithms.
 
-Each bound is a number with its terms, the equation it comes from, and the conditions it needs. A bound whose
-conditions fail says nothing; :meth:`RegretBound.require` turns that into an error with the way out.
+Each bound is a number with its terms, the equation that it comes from, and the conditions that it needs. A bound whose
+conditions fail says nothing; :meth:`RegretBound.require` then raises an error that says what to do.
 
-With the paper's constants most of these bounds say nothing unless the horizon is very large. For Bernoulli arms
-(.1, .9), the Gini deviation and the coarsest grid, ε = ½, the bound of PM-ETC-M needs T > 5e8, and that of PM-UCB-M
-(arms (.3, .9), ε = .4) T > 7e11. With ``confidence="auto"`` the same formulas need T > 2e4 and T > 2e7.
+With the paper's constants most of these bounds say nothing unless the horizon is very large. For Bernoulli arms (.1,
+.9), the Gini deviation and the coarsest grid, ε = ½, the bound of PM-ETC-M needs T > 5e8, and that of PM-UCB-M (arms
+(.3, .9), ε = .4) needs T > 7e11. With ``confidence="auto"`` the same formulas need T > 2e4 and T > 2e7.
 """
 
 from __future__ import annotations
@@ -37,22 +37,23 @@ from pmbandits.theory.times import (
 
 @dataclass(frozen=True)
 class RegretBound:
-    """A bound on the regret of a policy.
+    """A bound on the regret of a policy, with its terms and conditions.
 
     Attributes
     ----------
-    policy : whose regret.
+    policy : the policy whose regret is bounded.
     value : the bound, as the theorem states it.
-    sharper : the proof's sum before it is simplified; never above ``value`` where the conditions hold.
+    sharper : the sum in the proof before it is simplified. It is never above ``value`` where the conditions hold.
     terms : the parts of ``value``.
-    conditions : what it needs, and whether that is so.
-    equation : where it stands in the paper.
+    conditions : what the bound needs, and whether that holds here.
+    equation : where the bound stands in the paper.
     horizon, epsilon : T and ε.
-    exploration : rounds of exploration, all arms together.
-    earliest : the horizon beyond which it holds: N(ε), max{e^K, T(ε)} or τ^ε.
-    confidence : whose radius it uses.
-    trivial : what any policy can lose at most. A larger ``value`` says nothing.
-    probability : with which the regret is below the bound; ``None`` if the bound is on the expected regret.
+    exploration : how many rounds explore, for all arms together.
+    earliest : the horizon beyond which the bound holds: N(ε), max{e^K, T(ε)} or τ^ε.
+    confidence : the confidence set whose radius is used.
+    trivial : what any policy can lose at most. If ``value`` is larger than this, the bound says nothing.
+    probability : the probability with which the regret is below the bound; ``None`` if the bound is on the expected
+        regret.
     """
 
     policy: str
@@ -76,7 +77,7 @@ class RegretBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says no more than that a utility is bounded."""
+        """Whether the bound says nothing: its conditions fail, or any policy at all loses no more than that."""
         return not self.holds or not self.value < self.trivial
 
     def require(self) -> RegretBound:
@@ -85,7 +86,8 @@ class RegretBound:
             if not condition.holds:
                 out = f"; {condition.way_out}" if condition.way_out else ""
                 raise ValueError(
-                    f"the bound {self.equation!r} of {self.policy} needs that {condition.text}, and it is not so{out}."
+                    f"the bound {self.equation!r} of {self.policy} needs that {condition.text}, "
+                    f"which is not true here{out}."
                 )
         return self
 
@@ -114,19 +116,20 @@ def etc_bound(
     confidence: Any = "paper",
     beta: float | None = None,
 ) -> RegretBound:
-    """PM-ETC-M's bound (``theorem: ETC upper bound``): (𝓛K + W^−q)(3W·N(ε)/T)^q + δ_01(ε), for T > N(ε).
+    """The regret bound of PM-ETC-M (``theorem: ETC upper bound``), which holds for T > N(ε).
+
+    It is (𝓛K + W^−q)(3W·N(ε)/T)^q + δ_01(ε). The theorem hides the probability T⁻² of choosing a wrong mixture in
+    W^−q(…)^q. ``sharper`` shows it: B_h/T² + 𝓛K(2W·N(ε)/T)^q + δ_01(ε).
 
     Parameters
     ----------
-    metric, bandit : the instance.
-    horizon, epsilon : T and the grid's spacing. Without ε, the paper's schedule for ``beta``.
-    gap : ``"12"``; ``"13"`` for N_13(ε) and δ_02(ε), as ``theorem:PM-ETC-M_beta13`` has it; or ``"distinct"``, the
-        gap to the next different value, for which the proof holds as well.
-    confidence : the radius: ``"paper"``, ``"auto"`` or any other confidence set.
-    beta : needed only to choose ε.
-
-    The theorem drops the probability T⁻² of committing to a wrong mixture into W^−q(…)^q; ``sharper`` keeps it:
-    B_h/T² + 𝓛K(2W·N(ε)/T)^q + δ_01(ε).
+    metric, bandit : the problem: what is valued, and the arms.
+    horizon, epsilon : T and the spacing of the grid. Without ε, it is the paper's schedule for ``beta``.
+    gap : the gap of which the bound is made. ``"12"`` is δ_12(ε). ``"13"`` takes N_13(ε) and δ_02(ε), as in
+        ``theorem:PM-ETC-M_beta13``. ``"distinct"`` takes the gap to the next different value, for which the proof holds
+        as well.
+    confidence : the confidence set whose radius is used: ``"paper"``, ``"auto"`` or any other.
+    beta : β, which is needed only to choose ε.
 
     Examples
     --------
@@ -138,7 +141,7 @@ def etc_bound(
     >>> etc_bound(gini, bandit, 10**7, 0.5).require()
     Traceback (most recent call last):
         ...
-    ValueError: the bound 'theorem: ETC upper bound' of PM-ETC-M needs that T > N(ε) = 5.57e+08, and it is not so; ...
+    ValueError: the bound 'theorem: ETC upper bound' of PM-ETC-M needs that T > N(ε) = 5.57e+08, which is not ...
     """
     known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 2)
     if epsilon is None:
@@ -193,18 +196,17 @@ def ucb_bound(
     confidence: Any = "paper",
     beta: float | None = None,
 ) -> RegretBound:
-    """PM-UCB-M's bound (``theorem:UCB upper bound``): (B_h + 2𝓛K(W^q + 1))·(2r(ρTε/4))^q + δ_01(ε).
+    """The regret bound of PM-UCB-M (``theorem:UCB upper bound``), which holds for T > max{e^K, T(ε)}.
 
-    For T > max{e^K, T(ε)}. With the paper's radius 2r(ρTε/4) = 64(√(2e·log T) + 32)/√(ρεT).
+    It is (B_h + 2𝓛K(W^q + 1))·(2r(ρTε/4))^q + δ_01(ε). With the paper's radius 2r(ρTε/4) = 64(√(2e·log T) + 32)/√(ρεT).
+    ``sharper`` is the sum in the appendix (``eq:Discretized_regret``, with the √ε that its first display lost), which
+    still shows separately what is lost when confidence sets fail.
 
     Parameters
     ----------
-    metric, bandit, horizon, epsilon, confidence, beta : as :func:`etc_bound`; the grid is the UCB grid.
-    rho : ρ: each arm is explored ρTε/4 times.
+    metric, bandit, horizon, epsilon, confidence, beta : as for :func:`etc_bound`; the grid is the UCB grid.
+    rho : ρ. Each arm is explored ρTε/4 times.
     gap : ``"12"``, or ``"distinct"`` where the best mixtures of the grid tie.
-
-    ``sharper`` is the appendix's sum (``eq:Discretized_regret``, with the √ε that its first display lost), in which
-    the failing of confidence sets is not yet absorbed.
 
     Examples
     --------
@@ -230,10 +232,10 @@ def ce_ucb_bound(
     confidence: Any = "paper",
     beta: float | None = None,
 ) -> RegretBound:
-    """CE-UCB-M's bound: the same theorem as :func:`ucb_bound`, with the same parameters.
+    """The regret bound of CE-UCB-M: the same theorem as :func:`ucb_bound`, with the same parameters.
 
-    The appendix reaches half the width, (…)·r(ρTε/4)^q, before it weakens that to PM-UCB-M's
-    (``eq:theorem_lastline_CE``); ``sharper`` is its sum ``eq:discrete_error_CE``.
+    The appendix reaches half of that width, (…)·r(ρTε/4)^q, before it weakens it to the bound of PM-UCB-M
+    (``eq:theorem_lastline_CE``). ``sharper`` is the sum ``eq:discrete_error_CE``.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
@@ -320,21 +322,22 @@ def cirt_bound(
     confidence: Any = "paper",
     refined_after: int | None = None,
 ) -> RegretBound:
-    """CIRT's bound (``theorem:any_regret``): 𝓛W^q·K^(q+1)·(ε^q + T^−q), with probability ≥ 1 − Lδ, for T > τ^ε.
+    """The regret bound of CIRT (``theorem:any_regret``), which holds with probability ≥ 1 − Lδ for T > τ^ε.
+
+    It is 𝓛W^q·K^(q+1)·(ε^q + T^−q), where L is the number of phases. The time τ^ε also waits until exploration takes no
+    more than tracking would (T_ξ). With K = 2, ε = .06, A = 4 and ξ = 1 that is 8.5e6, however soon refinement ends. So
+    the theorem says nothing about the paper's own runs of T = 3e6, which do reach tracking.
 
     Parameters
     ----------
-    metric, bandit : the instance; the theorem is for Bernoulli arms.
-    horizon, epsilon : T and ε, the resolution at which CIRT stops refining.
+    metric, bandit : the problem. The theorem is for Bernoulli arms.
+    horizon, epsilon : T, and ε, the resolution at which CIRT stops refining.
     delta, branching, exploration : δ, A and ξ of CIRT.
-    gap, confidence : what the phases' length is computed from. Where mixtures tie, the paper's stopping rule never
-        ends; ``"distinct"`` then speaks of the rule that keeps tied neighbours together (``stopping="box"``).
-    refined_after : when refinement ended in a run (the last of ``policy.phase_ends``). The theorem's τ^ε is random and
-        the paper gives no formula; without this a time by which refinement must have ended is computed, which is
-        far longer than what runs show.
-
-    τ^ε also waits for exploration to yield (T_ξ): with K = 2, ε = .06, A = 4 and ξ = 1 it is 8.5e6 however soon
-    refinement ends, so the theorem is silent about the paper's own runs of T = 3e6, which do reach tracking.
+    gap, confidence : what the length of the phases is computed from. Where mixtures tie, the paper's stopping rule
+        never ends. ``"distinct"`` is then for the rule that keeps tied neighbours together (``stopping="box"``).
+    refined_after : the round in which refinement ended in a run (the last of ``policy.phase_ends``). The theorem's τ^ε
+        is random, and the paper gives no formula. Without this number, a time is computed by which refinement must have
+        ended; it is far longer than what runs show.
 
     Examples
     --------
@@ -399,14 +402,14 @@ def _two_gaps(gap: str, policy: str) -> None:
 # ---- curves ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class BoundCurve:
-    """A bound over several ε or T: arrays to plot, and the bounds themselves.
+    """A bound for several ε or T: arrays to plot, and the bounds themselves.
 
     Attributes
     ----------
-    over : ``"epsilon"`` or ``"horizon"``.
-    x, values, sharper : what varies, and the bounds there.
+    over : what varies: ``"epsilon"`` or ``"horizon"``.
+    x, values, sharper : the values of that, and the bounds there.
     holds : where the conditions are met.
-    bounds : each bound with its terms; ``None`` where the gap is 0 and there is no bound.
+    bounds : each bound with its terms; ``None`` where the gap is 0, so that there is no bound.
     """
 
     over: str
@@ -422,6 +425,14 @@ def curve(
 ) -> BoundCurve:
     """A bound as a curve over ``"epsilon"`` or ``"horizon"``, for plots such as the paper's figure 6.
 
+    Parameters
+    ----------
+    bound : the function of the bound, such as :func:`etc_bound`.
+    over, values : what varies, and the values that it takes.
+    given, fixed : all other arguments of that function.
+
+    Examples
+    --------
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
     >>> line = curve(etc_bound, "horizon", [10**4, 10**6, 10**8], gini, bandit, epsilon=0.5, confidence="auto")

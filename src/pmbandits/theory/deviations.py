@@ -1,7 +1,8 @@
-"""How far estimates are off: the radius r(n) of each confidence set, and how surely it holds.
+"""How far estimates can be off: the radius r(n) of each confidence set, and the probability that it holds.
 
-The constants of the paper's analysis are formulas in this radius: how far, in Wasserstein distance, an arm's law may be
-from n of its rewards. The paper's radius is one choice, ``confidence="paper"``; the same code takes every other set.
+The constants of the paper's analysis are formulas in this radius: how far, in Wasserstein distance, an arm's
+distribution may be from n of its rewards. The paper's radius is one choice, ``confidence="paper"``. The same code works
+with every other set.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pmbandits.supports import Real, Support
 
 @dataclass(frozen=True)
 class Condition:
-    """Something that a bound needs: what, whether it is so, and what to do if not."""
+    """Something that a bound needs: what it is, whether it holds, and what to do if it does not."""
 
     text: str
     holds: bool
@@ -35,13 +36,13 @@ class Condition:
 
 @dataclass(frozen=True)
 class Deviation:
-    """r(n) in Wasserstein distance, with the probability that an arm is farther from its estimate than that.
+    """r(n) in Wasserstein distance, with the probability that an arm is further from its estimate than that.
 
     Attributes
     ----------
-    name : of the confidence set.
-    radius : n → r(n).
-    once, ever : probability that any arm is outside at one time, and at any time up to the horizon.
+    name : the name of the confidence set.
+    radius : the function n → r(n).
+    once, ever : the probability that any arm is outside at one time, and at any time up to the horizon.
     condition : what the rewards must satisfy for that.
     """
 
@@ -53,10 +54,11 @@ class Deviation:
 
 
 def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[float], float]:
-    """The W1 radius n → r(n) that a confidence set of any kind implies.
+    """The radius n → r(n) in Wasserstein distance (W1) that a confidence set of any kind implies.
 
-    A ball has it already; a band of height c spans (hi − lo)·c; a Bernoulli interval kl(p̂, p) ≤ c lies in
-    ±√(c/2) (Pinsker), and so does a belt at each x, but for a third more where c > 0.2 and its ends are stretched.
+    A ball has such a radius already. A band of height c has the radius (hi − lo)·c. A Bernoulli interval kl(p̂, p) ≤ c
+    lies in ±√(c/2) (Pinsker's inequality). So does a belt at each x, but for a third more where c > 0.2 and its ends
+    are stretched.
 
     >>> import pmbandits as pmb
     >>> from pmbandits.confidence import confidence_set
@@ -79,10 +81,10 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
 
 
 def paper_radius(n: float, delta: float) -> float:
-    """r(n) that ``lemma: concentration`` gives for one n: W1(F̂_n, F) ≤ r(n) with probability ≥ 1 − δ.
+    """The paper's radius for one n: W1(F̂_n, F) ≤ r(n) with probability ≥ 1 − δ (``lemma: concentration``).
 
     r(n) = 16(√(e·log(2/δ)) + 32)/√n, for 1-sub-Gaussian arms. With δ = 2/T² it is the radius of
-    ``eq:UCB_confidence_sets``, with δ_K that of ``eq:any_UCB_confidence_sets``, and N(ε) is where it meets the gap.
+    ``eq:UCB_confidence_sets``, and with δ_K that of ``eq:any_UCB_confidence_sets``. N(ε) is where it meets the gap.
 
     >>> round(paper_radius(10_000, delta=2 / 10_000**2), 2)
     6.25
@@ -92,9 +94,9 @@ def paper_radius(n: float, delta: float) -> float:
 
 
 def concentration(n: float, distance: float) -> float:
-    """``lemma: concentration``: a bound on the probability that W1(F̂_n, F) > distance, at most 1.
+    """A bound on the probability that W1(F̂_n, F) > distance, at most 1 (``lemma: concentration``).
 
-    It says something only beyond 512/√n: for rewards in [0, 1] not before n = 262,144.
+    It says something only for distances beyond 512/√n. For rewards in [0, 1] that is not before n = 262,144.
 
     >>> concentration(1000, 1.0), concentration(10**6, 1.0) < 1e-70
     (1.0, True)
@@ -105,7 +107,7 @@ def concentration(n: float, distance: float) -> float:
 
 
 def _by_radius(confidence: Any, support: Support, n_arms: int, **how: Any) -> ConfidenceSet:
-    """The confidence set, or where its W1 radius depends on the rewards (belts on the line) the ball instead."""
+    """The confidence set; or the ball, where the W1 radius of the set depends on the rewards (belts on the line)."""
     line = isinstance(support, Real) and confidence in ("auto", "kl")
     return confidence_set("wasserstein" if line else confidence, support, n_arms, **how)
 
@@ -133,9 +135,9 @@ def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -
 def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
     """r(n) that the UCB policies use up to a horizon.
 
-    The paper's fails with probability 2/T² for each arm and time, and it adds these up over times, although the
-    number of rewards at a time is random. The other sets hold for all n ≤ T together with probability 1 − 1/T
-    for each arm. An object is taken at its word, as failing with probability 1/T at most.
+    The paper's radius fails with probability 2/T² for each arm and time. The paper adds these up over times, although
+    the number of rewards at a time is random. The other sets hold for all n ≤ T together with probability 1 − 1/T for
+    each arm. An object of your own is trusted: it is taken to fail with probability 1/T at most.
     """
     if isinstance(confidence, str):
         _check.choice("confidence", confidence, NAMES)

@@ -1,7 +1,7 @@
-"""β and β̄: how fast the gaps δ_12(ε) and δ_13(ε) shrink with the grid's spacing (``eq:beta_def``, ``eq:beta_new_def``).
+"""β and β̄: how fast the gaps δ_12(ε) and δ_13(ε) shrink with the spacing ε (``eq:beta_def``, ``eq:beta_new_def``).
 
 They decide how fine a grid the algorithms can afford. :func:`known_exponents` gives what the paper proves for a metric,
-:func:`gap_exponent` measures them for a metric and a bandit.
+and :func:`gap_exponent` measures them for a metric and a bandit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STRAIGHT = 0.1  # largest error of the slope with which the points are said to 
 # ---- what the paper proves -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Range:
-    """The values that an exponent can have: one, or an interval."""
+    """The values that an exponent can have: a single one, or an interval."""
 
     low: float
     high: float
@@ -53,9 +53,9 @@ class Exponents:
     ----------
     q : the Hölder exponent.
     beta, beta_bar : their values or ranges; ``None`` where the paper has none.
-    one_arm : whether a single arm is always best for Bernoulli arms (h is monotone).
+    one_arm : whether a single arm is always best for Bernoulli arms (because h is monotone).
     why : the argument, in a sentence.
-    proviso : what it needs, if anything.
+    proviso : what must hold in addition, if anything.
     """
 
     metric: Distortion
@@ -68,17 +68,17 @@ class Exponents:
 
 
 def known_exponents(metric: Distortion) -> Exponents:
-    """β and β̄ for K-armed Bernoulli bandits, derived from the shape of h as the appendix does.
+    """β and β̄ for Bernoulli arms, derived from the shape of h as in the paper's appendix.
 
-    Read off h: whether it is concave, whether it is monotone (a single arm is best, ``lemma:beta_lemma_monotone``),
-    whether its peak is a corner or smooth, and its Hölder exponent.
+    They follow from h: whether it is concave, whether it is monotone (then a single arm is best,
+    ``lemma:beta_lemma_monotone``), whether its peak is a corner or smooth, and its Hölder exponent.
 
-    Two of the claims hold for two arms but not for more. ``lemma:f_G_epsilon`` takes neighbouring mixtures to differ in
-    mean by Θ(ε); with three arms whose means have no common measure the grid's means lie Θ(ε²) apart, and with a common
-    measure many are equal. So where h peaks inside (0, 1), δ_13 is 0 or shrinks about twice as fast as the
-    ranges say: with means (.137, .482, .911) the fit for
-    the Gini deviation is 4.05 ± .17 in place of [1, 2], and for the mean-median deviation 2.01 ± .11 in place of 1. The
-    range of CVaR needs means below 1 − c for β̄ as well: else δ_13 is 0.
+    Two of the paper's claims hold for two arms but not for more. ``lemma:f_G_epsilon`` assumes that the means of
+    neighbouring mixtures differ by Θ(ε). With three arms whose means have no common measure, the means on the grid lie
+    Θ(ε²) apart; with a common measure, many of them are equal. So where h peaks inside (0, 1), δ_13 is 0 or shrinks
+    about twice as fast as the ranges say. With means (.137, .482, .911) the fit for the Gini deviation is 4.05 ± .17
+    instead of [1, 2], and for the mean-median deviation 2.01 ± .11 instead of 1. The range of CVaR needs means below 1
+    − c for β̄ as well; otherwise δ_13 is 0.
 
     >>> import pmbandits as pmb
     >>> gini = known_exponents(pmb.GiniDeviation())
@@ -122,16 +122,16 @@ def known_exponents(metric: Distortion) -> Exponents:
 # ---- what is measured ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class GapExponent:
-    """A fit of log δ(ε) against log ε.
+    """A fit of log δ(ε) against log ε: the result of :func:`gap_exponent`.
 
     Attributes
     ----------
-    gap : ``"12"`` (β), ``"13"`` (β̄) or ``"distinct"``.
-    slope, intercept : of the line log δ = intercept + slope·log ε; the slope estimates the exponent.
-    error : standard error of the slope.
-    r2, residual : share of the variance explained, and the largest distance of a point from the line.
-    epsilons, gaps : the data; gaps of 0 are there but not in the fit.
-    ratios : log δ/log ε (the paper's figure 5), which tends to the exponent slowly: its error falls like 1/log ε.
+    gap : which gap: ``"12"`` (for β), ``"13"`` (for β̄) or ``"distinct"``.
+    slope, intercept : of the line log δ = intercept + slope·log ε. The slope estimates the exponent.
+    error : the standard error of the slope.
+    r2, residual : the share of the variance that the line explains, and the largest distance of a point from the line.
+    epsilons, gaps : the data. Gaps of 0 are listed, but are not in the fit.
+    ratios : log δ/log ε (as in the paper's figure 5). It tends to the exponent slowly: its error falls like 1/log ε.
     degenerate : whether the exponent does not exist, as far as can be seen.
     why : the reason, or what the fit looks like.
     """
@@ -150,7 +150,7 @@ class GapExponent:
 
     @property
     def exponent(self) -> float:
-        """The slope, or an error where the exponent does not exist."""
+        """The slope, or an error if the exponent does not exist."""
         if self.degenerate:
             raise ValueError(
                 f"the exponent of delta_{self.gap} does not exist here: {self.why}; take gap='13' or "
@@ -176,17 +176,18 @@ def gap_exponent(
     gap: Gap = "12",
     grid: Grid = "etc",
 ) -> GapExponent:
-    """β (``gap="12"``) or β̄ (``gap="13"``) of a metric and a bandit, by regression over ε.
+    """Measure β (``gap="12"``) or β̄ (``gap="13"``) of a metric and a bandit, by regression over ε.
 
     Parameters
     ----------
-    metric, bandit : any.
-    epsilons : spacings to measure at; default about ten, in geometric steps, to grids of 30,000 points.
-    gap, grid : which gap, on the ``"etc"`` or the ``"ucb"`` grid.
+    metric, bandit : any metric, and known arms.
+    epsilons : the spacings at which gaps are measured. By default about ten, in geometric steps, down to grids of
+        30,000 points.
+    gap, grid : which gap, and on which grid: ``"etc"`` or ``"ucb"``.
 
-    The exponent is reported as degenerate where gaps are 0 (mixtures tie), and for δ_12 where rewards take fewer values
-    than there are arms (the paper's degenerate case: with h peaking between the means of K ≥ 3 Bernoulli arms, gaps can
-    be arbitrarily small).
+    The exponent is called degenerate where gaps are 0 (mixtures tie). For δ_12 it is also called so where rewards take
+    fewer values than there are arms. This is the paper's degenerate case: if h peaks between the means of K ≥ 3
+    Bernoulli arms, gaps can be arbitrarily small.
 
     Examples
     --------
@@ -256,7 +257,7 @@ def _line(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float, flo
 
 
 def _verdict(known: Facts, gap: Gap, found: FloatArray, slope: float, error: float) -> tuple[bool, str]:
-    """Whether the exponent exists, and why (not)."""
+    """Whether the exponent exists, and the reason."""
     tied = int((found <= 0.0).sum())
     values = {float(x) for law in known.bandit.laws if isinstance(law, Atoms) for x in law.x}
     few = all(isinstance(law, Atoms) for law in known.bandit.laws) and len(values) < known.n_arms

@@ -21,16 +21,16 @@ _THIN = 1e-4  # an eigenvalue below this share of the largest is none
 
 @dataclass(frozen=True, eq=False)
 class GradientExponent:
-    """β, read off the slopes and the curvature of V at the best mixture.
+    """β, read off the slopes and the curvature of V at the best mixture: the result of :func:`gradient_exponent`.
 
     Attributes
     ----------
     beta : 1 or 2, or ``None`` where neither follows.
-    case : which case of ``lemma:beta12``: 1 if some slope is not 0 at the best mixture, 2 if all are 0.
+    case : which case of ``lemma:beta12`` it is: 1 if some slope is not 0 at the best mixture, 2 if all are 0.
     why : the argument, in a sentence.
     weights : the best mixture.
-    slopes : of V from the best mixture towards each arm; none is positive.
-    curvature : eigenvalues of the second derivative among the arms whose slope is 0; all negative if β = 2.
+    slopes : the slope of V from the best mixture towards each arm; none is positive.
+    curvature : the eigenvalues of the second derivative among the arms whose slope is 0; all are negative if β = 2.
     """
 
     beta: float | None
@@ -45,17 +45,18 @@ class GradientExponent:
 
 
 def gradient_exponent(metric: Distortion | str, bandit: Bandit) -> GradientExponent:
-    """β of a metric and known arms by ``lemma:beta12``: from the gradient at the best mixture.
+    """β of a metric and known arms, from the gradient at the best mixture (``lemma:beta12``).
 
-    Where every way from the best mixture loses at once, the next grid point is worse by about ε, and β = 1: one arm
-    alone is best, or h has a corner there. Where some way is level at first and then bends down, it is ε², and β = 2.
+    If every way from the best mixture loses at once, the next grid point is worse by about ε, and β = 1. Then one arm
+    alone is best, or h has a corner there. If some way is level at first and then bends down, the next grid point is
+    worse by about ε², and β = 2.
 
-    The lemma's case 1 says β = 1 as soon as the gradient is not 0, that is, whenever some arm has no share. That needs
-    one arm alone to be best: if two arms share, moving between them costs ε² only, whatever a third arm
-    would lose. With normal arms of means 1, 3 and 5 and the Gini deviation the best mixture is (½, 0, ½), the lemma
-    says 1, and the gap shrinks like ε². So β = 2 here, and ``case`` says what the lemma says.
+    The lemma's case 1 says β = 1 as soon as the gradient is not 0, that is, whenever some arm has no share. That is
+    right only if one arm alone is best. If two arms share, moving between them costs only ε², whatever a third arm
+    would lose. For example, take normal arms with means 1, 3 and 5 and the Gini deviation. The best mixture is (½, 0,
+    ½), the lemma says 1, but the gap shrinks like ε². So ``beta`` is 2 here, and ``case`` says what the lemma says.
 
-    Policies do not know the arms: their ``beta="auto"`` goes by the metric and the support alone.
+    Policies do not know the arms: their ``beta="auto"`` looks at the metric and the support only.
 
     Examples
     --------

@@ -26,21 +26,21 @@ TIE = 1e-12
 
 
 class TiedMixtures(ValueError):
-    """The gap that a bound is made of is 0."""
+    """The error for a bound whose gap is 0, because the best mixtures tie."""
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What the bounds need to know about a metric and a bandit; made by :func:`facts`.
+    """What the bounds need to know about a metric and a bandit: the result of :func:`facts`.
 
     Attributes
     ----------
-    n_arms : K.
-    q, constant : the Hölder pair (q, 𝓛) of the metric on the rewards' support.
-    distance : W (``eq:W``), half the largest Wasserstein distance of two arms.
+    n_arms : K, the number of arms.
+    q, constant : the Hölder pair (q, 𝓛) of the metric on the support of the rewards.
+    distance : W (``eq:W``), half the largest Wasserstein distance between two arms.
     largest_utility : B_h, the largest utility of a mixture.
-    largest_loss : what a mixture can lose at most. It is B_h where utilities cannot be negative (as the paper
-        takes for granted), else 𝓛(2W)^q.
+    largest_loss : what a mixture can lose at most. It is B_h where utilities cannot be negative (as the paper takes for
+        granted), else 𝓛(2W)^q.
     best : the best mixture.
     """
 
@@ -68,15 +68,18 @@ class Facts:
         return self._known[key]
 
     def lost(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
-        """δ_0i(ε), i ≤ 3 (``eq:regret_decomposition1_1``): what the i-th best of the grid loses to the best of all."""
+        """δ_0i(ε): what the i-th best mixture of the grid loses to the best of all, for i ≤ 3.
+
+        It is in ``eq:regret_decomposition1_1``.
+        """
         values, _, _ = self._top(epsilon, grid)
         return max(self.best.value, float(values[0])) - float(values[min(rank, values.size) - 1])
 
     def gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
-        """δ_12(ε), δ_13(ε), or the gap to the next *different* value of the grid; 0 where mixtures tie.
+        """δ_12(ε), δ_13(ε), or the gap to the next *different* value of the grid. It is 0 where mixtures tie.
 
-        The proofs need only that whatever is not among the best is worse by the gap, so where two mixtures are
-        equally good ``"distinct"`` serves in place of δ_12.
+        The proofs need only that every mixture which is not among the best is worse by the gap. So where two mixtures
+        are equally good, ``"distinct"`` can take the place of δ_12.
         """
         _check.choice("gap", which, GAPS)
         values, different, size = self._top(epsilon, grid)
@@ -92,7 +95,7 @@ class Facts:
         return difference if difference > TIE * max(1.0, abs(float(values[0]))) else 0.0
 
     def positive_gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
-        """The gap, or an error with the way out where it is 0."""
+        """The gap, or an error that says what to do where it is 0."""
         found = self.gap(epsilon, which, grid)
         if found > 0.0:
             return found
@@ -109,7 +112,10 @@ class Facts:
         )
 
     def tolerance(self, gap: float) -> float:
-        """(δ/(2K𝓛))^(1/q): how close in W1 all arms must be estimated to tell mixtures apart that differ by δ."""
+        """How closely all arms must be known, in Wasserstein distance, to tell apart mixtures that differ by δ.
+
+        It is (δ/(2K𝓛))^(1/q).
+        """
         return (gap / (2.0 * self.n_arms * self.constant)) ** (1.0 / self.q)
 
     @property
@@ -120,7 +126,7 @@ class Facts:
 
 @lru_cache(maxsize=64)
 def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
-    """The Hölder pair, W, B_h and the best mixture of a metric and a bandit: what every bound is made of.
+    """Work out the Hölder pair, W, B_h and the best mixture of a metric and a bandit: what every bound is made of.
 
     >>> import pmbandits as pmb
     >>> known = facts(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]))
@@ -159,9 +165,9 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
 
 
 def largest_utility(metric: Distortion | str, where: Bandit | Support) -> float:
-    """B_h: the largest utility of any mixture of a bandit's arms, or of any law on a bounded support.
+    """B_h: the largest utility of any mixture of a bandit's arms, or of any distribution on a bounded support.
 
-    On a support it is lo·h(1) + (hi − lo)·max h, reached by a law on the two ends.
+    On a support from lo to hi it is lo·h(1) + (hi − lo)·max h. A distribution on the two ends reaches it.
 
     >>> import pmbandits as pmb
     >>> largest_utility(pmb.GiniDeviation(), pmb.Interval(0, 2))
@@ -176,7 +182,9 @@ def largest_utility(metric: Distortion | str, where: Bandit | Support) -> float:
 
 
 def distance_limit(sigma: float = 1.0) -> float:
-    """√(2π)·σ (``theorem:W``): W of arms that are σ-sub-Gaussian around 0. Arms with far means exceed it.
+    """√(2π)·σ, a limit on W for arms that are σ-sub-Gaussian around 0 (``theorem:W``).
+
+    W of arms whose means are far apart exceeds it.
 
     >>> round(distance_limit(), 4)
     2.5066
@@ -185,7 +193,9 @@ def distance_limit(sigma: float = 1.0) -> float:
 
 
 def estimation_limit(metric: Distortion, bandit: Bandit, epsilon: float, rank: int = 1) -> float:
-    """𝓛(KWε)^q, a limit on δ_01(ε); twice that for δ_02(ε) (``lemma:Delta_error``).
+    """𝓛(KWε)^q, a limit on δ_01(ε); with ``rank=2`` it is twice that, a limit on δ_02(ε) (``lemma:Delta_error``).
+
+    So it says how much the best mixture of the grid can lose to the best of all mixtures.
 
     >>> import pmbandits as pmb
     >>> estimation_limit(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
@@ -196,10 +206,11 @@ def estimation_limit(metric: Distortion, bandit: Bandit, epsilon: float, rank: i
 
 
 def utility_limit(metric: Distortion | str, sigma: float = 1.0) -> float:
-    """C·σ·√(2π/r): no utility is larger, nor smaller than minus this, if |h(u) − h(v)| ≤ C|u − v|^r (``lemma:U``).
+    """C·σ·√(2π/r): no utility is larger than this, and none smaller than minus this (``lemma:U``).
 
-    For laws whose tails on both sides of 0 are those of a σ-sub-Gaussian one, P(X > x) and P(X < −x) ≤ e^(−x²/2σ²).
-    A law with a far mean exceeds it, as with :func:`distance_limit`.
+    It is for metrics with |h(u) − h(v)| ≤ C|u − v|^r, and for distributions whose tails on both sides of 0 are those of
+    a σ-sub-Gaussian one: P(X > x) and P(X < −x) are at most e^(−x²/2σ²). A distribution whose mean is far from 0
+    exceeds it, as with :func:`distance_limit`.
 
     >>> import pmbandits as pmb
     >>> round(utility_limit(pmb.PHT(0.5)), 4)

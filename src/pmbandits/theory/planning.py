@@ -1,4 +1,4 @@
-"""How long must I run for this accuracy? By the paper's bound, by the same bound with a tight set, and by trying."""
+"""How long must I play for this accuracy? By the paper's bound, by the same bound with a tight set, and by trying."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLEARLY = 3.0  # the hard instance punishes playing all arms equally by this ma
 
 @dataclass(frozen=True)
 class PlanColumn:
-    """One way to answer: the horizon, ε and exploration it takes, and the regret it then promises or shows.
+    """One answer of a plan: the horizon, ε and exploration that it takes, and the regret that then follows.
 
     ``horizon`` is infinite where the target is out of reach; ``note`` says why.
     """
@@ -46,14 +46,15 @@ class PlanColumn:
 
 @dataclass(frozen=True)
 class Plan:
-    """What it takes to reach a target regret, side by side.
+    """What it takes to reach a target regret, answered in three ways side by side.
 
     Attributes
     ----------
-    policy, metric, bandit, target : what was asked. The bandit is the one given, or the hard instance that was made up.
-    by_bound : by the theorem with the paper's constants.
-    by_tight_set : by the same theorem with the tight confidence set of the support.
-    by_simulation : by running the policy as it comes, at growing horizons.
+    policy, metric, bandit, target : what was asked. The bandit is the one that was given, or the hard one that was made
+        up.
+    by_bound : the answer of the theorem with the paper's constants.
+    by_tight_set : the answer of the same theorem with the tight confidence set of the support.
+    by_simulation : the answer from simulations of the policy, at longer and longer horizons.
     """
 
     policy: str
@@ -95,23 +96,24 @@ def plan(
     longest: int | None = None,
     seed: int = 0,
 ) -> Plan:
-    """How long to run, with which ε and how much exploration, to have a regret below a target.
+    """How long to play, with which ε and how much exploration, so that the regret is below a target.
 
     Parameters
     ----------
-    metric : what is valued.
-    where : the arms, if you know them; else the support of the rewards, for which a hard instance is made up.
-    n_arms : how many arms, with a support.
+    metric : what you value.
+    where : the arms, if you know them. If not, the support of the rewards, for which hard arms are made up.
+    n_arms : how many arms there are; needed with a support only.
     target_regret : how much utility may be lost, on average over runs.
     policy : ``"pmetc"``, ``"pmucb"``, ``"ceucb"`` or ``"cirt"``.
-    trials, longest : how many runs are simulated at each horizon, and the longest horizon tried; default a million
-        on finite supports; on continuous ones, where a round costs more the longer the run, 50,000 for PM-ETC-M and
-        2,000 for the others.
-    seed : of the simulation.
+    trials : how many runs are simulated at each horizon.
+    longest : the longest horizon that is simulated. The default is a million on finite supports. On continuous ones,
+        where a round costs more the longer the run, it is 50,000 for PM-ETC-M and 2,000 for the others.
+    seed : the seed of the simulation.
 
-    The hard instance has arms on the ends of the support (normal arms on ``Real``), evenly spaced and placed such that
-    playing all arms equally loses about three times the target: enough to matter, little enough to be hard to see;
-    where there is such an instance with a mixture as its optimum, that one.
+    The arms that are made up lie on the ends of the support (normal arms on ``Real``). They are evenly spaced, and
+    placed such that playing all arms equally loses about three times the target: enough to matter, but hard to see. If
+    that is possible with a mixture as the best choice, such arms are taken.
+
     The bounds use the gap to the next different value of the grid (``gap="distinct"``), and the ε that needs the
     shortest horizon. The simulated horizon is the first power of 2 (or ``longest``) at which the mean regret, plus two
     standard errors, is below the target.
@@ -157,7 +159,7 @@ def plan(
 
 
 def hard_instance(metric: Distortion, support: Support, n_arms: int, target: float) -> Bandit:
-    """Arms for which playing all equally loses about three times the target (or as much as can be, if less).
+    """Arms for which playing all of them equally loses about three times the target, or as much as is possible.
 
     >>> import pmbandits as pmb
     >>> hard_instance(pmb.GiniDeviation(), pmb.Binary(), 2, 0.01)

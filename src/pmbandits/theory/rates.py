@@ -16,7 +16,7 @@ Family = Literal["etc", "ucb", "etc_one_arm"]
 
 @dataclass(frozen=True)
 class Rate:
-    """constant · K^arms · T^−horizon · (log T)^log: a bound in which ε is chosen as a function of T.
+    """A rate at which regret falls: constant · K^arms · T^−horizon · (log T)^log, with ε chosen as a function of T.
 
     ``horizon`` and ``log`` are exact fractions where q and β are simple numbers.
     """
@@ -30,7 +30,7 @@ class Rate:
     equation: str
 
     def at(self, horizon: int, n_arms: int = 1, constant: float = 1.0) -> float:
-        """Its value. The paper proves an order, O(·): the leading constant is yours (default 1).
+        """The value of the rate. The paper proves an order, O(·), so the leading constant is up to you (default 1).
 
         >>> round(rate("ucb", q=1.0, beta=1.0).at(10**6, n_arms=2), 4)
         0.1724
@@ -54,17 +54,19 @@ def written(power: Fraction) -> str:
 
 
 def rate(family: Family, q: float, beta: float | None = None) -> Rate:
-    """The ε-independent bounds as powers of K, T and log T.
+    """The bounds in which ε is chosen well, as powers of K, T and log T.
 
     Parameters
     ----------
-    family : ``"etc"``: [K^c_E·log T/T^γ]^(q²/2β), ``theorem:PM-ETC-M``, and with β̄ for β,
-        ``theorem:PM-ETC-M_beta13``; ``"ucb"``: K^c_U·[log T/T]^(qκ), ``corollary:PM-UCB-M``, for PM-UCB-M and
-        CE-UCB-M; ``"etc_one_arm"``: PM-ETC-M with ε = 1 where a single arm is known to be best: [log T/T]^q.
-    q, beta : Hölder exponent and gap exponent.
+    family : ``"etc"`` is [K^c_E·log T/T^γ]^(q²/2β) of ``theorem:PM-ETC-M``, and with β̄ for β that of
+        ``theorem:PM-ETC-M_beta13``. ``"ucb"`` is K^c_U·[log T/T]^(qκ) of ``corollary:PM-UCB-M``, for PM-UCB-M and
+        CE-UCB-M. ``"etc_one_arm"`` is [log T/T]^q, for PM-ETC-M with ε = 1 where a single arm is known to be best.
+    q, beta : the Hölder exponent and the gap exponent.
 
-    Below β = q/2 the paper's UCB rate is no longer the larger of its two terms; then the other is taken.
+    Below β = q/2 the paper's UCB rate is no longer the larger of its two terms; then the other one is taken.
 
+    Examples
+    --------
     >>> print(rate("etc", q=1.0, beta=2.0))
     T^(−1/5)·(log T)^(1/4)
     >>> print(rate("ucb", q=1.0, beta=2.0))
@@ -87,7 +89,7 @@ def rate(family: Family, q: float, beta: float | None = None) -> Rate:
 
 
 def leading_constant(bound: RegretBound, known: Rate, n_arms: int) -> float:
-    """The constant that makes a rate meet a bound: what the order O(·) hides.
+    """The constant with which a rate equals a bound: what the order O(·) hides.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9])

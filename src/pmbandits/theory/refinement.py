@@ -27,12 +27,12 @@ class RefinedPhase:
 
     Attributes
     ----------
-    number : ℓ, from 1.
-    spacing : of its grid, 2^(ℓ−1)/A^ℓ.
+    number : ℓ, the number of the phase, counted from 1.
+    spacing : the spacing of its grid, 2^(ℓ−1)/A^ℓ.
     points : how many mixtures its grid has.
-    weights, value : the best of them, and its utility.
+    weights, value : the best of these mixtures, and its utility.
     low, high : the box that is kept: the weights ± the spacing, inside [0, 1].
-    keeps_best : whether a best mixture of all lies in the box.
+    keeps_best : whether the box contains a mixture that is best of all.
     """
 
     number: int
@@ -47,7 +47,7 @@ class RefinedPhase:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """What the refinement oracle kept, phase by phase."""
+    """What the refinement oracle kept, phase by phase: the result of :func:`refinement_oracle`."""
 
     metric: Distortion
     best: Best
@@ -55,7 +55,7 @@ class Refinement:
 
     @property
     def keeps_best(self) -> bool:
-        """Whether a best mixture lies in the box of every phase: what the paper's two lemmas say for Bernoulli arms."""
+        """Whether a best mixture lies in the box of every phase. The paper's two lemmas say so for Bernoulli arms."""
         return all(phase.keeps_best for phase in self.phases)
 
     @property
@@ -75,12 +75,18 @@ class Refinement:
 def refinement_oracle(
     metric: Distortion | str, bandit: Bandit, epsilon: float = 0.06, branching: int = 4
 ) -> Refinement:
-    """Zoom in on the best mixture as CIRT does, with the true distributions in place of estimates.
+    """Zoom in on the best mixture as CIRT does, with the true distributions instead of estimates.
 
     In each phase it takes the best mixture of the grid inside the box of the phase before, and keeps the box of ± one
     spacing around it (``eq:oracle_discrete_set``). For Bernoulli arms the paper shows that a best mixture is never
-    lost, if one arm is best (``lemma: best_alpha_Bernoulli_solitary``) and if h is concave and a mixture is best
-    (``lemma: best_alpha_Bernoulli_mixture``). For other arms it can be lost, and ``keeps_best`` says so.
+    lost, if one arm is best (``lemma: best_alpha_Bernoulli_solitary``), and also if h is concave and a mixture is best
+    (``lemma: best_alpha_Bernoulli_mixture``). For other arms it can be lost; ``keeps_best`` says whether it was.
+
+    Parameters
+    ----------
+    metric, bandit : what is valued, and the known arms.
+    epsilon : ε, how fine the weights are in the end.
+    branching : A, an even number of at least 4: how many steps each side of the box is cut into.
 
     Examples
     --------
@@ -145,7 +151,7 @@ def _holds_best(bandit: Bandit, metric: Distortion, best: Best, low: FloatArray,
 
 
 def _extreme_mean(p: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """The least mean of a mixture in the box: what is left over the lower limits goes to the smallest means first."""
+    """The least mean of a mixture in the box: what is left above the lower limits goes to the smallest means first."""
     mix, left = low.copy(), 1.0 - float(low.sum())
     for i in np.argsort(p):
         more = min(left, float(high[i] - low[i]))

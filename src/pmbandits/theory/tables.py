@@ -66,12 +66,12 @@ class Scaled:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table: its rows as data, and as text, Markdown or LaTeX.
+    """One of the paper's tables: its rows as data, and as text, Markdown or LaTeX.
 
     Attributes
     ----------
-    number, title, equation : which one.
-    head : the columns' names.
+    number, title, equation : which table it is.
+    head : the names of the columns.
     rows : for each metric a tuple of values (:class:`Distortion`, :class:`Rate`, :class:`Range`, text, ``None``).
     notes : where the printed table and the paper's own formulas differ, and what the entries need.
     """
@@ -84,19 +84,19 @@ class PaperTable:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Aligned columns."""
+        """The table as text with aligned columns."""
         lines = _tables.columns(self._cells(), rule=True)
         notes = [f"Note: {note}" for note in self.notes]
         return "\n".join([f"Table {self.number}. {self.title} ({self.equation})", *lines, *notes])
 
     def markdown(self) -> str:
-        """A Markdown table."""
+        """The table in Markdown."""
         lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", "", _tables.markdown(self._cells())]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
 
     def latex(self) -> str:
-        """A LaTeX table, in ASCII, that needs no package."""
+        """The table in LaTeX. It is ASCII, and needs no package."""
         rows = [[_plain(name) for name in self.head], *([_latex(v) for v in row] for row in self.rows)]
         return _tables.latex(rows, caption=_plain(self.title), label=self.equation, ready=True)
 
@@ -118,12 +118,12 @@ class PaperTable:
 
 
 def table(number: int, metrics: Sequence[Distortion] | None = None) -> PaperTable:
-    """Table 1, 2, 3 or 4 of the paper, for its nine metrics or for yours.
+    """Work out table 1, 2, 3 or 4 of the paper, for its nine metrics or for yours.
 
     Parameters
     ----------
     number : which table.
-    metrics : any metrics with a Hölder pair; default the paper's.
+    metrics : any metrics with a Hölder pair; by default those of the paper.
 
     Examples
     --------

@@ -25,10 +25,10 @@ def exploration_rounds(
     gap: Gap = "12",
     confidence: Any = "paper",
 ) -> float:
-    """N(ε), or N_13(ε) with ``gap="13"``: the exploration of PM-ETC-M, for any confidence set.
+    """How many rounds PM-ETC-M explores, for any confidence set: N(ε), or N_13(ε) with ``gap="13"``.
 
-    K times the least n with r(n) ≤ (δ/(2K𝓛))^(1/q), where r fails with probability 1/(K·T²·(ε^−(K−1) + 1)) for
-    each arm. With the paper's radius this is ``eq:number of samples main paper`` to the letter.
+    It is K times the smallest n with r(n) ≤ (δ/(2K𝓛))^(1/q), where r fails with probability 1/(K·T²·(ε^−(K−1) + 1)) for
+    each arm. With the paper's radius this is exactly ``eq:number of samples main paper``.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
@@ -54,7 +54,10 @@ def exploration_scale(
     gap: Gap = "12",
     confidence: Any = "paper",
 ) -> float:
-    """M(ε) = N(ε)/log T (``eq:M``): it tends to a constant, from above, because most of N(ε) is the 32/√e.
+    """M(ε) = N(ε)/log T (``eq:M``): how much PM-ETC-M explores for each unit of log T.
+
+    As T grows, it falls to a constant, because most of N(ε) comes from the 32 in the radius, which does not grow with
+    T.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.1, 0.9])
@@ -73,11 +76,13 @@ def separation_time(
     gap: Gap = "12",
     confidence: Any = "paper",
 ) -> float:
-    """T_0(ε) (``eq:T_epsilon``): the least t such that r_s(ρsε/4) ≤ (δ/(2K𝓛))^(1/q) for every horizon s ≥ t.
+    """T_0(ε): from this time on the UCB policies know the arms well enough to tell mixtures apart.
 
-    The main text's display lost a bracket; this is the appendix's, 2(√(2e·log s) + 32)/√(ρsε) ≤ …/16. Its argument
-    takes an optimistic law to be one radius from the true one, although they can be two apart. The conclusion stands:
-    a mixture that is not best has an optimistic value of at most its own plus K𝓛(2r)^q ≤ δ.
+    It is the smallest t such that r_s(ρsε/4) ≤ (δ/(2K𝓛))^(1/q) for every horizon s ≥ t (``eq:T_epsilon``). A bracket is
+    missing in the main text of the paper; this is the appendix's formula, 2(√(2e·log s) + 32)/√(ρsε) ≤ …/16. The
+    paper's argument takes an optimistic distribution to be one radius from the true one, although the two can be two
+    radii apart. The conclusion is still right: a mixture that is not best has an optimistic value of at most its own
+    plus K𝓛(2r)^q ≤ δ.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
@@ -117,7 +122,9 @@ def settling_time(
     gap: Gap = "12",
     confidence: Any = "paper",
 ) -> float:
-    """T(ε) = (2/ε)(T_0(ε) − 1) (``eq:T_epsilon_actual``): from then on \\|τ_t(i)/t − a(i)\\| < K/t.
+    """T(ε) = (2/ε)(T_0(ε) − 1): from then on the shares played are within K/t of the mixture (``eq:T_epsilon_actual``).
+
+    That is, |τ_t(i)/t − a(i)| < K/t for every arm i, where τ_t(i) is how often it was pulled in t rounds.
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.3, 0.9])
@@ -129,7 +136,7 @@ def settling_time(
 
 
 def _first(holds: Callable[[int], bool], start: int) -> float:
-    """The least whole number from ``start`` on at which a condition holds that then holds for ever."""
+    """The smallest whole number from ``start`` on at which a condition holds; from there on it must hold for ever."""
     if holds(start):
         return float(start)
     low, high = start, 2 * start
@@ -147,7 +154,9 @@ def _first(holds: Callable[[int], bool], start: int) -> float:
 
 
 def retention_probability(epsilon: float, delta: float = 0.05, branching: int = 4) -> float:
-    """1 − Lδ, not below 0 (``lemma:alpha_star_in``): how surely CIRT's boxes keep a best mixture.
+    """1 − Lδ, but not below 0: how surely the boxes of CIRT keep a best mixture (``lemma:alpha_star_in``).
+
+    L is the number of phases, and δ the probability that some confidence set ever fails.
 
     >>> round(retention_probability(0.06, delta=0.01), 12)
     0.95
@@ -157,7 +166,9 @@ def retention_probability(epsilon: float, delta: float = 0.05, branching: int = 
 
 
 def least_pulls(t: float, n_arms: int, exploration: float = 1.0) -> float:
-    """(t/K)^(1/(1+ξ)) − 1 (``lemma:any_explicit_exploration``): CIRT has pulled every arm at least so often.
+    """(t/K)^(1/(1+ξ)) − 1: in t rounds CIRT has pulled every arm at least this often.
+
+    This is ``lemma:any_explicit_exploration``; ξ is the option ``exploration``.
 
     >>> least_pulls(800, 2)
     19.0
@@ -178,9 +189,10 @@ def refinement_time(
 ) -> float:
     """A time by which all phases of CIRT have ended while its confidence sets hold (``lemma:finite_stopping_time``).
 
-    The proof's argument with numbers: a phase is over once 4·𝓛·Σ r(n)^q, at the least n that exploration
-    guarantees, is below the gap of its grid. The gap of the whole simplex at the last phase's spacing stands for that
-    of every phase. Infinite where mixtures tie. The proof has a 2 where bounds on both sides of two mixtures need 4.
+    These are the numbers of the proof's argument: a phase is over once 4·𝓛·Σ r(n)^q is below the gap of its grid, where
+    n is the smallest number of pulls that exploration guarantees. The gap of the whole simplex at the spacing of the
+    last phase stands for that of every phase. The time is infinite where mixtures tie. (The proof has a 2 where bounds
+    on both sides of two mixtures need a 4.)
 
     >>> import pmbandits as pmb
     >>> gini, bandit = pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.2, 0.7])
@@ -205,7 +217,7 @@ def refinement_time(
 
 
 def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, exploration: float = 1.0) -> float:
-    """T_ξ: from then on CIRT explores an arm only if tracking would pull it too (``sec:proof_any_regret``).
+    """T_ξ: from this time on CIRT explores an arm only if tracking would pull it, too (``sec:proof_any_regret``).
 
     >>> exploration_yields(0.25, 2) > 100
     True
@@ -222,9 +234,10 @@ def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, explo
 def anytime_settling_time(
     refined_after: float, epsilon: float, n_arms: int, *, branching: int = 4, exploration: float = 1.0
 ) -> float:
-    """τ^ε (``eq:any_T_epsilon_actual``): CIRT, refined after a given time, tracks within K/t from then on.
+    """τ^ε: from this time on the shares that CIRT plays are within K/t of its mixture (``eq:any_T_epsilon_actual``).
 
-    (A^(L+1)/2^(L−1))·(max{τ^(L), T_ξ} − 1), because every tracked weight is at least 2^(L−1)/A^(L+1).
+    It is (A^(L+1)/2^(L−1))·(max{τ^(L), T_ξ} − 1), where τ^(L) is the round in which refinement ended
+    (``refined_after``). This is so because every weight that is tracked is at least 2^(L−1)/A^(L+1).
 
     >>> anytime_settling_time(10_000, 0.25, 2) > 10_000
     True
@@ -234,6 +247,6 @@ def anytime_settling_time(
 
 
 def _least_share(epsilon: float, branching: int) -> float:
-    """2^(L−1)/A^(L+1): the least weight that CIRT tracks."""
+    """2^(L−1)/A^(L+1): the smallest weight that CIRT tracks."""
     phases = refinement_phases(epsilon, branching)
     return float(2.0 ** (phases - 1) / branching ** (phases + 1))

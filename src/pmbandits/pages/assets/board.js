@@ -1,29 +1,16 @@
 // The board: draws what the server sees, again whenever something moves. What people typed is only ever set as text.
 "use strict";
 (() => {
-  const { Chart, element, number, here } = Charts;
+  const { Chart, chip, element, number, here } = Charts;
   const $ = (id) => document.getElementById(id);
   const kind = $("board").dataset.kind;
   const live = kind === "experiment";
-  const state = { arms: [], stored: null, seq: 0, drawn: 0, policy: "", trial: "", highlight: "" };
+  const state = { arms: [], stored: null, seq: 0, version: "", found: {}, drawn: 0, policy: "", trial: "", highlight: "" };
   const percent = (share) => (share === null || share === undefined ? "–" : share === 0 ? "0 %"
     : share >= 0.01 ? `${(100 * share).toFixed(0)} %` : `${(100 * share).toPrecision(2)} %`);
   const STATUS = { running: "yes", finished: "yes", paused: "open", archived: "wait" };
 
-  function chip(colour) {
-    const made = element("span", { class: "chip", "aria-hidden": "true" });
-    made.style.background = colour;
-    return made;
-  }
-
-  function bar(arms, share) {
-    return arms.filter((arm) => arm[share] > 0).map((arm) => {
-      const made = element("span", { title: `${arm.name} ${percent(arm[share])}` });
-      made.style.width = `${100 * arm[share]}%`;
-      made.style.background = arm.colour;
-      return made;
-    });
-  }
+  const bar = (arms, share) => Charts.bar(arms, share, percent);
 
   const charts = {
     shares: new Chart($("chart-shares"), { title: "Shares played (lines) and wanted (dashes)", x: "rounds", y: "share (%)", log: true,
@@ -55,12 +42,13 @@
     while (again) {
       again = false;
       try {
-        const query = live ? `?after=${state.seq}` : `?policy=${encodeURIComponent(state.policy)}&trial=${encodeURIComponent(state.trial)}`;
+        const query = live ? `?after=${state.seq}&have=${state.version}` : `?policy=${encodeURIComponent(state.policy)}&trial=${encodeURIComponent(state.trial)}`;
         const found = await get(`view${query}`);
         const start = performance.now();
         show(found);
+        state.version = found.version || "";
         state.drawn += 1;
-        Object.assign(document.body.dataset, { drawn: state.drawn, main: (performance.now() - start).toFixed(1) });
+        Object.assign(document.body.dataset, { ready: "yes", drawn: state.drawn, main: (performance.now() - start).toFixed(1) });
         $("wrong").hidden = true;
       } catch (error) {
         $("wrong").textContent = error.message;
@@ -84,9 +72,13 @@
   }
 
   // ---- showing it -------------------------------------------------------------------------------------
-  function show(found) {
+  // Only what is new is sent: it takes the place of what was there, and what depends on it is drawn anew.
+  function show(news) {
+    const found = Object.assign(state.found, news);
+    const moved = (...keys) => keys.some((key) => key in news);
+    if (moved("known", "arms")) (found.known || []).forEach((known, k) => Object.assign(found.arms[k] || {}, known));
+    if (moved("alone", "arms")) (found.alone || []).forEach((alone, k) => { if (found.arms[k]) found.arms[k].alone = alone; });
     state.arms = found.arms;
-    state.found = found;
     $("title").textContent = found.title;
     $("status").textContent = found.status;
     $("status").className = `badge ${STATUS[found.status] || "wait"}`;
@@ -94,24 +86,27 @@
     const listed = wanted.slice(0, 6).map((arm) => `${percent(arm.wanted)} ${arm.name}`).join(" + ");
     $("sentence").textContent = wanted.length ? `Wants ${listed}${wanted.length > 6 ? ` + ${wanted.length - 6} more` : ""}` : "Nothing is finished yet.";
     $("big-bar").replaceChildren(...bar(found.arms, "wanted"));
-    for (const name of ["certainty", "forecast", "explanation"]) {
-      $(name).textContent = found.sure[name] || "";
-      $(name).hidden = !found.sure[name];
+    for (const [id, text] of [["certainty", found.sure], ["forecast", found.forecast], ["explanation", found.next],
+      ["checked", found.checked && `The rewards are being checked for changes of the arms: ${found.checked} so far.`]]) {
+      $(id).textContent = text || "";
+      $(id).hidden = !text;
     }
-    $("warnings").replaceChildren(...(found.warnings || []).map((text) => element("p", { class: "warning" }, text)));
+    $("why").hidden = !found.next;
+    if (moved("warnings")) $("warnings").replaceChildren(...found.warnings.map((text) => element("p", { class: "warning" }, text)));
     $("facts").replaceChildren(...found.facts.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]));
     if (found.choices) choices(found.choices);
-    table(found);
+    if (moved("arms", "known", "alone")) table(found);
     history(found);
-    curves(found);
-    charts.curve.set([{ label: "h(u)", colour: "#0072B2" }, { label: "the average", ink: "--soft", colour: "average", dash: [4, 4], width: 1 }],
+    if (moved("curves")) curves(found);
+    if (moved("metric")) charts.curve.set([{ label: "h(u)", colour: "#0072B2" }, { label: "the average", ink: "--soft", colour: "average", dash: [4, 4], width: 1 }],
       [found.metric.u, found.metric.h, found.metric.u.slice()], `${found.metric.words}.`);
-    $("marks").replaceChildren(...(found.marks.length ? found.marks.slice().reverse().slice(0, 40).map((mark) =>
+    if (moved("marks")) $("marks").replaceChildren(...(found.marks.length ? found.marks.slice().reverse().slice(0, 40).map((mark) =>
       element("li", {}, mark.text)) : [element("li", { class: "soft" }, "Nothing but pulls and rewards so far.")]));
-    $("decisions-card").hidden = !found.decisions.length;
-    $("decisions").tBodies[0].replaceChildren(...found.decisions.map((d) => element("tr", {}, element("td", {}, d.when),
-      element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, d.reason || "–"))));
-    $("why").hidden = !found.sure.explanation;
+    if (moved("decisions")) {
+      $("decisions-card").hidden = !found.decisions.length;
+      $("decisions").tBodies[0].replaceChildren(...found.decisions.map((d) => element("tr", {}, element("td", {}, d.when),
+        element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, d.reason || "–"))));
+    }
     $("limits-box").hidden = !live;
     if (live) {
       $("limits").textContent = found.limits || "none";
@@ -164,8 +159,7 @@
   function joined(found) {
     const now = found.history;
     if (!live) return now;
-    if (state.seq === 0 || !state.stored || state.stored.names !== found.arms.length) state.stored = { names: found.arms.length, x: [], rows: [] };
-    const stored = state.stored;
+    const stored = state.stored = state.stored || { x: [], rows: [] };
     now.x.forEach((x, k) => { stored.x.push(x); stored.rows.push(now.rows[k]); });
     state.seq = now.seq || state.seq;
     const x = stored.x.slice(), rows = stored.rows.slice();
@@ -184,7 +178,7 @@
       if (live) data.push(all.rows.map((row) => column(row.played, place)), all.rows.map((row) => column(row.wanted, place)));
       else data.push(all.played.find((line) => line.place === place).y, all.wanted.find((line) => line.place === place).y);
     }
-    charts.shares.set(lines, data, found.arms.length > shown.length ? `The ${shown.length} arms with most.` : `${shown.length} arms.`, { events: found.marks });
+    charts.shares.set(lines, data, found.arms.length > shown.length ? `The ${shown.length} arms with most.` : `${shown.length} arms.`, { events: found.marks || [] });
     if (live) sureness(all, found);
     else regret(found.policies);
   }
@@ -200,7 +194,7 @@
       { label: "at least", colour: "#0072B2", width: 1, dash: [2, 3] },
       { label: "the mixture wanted", colour: "#0072B2", width: 2 },
       { label: "any other, at most", colour: "#D55E00", width: 1.4, dash: [8, 5] }],
-    [all.x, get("upper"), get("lower"), get("utility"), get("rival")], found.sure.certainty || "", { events: found.marks });
+    [all.x, get("upper"), get("lower"), get("utility"), get("rival")], found.sure || "", { events: found.marks || [] });
   }
 
   function regret(policies) {
@@ -248,7 +242,7 @@
       if (x.length) chart.set(lines, data, `${arms.length} arms.`, { bend });
     }
   }
-  $("highlight").addEventListener("change", () => { state.highlight = $("highlight").value; if (state.found) curves(state.found); });
+  $("highlight").addEventListener("change", () => { state.highlight = $("highlight").value; if (state.found.curves) curves(state.found); });
 
   // ---- changing it: a confirmation that says what will happen --------------------------------------------
   let act = null;
@@ -313,6 +307,6 @@
   });
 
   if (live) $("all").hidden = false;
-  refresh().then(() => { document.body.dataset.ready = "yes"; });
+  refresh();
   listen();
 })();

@@ -28,6 +28,22 @@ const Charts = (() => {
     return String(Number(value.toPrecision(digits)));
   }
 
+  function chip(colour) {
+    const made = element("span", { class: "chip", "aria-hidden": "true" });
+    made.style.background = colour;
+    return made;
+  }
+
+  // A bar of shares, the largest first, in the order in which sentences name them.
+  function bar(parts, key, percent) {
+    return parts.filter((part) => part[key] > 0).sort((a, b) => b[key] - a[key]).map((part) => {
+      const made = element("span", { title: `${part.name} ${percent(part[key])}` });
+      made.style.width = `${100 * part[key]}%`;
+      made.style.background = part.colour;
+      return made;
+    });
+  }
+
   class Chart {
     // options: title, x, y (labels), note, bend, steps, log, height, range (of y), fill
     constructor(host, options) {
@@ -46,8 +62,16 @@ const Charts = (() => {
       host.classList.add("chart");
       host.replaceChildren(this.caption, this.plot, this.said, this.details);
       this.plot.addEventListener("keydown", (event) => this.key(event));
+      this.plot.addEventListener("blur", () => { if (this.chart && this.at !== undefined) { this.at = undefined; this.chart.setCursor({ left: -10, top: -10 }); } });
       new ResizeObserver(() => this.resize()).observe(this.plot);
       every.add(this);
+    }
+
+    // What is said below the title; it may change with the data.
+    note(text) {
+      if (!this.noted) { this.noted = element("p", { class: "soft" }); this.caption.append(this.noted); }
+      this.noted.textContent = text;
+      this.noted.hidden = !text;
     }
 
     // series: [{label, colour, place, width, dash, fill, band}], data: [x, y, y, …]
@@ -84,11 +108,11 @@ const Charts = (() => {
         legend: { live: true },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
-          { label: options.short || options.x, value: (u, v) => number(v) },
+          { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(v)) },
           ...this.series.map((s) => ({ label: s.label, stroke: s.ink ? () => style(s.ink) : s.colour, width: s.width || 2,
             dash: s.dash || (s.place === undefined ? [] : dash(s.place)), fill: s.fill, paths: s.points ? () => null : paths,
             points: { show: Boolean(s.points), size: 5 }, spanGaps: false, show: s.show !== false,
-            value: (u, v) => number(v) })),
+            value: (u, v, k, at) => (at === null || at === undefined ? "" : number(v)) })), // nothing is pointed at
         ],
         bands: this.series.flatMap((s, k) => (s.band ? [{ series: [k + 1, k + 2], fill: s.band }] : [])),
         hooks: { draw: [(u) => this.mark(u)] },
@@ -150,5 +174,5 @@ const Charts = (() => {
   document.addEventListener("themechange", () => { for (const chart of every) chart.build(); });
   // An address below that of the page, without a key that may stand in it.
   const here = (path) => new URL(path, location.origin + location.pathname).href;
-  return { Chart, element, number, dash, style, here };
+  return { Chart, bar, chip, element, number, dash, style, here };
 })();

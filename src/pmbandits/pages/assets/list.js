@@ -5,14 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const STATUS = { running: "yes", paused: "open", archived: "wait" };
 
-  function bar(arms) {
-    return element("div", { class: "bar", "aria-hidden": "true" }, arms.filter((arm) => arm.wanted > 0).map((arm) => {
-      const made = element("span", { title: arm.name });
-      made.style.width = `${100 * arm.wanted}%`;
-      made.style.background = arm.colour;
-      return made;
-    }));
-  }
+  const bar = (arms) => element("div", { class: "bar", "aria-hidden": "true" }, Charts.bar(arms, "wanted", (share) => `${(100 * share).toFixed(0)} %`));
 
   async function refresh() {
     try {

@@ -1,7 +1,7 @@
 // The studio: asks the server whenever a choice changes, and shows the answer. What people typed is only ever set as text.
 "use strict";
 (() => {
-  const { Chart, element, number } = Charts;
+  const { Chart, chip, element, number } = Charts;
   const $ = (id) => document.getElementById(id);
   const IDLE = 350; // milliseconds without a move, after which the careful verdict is asked for
   const state = { table: null, parts: [], average: null, kept: [], arms: [], statement: "", verdict: null };
@@ -11,7 +11,7 @@
     const answer = await fetch(path, { method: "POST", body: JSON.stringify(body), signal,
       headers: { "Content-Type": "application/json" } });
     const data = await answer.json();
-    if (!answer.ok) throw new Error(data.error || "the studio did not answer");
+    if (!answer.ok) throw Object.assign(new Error(data.error || "the studio did not answer"), { nearest: data.nearest });
     return data;
   }
 
@@ -29,7 +29,9 @@
   function showTable(found) {
     const other = state.table !== found.table;
     state.table = found.table;
+    state.file = found.name;
     wrong("table-wrong", null);
+    wrong("read-wrong", null);
     $("columns").hidden = false;
     if (other) {
       options($("arm"), found.columns, null, found.guess.arm);
@@ -37,19 +39,27 @@
       options($("unit"), found.columns, "nothing says so", null);
       options($("time"), found.columns, "nothing says so", null);
       $("wide").checked = found.guess.wide;
+      $("wide-list").replaceChildren(...found.columns.map((name) => element("label", {}, element("input", { type: "checkbox", value: name,
+        checked: found.guess.arms.includes(name) }), ` ${name}`)));
+      $("decimal").value = found.guess.decimal;
       $("loss").checked = false;
       $("range").value = "unknown";
       $("range-ends").hidden = true;
       $("preview").replaceChildren(element("table", {},
         element("thead", {}, element("tr", {}, found.columns.map((name) => element("th", { scope: "col" }, name)))),
-        element("tbody", {}, found.rows.map((row) => element("tr", {}, row.map((cell) => element("td", {}, cell)))))));
+        element("tbody", {}, found.rows.slice(0, 5).map((row) => element("tr", {}, row.map((cell) => element("td", {}, cell)))))));
       state.kept = [];
       $("compared").replaceChildren();
     }
     $("long").hidden = $("wide").checked;
+    $("wide-columns").hidden = !$("wide").checked;
     const { read } = found;
+    $("why-asked").textContent = read ? "" : found.why;
+    $("why-asked").hidden = read || !found.why;
+    $("table-own").hidden = !found.own;
+    $("table-file").href = `table?table=${found.table}`;
     $("file").textContent = read ? `${found.name}: ${read.used.toLocaleString("en")} rewards of ${read.count} arms`
-      : `${found.name}: which columns are it?`;
+      : `${found.name}: say which columns hold the arms and the rewards`;
     $("columns-said").textContent = read
       ? ($("wide").checked ? "Each column is an arm. Change how it is read"
         : `Arm: “${$("arm").value}”, reward: “${$("reward").value}”. Change how it is read`)
@@ -57,8 +67,10 @@
     $("columns-details").open = !read;
     $("source").open = false;
     $("source-said").textContent = "Take another table";
+    stale(!read);
+    $("account").textContent = read ? `${read.account || "Every row could be used."} ${read.often}` : "";
     if (!read) return;
-    $("account").textContent = read.account || "Every row could be used.";
+    state.cut = read.cut;
     state.arms = read.arms;
     state.bend = read.bend;
     showLimits(read.arms);
@@ -68,13 +80,24 @@
     changed();
   }
 
-  async function taking(promise) {
+  // What is shown is of another table, or of this one read otherwise: it must not be taken for the answer.
+  function stale(yes) {
+    for (const id of ["result", "charts", "compare", "take", "limits"]) $(id).classList.toggle("stale", yes);
+    if (yes && !$("result").hidden) $("verdict").replaceChildren(element("p", { class: "wrong" }, "What is shown below is not about this table."));
+    if (yes) $("dock").hidden = true;
+  }
+
+  async function taking(promise, place = "table-wrong") {
+    const before = $("file").textContent;
     try {
       $("file").textContent = "Reading …";
+      stale(true);
       showTable(await promise);
+      remember();
     } catch (error) {
-      $("file").textContent = "";
-      wrong("table-wrong", error);
+      $("file").textContent = before;
+      wrong(place, error);
+      if (place === "table-wrong") stale(false); // the table before is still there
     }
   }
 
@@ -93,14 +116,16 @@
       if (kind === "drop" && event.dataTransfer.files[0]) taking(drop(event.dataTransfer.files[0]));
     });
   }
-  $("wide").addEventListener("change", () => { $("long").hidden = $("wide").checked; });
+  $("wide").addEventListener("change", () => { $("long").hidden = $("wide").checked; $("wide-columns").hidden = !$("wide").checked; });
   $("range").addEventListener("change", () => { $("range-ends").hidden = $("range").value !== "between"; });
   $("columns").addEventListener("submit", (event) => {
     event.preventDefault();
-    const asked = { table: state.table, wide: $("wide").checked, loss: $("loss").checked,
+    const columns = [...$("wide-list").querySelectorAll("input:checked")].map((box) => box.value);
+    if ($("wide").checked && !columns.length) { wrong("read-wrong", new Error("Tick at least one column that is an arm.")); return; }
+    const asked = { table: state.table, wide: $("wide").checked && columns, loss: $("loss").checked,
       range: { kind: $("range").value, lo: ends("range-lo"), hi: ends("range-hi") } };
     for (const id of ["arm", "reward", "unit", "time", "decimal", "thousands", "currency"]) asked[id] = $(id).value;
-    taking(post("read", asked));
+    taking(post("read", asked), "read-wrong");
   });
   const ends = (id) => ($(id).value.trim() === "" ? "" : Number($(id).value.replace(",", ".")));
 
@@ -142,7 +167,8 @@
   function showPreference(found) {
     state.parts = found.parts.map((p) => ({ ...p, values: { ...p.values } }));
     state.average = found.average;
-    $("does").textContent = found.does || "";
+    $("does").textContent = [found.note, found.does && `${found.does[0].toUpperCase()}${found.does.slice(1)}.`].filter(Boolean).join(" ");
+    state.touched = false;
     const rows = [];
     state.parts.forEach((p, k) => {
       if (state.average === null && state.parts.length > 1 && p.name !== "mean") {
@@ -161,11 +187,18 @@
       (v) => { state.average = 1 - v / 100; moved(); }));
     }
     $("sliders").replaceChildren(...rows);
-    moved();
+    $("formula").value = metric();
+    changed();
   }
 
+  // Somebody moved a slider: words that were said or chosen before may not be true of it any more.
   function moved() {
-    $("formula").value = metric();
+    const now = metric();
+    $("formula").value = now;
+    state.touched = true;
+    $("said").value = "";
+    const at = catalogue.findIndex((entry) => entry.text === now);
+    $("statement").value = at < 0 ? "" : String(at);
     changed();
   }
 
@@ -173,11 +206,14 @@
     try {
       const found = await post("wish", { said });
       wrong(id, null);
+      $("nearest").replaceChildren();
       const at = catalogue.findIndex((entry) => entry.statement && entry.statement === found.statement);
       $("statement").value = at < 0 ? "" : String(at);
       showPreference(found);
     } catch (error) {
       wrong(id, error);
+      $("nearest").replaceChildren(element("div", { class: "near" }, (error.nearest || []).map((text) => element("button", { type: "button",
+        onclick: () => { $("said").value = text; understand(text, id); } }, text))));
     }
   }
 
@@ -185,23 +221,23 @@
   $("formula-form").addEventListener("submit", (event) => { event.preventDefault(); understand($("formula").value, "said-wrong"); });
   $("statement").addEventListener("change", () => {
     const entry = catalogue[Number($("statement").value)];
-    if ($("statement").value !== "" && entry) { wrong("said-wrong", null); showPreference(entry); }
+    if ($("statement").value !== "" && entry) { wrong("said-wrong", null); $("nearest").replaceChildren(); $("said").value = ""; showPreference(entry); }
   });
   $("named").addEventListener("change", () => { if ($("named").value) understand($("named").value, "said-wrong"); });
 
   // ---- limits -----------------------------------------------------------------------------------------
   const limits = { arms: {}, text: "" };
 
-  function showLimits(arms) {
-    limits.arms = {};
-    limits.text = "";
-    $("limits-text").value = "";
+  function showLimits(arms, before = { arms: {}, text: "" }) {
+    limits.arms = before.arms;
+    limits.text = before.text;
+    $("limits-text").value = before.text;
     $("limit-sliders").replaceChildren(...arms.slice(0, 24).map((arm, k) => {
-      const pair = [0, 100];
+      const pair = before.arms[arm.name] || [0, 100];
       const note = (at) => (v) => { pair[at] = v; limits.arms[arm.name] = pair; changed(); };
       return element("fieldset", {}, element("legend", {}, chip(arm.colour), element("span", { class: "name" }, arm.name)),
-        slider({ id: `least-${k}`, label: "at least", min: 0, max: 100, step: 1, value: 0, unit: " %" }, note(0)),
-        slider({ id: `most-${k}`, label: "at most", min: 0, max: 100, step: 1, value: 100, unit: " %" }, note(1)));
+        slider({ id: `least-${k}`, label: "at least", min: 0, max: 100, step: 1, value: pair[0], unit: " %" }, note(0)),
+        slider({ id: `most-${k}`, label: "at most", min: 0, max: 100, step: 1, value: pair[1], unit: " %" }, note(1)));
     }));
   }
   $("limits-text").addEventListener("change", () => { limits.text = $("limits-text").value; changed(); });
@@ -225,14 +261,15 @@
         const found = await post("look", question());
         const answered = performance.now();
         wrong("limits-wrong", null);
-        wrong("said-wrong", null);
         show(found);
+        remember();
         const drawn = performance.now();
         $("timing").textContent = `Quick numbers from all rewards, in ${Math.round(drawn - since)} ms.`;
         Object.assign($("timing").dataset, { server: found.ms.toFixed(1), answer: (answered - since).toFixed(1),
           drawing: (drawn - answered).toFixed(1), count: Number($("timing").dataset.count || 0) + 1 });
       } catch (error) {
         wrong(/limit|share|mixture keeps/.test(error.message) ? "limits-wrong" : "said-wrong", error);
+        stale(true);
       }
     }
     asking = false;
@@ -242,35 +279,22 @@
   // ---- the answer -------------------------------------------------------------------------------------
   const percent = (share) => (share === 0 ? "–" : share >= 0.01 ? `${(100 * share).toFixed(0)} %` : `${(100 * share).toPrecision(2)} %`);
 
-  function chip(colour) {
-    const made = element("span", { class: "chip", "aria-hidden": "true" });
-    made.style.background = colour;
-    return made;
-  }
-
-  function bar(parts) {
-    return parts.filter((p) => p.share > 0).map((p) => {
-      const made = element("span", { title: `${p.name} ${percent(p.share)}` });
-      made.style.width = `${100 * p.share}%`;
-      made.style.background = p.colour;
-      return made;
-    });
-  }
+  const bar = (parts) => Charts.bar(parts, "share", percent);
 
   let charts = null;
   function makeCharts() {
     if (charts) return;
     charts = {
-      attention: new Chart($("chart-attention"), { title: "What counts", short: "outcome at", x: "outcomes: 0 % the worst, 100 % the best", y: "weight",
+      attention: new Chart($("chart-attention"), { title: "Which outcomes count, and how much", short: "outcome at", x: "outcomes: 0 % the worst, 100 % the best", y: "weight",
         note: "1 is what the plain average gives to every outcome. Below 0 an outcome counts against.", steps: true, height: 200 }),
       curve: new Chart($("chart-curve"), { title: "The preference as a curve h", x: "u: chance of a larger reward", short: "u", y: "h(u)",
-        note: "How much it counts to get more with chance u. The dashed line is the plain average.", height: 200 }),
+        note: "An arm is worth h of the chance of more than x, added up over all x. Where h lies above the dashed line of the plain average, it bends towards spread and good outcomes; below it, towards the worst.", height: 200 }),
       above: new Chart($("chart-above"), { title: "The rewards of the arms", x: "reward x", y: "share of rewards above x", steps: true,
         range: (u, low, high) => [0, Math.min(1.02 * high, 1.02) || 1] }),
       bent: new Chart($("chart-bent"), { title: "What your preference makes of them", x: "reward x", y: "what being above x counts",
-        note: "What an arm is worth is the area below its line.", steps: true }),
+        steps: true }),
       way: new Chart($("chart-way"), { title: "Along the slider: what would be played", x: "how much it counts beside the average (%)", short: "at (%)",
-        y: "share (%)", range: [0, 102], steps: false }),
+        y: "share (%)", range: [0, 102], steps: true, note: "From the plain average on the left to this preference alone on the right, in 20 steps; the dashed line is where you are." }),
     };
   }
 
@@ -278,14 +302,22 @@
     makeCharts();
     state.now = found;
     state.verdict = null;
+    stale(false);
+    const tied = Boolean(found.tied);
+    if (tied) for (const arm of found.arms) arm.share = 0;
+    if (state.touched) $("does").textContent = `You value: ${found.aloud}.`;
     $("sentence").textContent = found.sentence;
     $("dock-said").textContent = found.sentence;
     $("dock-bar").replaceChildren(...bar(found.arms));
+    $("instead").replaceChildren(element("div", { class: "near" }, found.instead.map((one) => element("button", { type: "button",
+      onclick: () => { $("said").value = one.said; understand(one.said, "said-wrong"); } }, one.said))));
+    $("average-said").textContent = found.average;
+    $("average-said").hidden = !found.average;
     $("dock").hidden = false;
-    $("price").textContent = `${found.price} ${found.mixtures}`;
+    $("price").textContent = tied ? found.price : `${found.price} ${found.mixtures}`;
     $("big-bar").replaceChildren(...bar(found.arms));
-    $("verdict").replaceChildren(element("span", { class: "badge wait" }, "checking"),
-      element("span", { class: "soft" }, " whether that is more than chance …"));
+    $("verdict").replaceChildren(...(tied ? [element("span", { class: "badge open" }, "no difference")]
+      : [element("span", { class: "badge wait" }, "checking"), element("span", { class: "soft" }, " whether that is more than chance …")]));
     $("limits-cost").textContent = found.limits ? found.limits.sentence : "";
     armsTable(found.arms, null);
     $("command").textContent = found.again.command;
@@ -295,9 +327,16 @@
     charts.curve.set([{ label: "h(u)", colour: "#0072B2" }, { label: "the average", ink: "--soft", colour: "average", dash: [4, 4], width: 1 }],
       [found.curve.u, found.curve.h, found.curve.u.slice()], found.words + ".");
     const lines = [...found.drawn.map((k) => { const arm = found.arms.find((a) => a.place === k); return { label: arm.name,
-      colour: arm.colour, place: k, width: 1.6 }; }), { label: "the mixture", ink: "--mixture", colour: "mixture", width: 2.6 }];
-    charts.above.set(lines, [found.grid, ...found.above], `${lines.length - 1} arms and the mixture.`, { bend: state.bend });
-    charts.bent.set(lines, [found.grid, ...found.bent], `${lines.length - 1} arms and the mixture.`, { bend: state.bend });
+      colour: arm.colour, place: k, width: arm.share === 1 ? 3 : 1.6 }; })];
+    const mixed = !tied && found.arms.filter((arm) => arm.share > 0).length > 1; // one arm has its own line already
+    if (mixed) lines.push({ label: "the mixture", ink: "--mixture", colour: "mixture", width: 2.6 });
+    const drawn = (rows) => [found.grid, ...(mixed ? rows : rows.slice(0, -1))];
+    const said = `${found.drawn.length} arms${mixed ? " and the mixture" : ""}.`;
+    charts.above.note(state.cut || "");
+    charts.above.set(lines, drawn(found.above), said, { bend: state.bend });
+    charts.bent.note(`What an arm is worth is the area below its line${found.grid[0] < 0
+      ? "; left of 0, what is missing there up to the height of the far left counts against it" : ""}.`);
+    charts.bent.set(lines, drawn(found.bent), said, { bend: state.bend });
   }
 
   function armsTable(arms, careful) {
@@ -323,28 +362,36 @@
       return element("tr", {}, element("th", { scope: "row", class: "name" }, chip(arm.colour), arm.name),
         element("td", { class: "number" }, percent(arm.share)), element("td", {}, shares),
         element("td", { class: "number" }, number(arm.worth)),
-        element("td", {}, track, element("span", { class: "hidden-visually" }, said)),
-        element("td", { class: "number" }, arm.n.toLocaleString("en")));
-    }), ...(state.now.more ? [element("tr", {}, element("td", { colspan: 6 }, `… and ${state.now.more} more arms`))] : []));
+        element("td", { class: "wide-only" }, track, element("span", { class: "hidden-visually" }, said)),
+        element("td", { class: "number" }, number(arm.mean)),
+        element("td", { class: "number wide-only" }, arm.n.toLocaleString("en")));
+    }), ...(state.now.more ? [element("tr", {}, element("td", { colspan: 7 }, `… and ${state.now.more} more arms`))] : []));
   }
 
-  const BADGES = { surely: ["sure", "yes"], looks: ["likely, not sure", "open"], unclear: ["open", "no"] };
+  const BADGES = { surely: ["sure", "yes"], looks: ["likely, not sure", "open"], unclear: ["not decided", "no"] };
 
   async function carefully() {
     const asked = question(), mine = state.now;
     way();
+    if (!mine || mine.tied) return;
     try {
       const found = await post("verdict", asked);
       if (found.stale || mine !== state.now) return;
       const advice = found.advice[0];
       state.verdict = advice;
       const [said, kind] = BADGES[advice.sure];
-      const lines = [...advice.checks, ...advice.notes].map((note) => element("li", {}, note));
+      const { people } = advice, lines = people.notes.map((note) => element("li", {}, note));
+      const [low, high] = advice.interval || [null, null];
+      const apart = Math.abs(advice.value - mine.worth) > 0.02 * Math.abs(mine.worth);
+      const more = [people.outlook];
+      if (apart && advice.value !== null && low !== null) more.push(`In the data that chose it, it looks like ${number(mine.worth)}; the careful number `
+        + `is ${number(advice.value)}, measured on rewards that had no part in the choice. Tell others the careful one.`);
+      if (low < 0 && Math.min(...mine.grid) >= 0) more.push("No reward here is below 0. If none can be, say so under “Change how it is read”: then the numbers stay above 0, too.");
       $("verdict").replaceChildren(
-        ...advice.warnings.map((text) => element("p", { class: "warning" }, text)),
-        element("p", {}, element("span", { class: `badge ${kind}` }, said), ` ${advice.reason}`),
-        element("p", {}, `With care: ${advice.recommendation[0].toLowerCase()}${advice.recommendation.slice(1)}`),
-        ...(advice.outlook ? [element("p", {}, advice.outlook)] : []),
+        ...people.warnings.map((text) => element("p", { class: "warning" }, text)),
+        element("p", {}, element("span", { class: `badge ${kind}` }, said), ` ${people.reason}`),
+        element("p", {}, `With care: ${people.recommendation[0].toLowerCase()}${people.recommendation.slice(1)}`),
+        ...more.filter(Boolean).map((text) => element("p", {}, text)),
         ...(advice.costs.length ? [element("ul", {}, advice.costs.map((text) => element("li", {}, `In the data, ${text}.`)))] : []),
         element("details", {}, element("summary", {}, "What was checked, and notes"), element("ul", {}, lines)));
       armsTable(mine.arms, advice.arms);
@@ -364,6 +411,18 @@
       charts.way.set(found.arms.map((arm) => ({ label: arm.name, colour: arm.colour })), [found.steps, ...found.arms.map((a) => a.shares)],
         "From the plain average on the left to this preference alone on the right.", { events: [{ x: 100 * (1 - state.average) }] });
     } catch { $("way-card").hidden = true; }
+  }
+
+  const limited = () => Boolean(limits.text) || Object.values(limits.arms).some(([low, high]) => low > 0 || high < 100);
+
+  // A page that is loaded again begins where it was, as long as the studio runs.
+  function remember() {
+    try {
+      sessionStorage.setItem("studio", JSON.stringify({ table: state.table, file: state.file, metric: metric(), kept: state.kept, limits }));
+    } catch { /* not allowed here: then it begins anew */ }
+  }
+  function remembered() {
+    try { return JSON.parse(sessionStorage.getItem("studio")) || {}; } catch { return {}; }
   }
 
   // ---- comparing and taking away ----------------------------------------------------------------------
@@ -393,7 +452,7 @@
       $("compared").replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preferences side by side" },
         element("table", {}, element("thead", {}, element("tr", {}, heads.map((h) => (h ? element("th", { scope: "col" }, h) : element("td", {}))))),
           element("tbody", {}, rows))),
-      element("p", { class: "soft" }, "Quick numbers. The report has the careful verdict on all of them, and allows for their number."));
+      element("p", { class: "soft" }, `Quick numbers, all ${limited() ? "under the limits that are set now" : "without limits"}. “Loses” says how much less a preference would get if what another one plays were played. The report has the careful verdict on all of them, and allows for their number.`));
     } catch (error) {
       $("compared").replaceChildren(element("p", { class: "wrong" }, error.message));
     }
@@ -414,35 +473,28 @@
     }
     $("report").disabled = false;
   });
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.addEventListener("click", async () => {
-      const source = $(button.dataset.copy), before = button.textContent;
-      try {
-        await navigator.clipboard.writeText(source.textContent);
-        button.textContent = "Copied";
-      } catch { // not allowed: mark it, so that it can be copied by hand
-        getSelection().selectAllChildren(source);
-        button.textContent = "Marked: copy it";
-      }
-      setTimeout(() => { button.textContent = before; }, 1500);
-    });
-  }
-
   // ---- the beginning ----------------------------------------------------------------------------------
   (async () => {
-    const found = await (await fetch("start")).json();
+    const before = remembered();
+    const found = await (await fetch(`start?table=${Number(before.table) || ""}`)).json();
     catalogue = found.catalogue;
-    $("statement").append(element("option", { value: "" }, "…"),
+    $("statement").append(element("option", { value: "" }, "(your own numbers)"),
       ...catalogue.map((entry, k) => element("option", { value: k }, entry.statement)));
     $("named").append(element("option", { value: "" }, "…"),
       ...found.named.map((entry) => element("option", { value: entry.text }, `${entry.text}: ${entry.meaning}`)));
     $("examples").replaceChildren(element("p", {}, "Or try an example:"), ...Object.entries(found.examples).map(([name, words]) =>
       element("p", {}, element("button", { type: "button", onclick: () => taking(post("example", { name })) }, name), " ",
         element("span", { class: "soft" }, words))));
-    const begin = catalogue.findIndex((entry) => /eye on the best/.test(entry.statement));
+    const begin = catalogue.findIndex((entry) => /just the average/.test(entry.statement));
     $("statement").value = String(begin);
     showPreference(catalogue[begin]);
     if (found.first) showTable(found.first);
+    if (found.first && before.table === found.first.table && before.file === found.first.name) {
+      state.kept = before.kept || [];
+      if (before.limits && found.first.read) showLimits(state.arms, before.limits);
+      if (before.metric) await understand(before.metric, "said-wrong");
+      if (state.kept.length) compare();
+    }
     document.body.dataset.ready = "yes";
   })();
 })();

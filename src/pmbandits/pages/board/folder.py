@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def _view(seen: Onlooker, policy: str | None, trial: str | None) -> dict[str, An
         "history": {"x": [], "played": [], "wanted": []},
         "marks": [],
         "curves": {"x": [], "bend": 0.0, "arms": []},
-        "sure": {},
+        "warnings": [],
         "decisions": [],
     }
     for k, label in list(enumerate(said))[:_MOST_LINES]:
@@ -159,15 +160,23 @@ def make(watched: Watched) -> Starlette:
         return web.as_json(await run_in_threadpool(watched.view, given.get("policy"), given.get("trial")))
 
     async def stream(request: Request) -> Response:
-        return view.as_stream(view.stream(lambda: run_in_threadpool(watched.moved)))
+        return view.as_stream(view.stream(lambda: run_in_threadpool(watched.moved), bell))
+
+    bell = view.Bell()
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        web.when_told_to_stop(bell.close)
+        yield
 
     return Starlette(
+        lifespan=life,
         routes=[
             Route("/", page),
             Route("/assets/{name}", file),
             Route("/view", web.kindly(shown)),
             Route("/stream", stream),
-        ]
+        ],
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from html import escape
 from typing import Any
 
@@ -108,28 +110,55 @@ def _bent(metric: Distortion, above: FloatArray) -> FloatArray:
 
 def page(title: str, *, kind: str, root: str = "", keys: bool = False) -> str:
     """The board's page; ``kind`` is ``"folder"``, ``"experiment"`` or ``"list"``."""
-    body = (web.ASSETS / ("list.html" if kind == "list" else "board.html")).read_text(encoding="utf-8")
+    body = web.files()["list.html" if kind == "list" else "board.html"].decode()
     for name, value in {"title": title, "kind": kind, "version": __version__, "keys": "yes" if keys else "no"}.items():
         body = body.replace("{" + name + "}", escape(value))
     scripts = ("charts.js", "list.js") if kind == "list" else ("uplot.js", "charts.js", "board.js")
     return web.document(f"{title} – pmbandits board", body, scripts=scripts, root=root)
 
 
-async def stream(seen: Callable[[], Awaitable[Any]], every: float = 1.0, beat: float = 15.0) -> AsyncIterator[bytes]:
-    """Server-sent events: a message whenever ``seen`` gives something new, and a sign of life now and then."""
+class Bell:
+    """Wakes the streams of a page: when there is news, and when the server is told to stop."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """There is news."""
+        rung, self._rung = self._rung, asyncio.Event()
+        rung.set()
+
+    def close(self) -> None:
+        """All streams end now."""
+        self.closed = True
+        self.ring()
+
+    async def wait(self, seconds: float) -> None:
+        """Until it rings, or so long."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._rung.wait(), seconds)
+
+
+async def stream(
+    seen: Callable[[], Awaitable[Any]], bell: Bell, every: float = 1.0, beat: float = 15.0
+) -> AsyncIterator[bytes]:
+    """Server-sent events: a message whenever ``seen`` gives something new, and a sign of life now and then.
+
+    It is looked at when the bell rings, and after so many seconds.
+    """
     last: Any = object()
-    waited = 0.0
+    said = time.monotonic()
     yield b"retry: 2000\n\n"
-    while True:
+    while not bell.closed:
         now = await seen()
         if now != last:
-            last, waited = now, 0.0
+            last, said = now, time.monotonic()
             yield f"event: moved\ndata: {json.dumps(now)}\n\n".encode()
-        elif waited >= beat:
-            waited = 0.0
+        elif time.monotonic() >= said + beat:
+            said = time.monotonic()
             yield b": still here\n\n"
-        await asyncio.sleep(every)
-        waited += every
+        await bell.wait(every)
 
 
 def as_stream(parts: AsyncIterator[bytes]) -> Any:

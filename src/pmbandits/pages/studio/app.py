@@ -8,6 +8,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pmbandits import __version__
 from pmbandits.pages import web
@@ -31,6 +32,7 @@ class Studio:
         self.tables: dict[int, Table] = {}
         self.careful = Careful()
         self._ids = itertools.count(1)
+        self.first: int | None = None
         self.first = self.add(Table(path, path.name, own=False)) if path is not None else None
 
     def add(self, table: Table) -> int:
@@ -38,13 +40,15 @@ class Studio:
         guess = table.peek
         if guess.sure:
             try:
-                table.read({"arm": guess.arm, "reward": guess.reward, "wide": guess.wide})
-            except ValueError:
-                table.asked = {}  # the page asks for the columns
+                table.read({"arm": guess.arm, "reward": guess.reward, "wide": guess.wide, "decimal": guess.decimal})
+            except ValueError as error:
+                table.asked, table.why = {}, str(error)  # the page asks for the columns
+        elif not any(guess.numeric):
+            table.why = "No column of this table looks like numbers. Rewards must be numbers."
         at = next(self._ids)
         self.tables[at] = table
-        while len(self.tables) > _KEPT:
-            self.tables.pop(next(iter(self.tables))).forget()
+        for old in [k for k in self.tables if k != self.first][: max(len(self.tables) - _KEPT, 0)]:
+            self.tables.pop(old).forget()
         return at
 
     def table(self, asked: dict[str, Any], *, read: bool = True) -> Table:
@@ -82,7 +86,9 @@ def make(studio: Studio) -> Starlette:
         return web.asset(request.path_params["name"])
 
     async def start(request: Request) -> Response:
-        first = await run_in_threadpool(studio.shown, studio.first) if studio.first in studio.tables else None
+        given = request.query_params.get("table", "")  # a page that was loaded again
+        at = int(given) if given.isascii() and given.isdigit() and int(given) in studio.tables else studio.first
+        first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
         return web.as_json(
             {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
         )
@@ -110,6 +116,14 @@ def make(studio: Studio) -> Starlette:
         folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
         path = await run_in_threadpool(examples.write, str(asked.get("name")), folder)
         return await run_in_threadpool(taken, path, path.name)
+
+    async def whole(request: Request) -> Response:
+        given = request.query_params.get("table", "")
+        table = studio.table({"table": int(given) if given.isascii() and given.isdigit() else -1}, read=False)
+        if not table.own:
+            raise ValueError("this file is on your machine already.")
+        headers = {**web.HEADERS, "Content-Disposition": f"attachment; filename*=utf-8''{quote(table.name)}"}
+        return Answer(table.path.read_bytes(), headers=headers, media_type="application/octet-stream")
 
     def asking(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
         async def asked(request: Request) -> Response:
@@ -151,6 +165,7 @@ def make(studio: Studio) -> Starlette:
             Route("/", page),
             Route("/assets/{name}", file),
             Route("/start", web.kindly(start)),
+            Route("/table", web.kindly(whole)),
             Route("/drop", web.kindly(drop), methods=["POST"]),
             Route("/example", web.kindly(example), methods=["POST"]),
             Route("/report", web.kindly(report), methods=["POST"]),
@@ -171,5 +186,5 @@ def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bo
 
 
 def _page() -> str:
-    body = (web.ASSETS / "studio.html").read_text(encoding="utf-8").replace("{version}", escape(__version__))
-    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "studio.js"))
+    body = web.files()["studio.html"].decode().replace("{version}", escape(__version__))
+    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "copy.js", "studio.js"))

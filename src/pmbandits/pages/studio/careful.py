@@ -162,9 +162,29 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
                 "reason": advice.reason,
                 "outlook": advice.outlook,
                 "costs": [str(price) for price in advice.costs.values()],
+                "people": _for_people(advice),
             }
             for advice in found
         ]
+    }
+
+
+def _for_people(advice: Any) -> dict[str, Any]:
+    """The sentences without what only programmers need, and with the words of the page."""
+    name, where = repr(advice.metric), "“Change how it is read”, then “Where can rewards lie at all?”"
+
+    def said(text: str) -> str:
+        text = text.replace(f" by {name}", "").replace(name, "this preference").replace("`", "")
+        text = text.replace("(support=Interval(lo, hi), or --support lo,hi)", f"({where})")
+        text = text.replace("declare Interval(lo, hi)", f"say where they can lie ({where})")
+        return text[:1].upper() + text[1:]
+
+    return {
+        "recommendation": said(advice.recommendation),
+        "reason": said(advice.reason),
+        "outlook": said(advice.outlook),
+        "warnings": [said(text) for text in advice.warnings],
+        "notes": [said(text) for text in (*advice.checks, *advice.notes)],
     }
 
 

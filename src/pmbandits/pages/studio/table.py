@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pmbandits.logs import Peek, Reading, peek, read
 from pmbandits.supports import Binary, Interval, Support
 
 _GRID = 160  # places at which curves are drawn
+_DRAWN = 0.995  # the share of the rewards that curves show in any case
 _OPTIONS = ("arm", "reward", "unit", "time", "decimal", "thousands", "currency")
 
 
@@ -38,7 +40,17 @@ class Table:
     def __init__(self, path: Path, name: str, *, own: bool) -> None:
         self.path, self.name, self.own = path, name, own
         self.asked: dict[str, Any] = {}
-        self.peek: Peek = peek(path)
+        self.why = ""  # why it is not read yet
+        with self._named():
+            self.peek: Peek = peek(path)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Sentences name the file as its owner does, not as the copy is called."""
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(str(error).replace(self.path.name, self.name)) from None
 
     @property
     def said(self) -> str:
@@ -55,20 +67,24 @@ class Table:
         asked: dict[str, Any] = {
             name: value for name in _OPTIONS if (value := _text(options, name)) or name in ("thousands", "currency")
         }
-        asked["wide"] = bool(options.get("wide"))
-        if asked["wide"]:
+        wide = options.get("wide") or False
+        if not isinstance(wide, bool) and not (isinstance(wide, list) and all(isinstance(w, str) for w in wide)):
+            raise ValueError(f"wide must be true, or a list of the columns that are arms, got {_check.short(wide)}.")
+        asked["wide"] = wide
+        if wide:
             asked.pop("arm", None), asked.pop("reward", None)
         loss = bool(options.get("loss"))
         how = Reading(**asked)
         support = _support(options.get("range"))
-        log = read(self.path, how=how, loss=loss)
-        problem = problem_of(log, support, loss=loss)
+        with self._named():
+            log = read(self.path, how=how, loss=loss)
+            problem = problem_of(log, support, loss=loss)
         self.problem: Problem = problem
         self.glance = Glance(problem)
         self.asked = {**asked, "support": support, "loss": loss}
         self._limits: dict[Any, Limits | None] = {}
-        self.__dict__.pop("grid", None)
-        self.__dict__.pop("above", None)
+        for name in ("grid", "above", "cut", "common"):
+            self.__dict__.pop(name, None)
 
     @property
     def is_read(self) -> bool:
@@ -79,6 +95,11 @@ class Table:
     def names(self) -> list[str]:
         """The arms."""
         return self.glance.names
+
+    @property
+    def means(self) -> FloatArray:
+        """The plain average of each arm."""
+        return np.array([float(s.x @ s.p) for s in self.problem.samples])
 
     def limits(self, asked: Any) -> Limits | None:
         """Limits as the page says them: the least and the largest share of arms in percent, and more as text."""
@@ -109,10 +130,29 @@ class Table:
         rank = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _GRID))
         every = np.concatenate([s.x[np.minimum(np.searchsorted(np.cumsum(s.p), rank), s.x.size - 1)] for s in samples])
         places = np.unique(every)
+        low, high = self.cut
+        places = places[(places >= low) & (places <= high)]
         if places.size > _GRID:
             places = np.unique(places[np.linspace(0, places.size - 1, _GRID).astype(np.intp)])
         pad = 0.02 * float(places[-1] - places[0]) or 0.5
         return np.concatenate((places, [places[-1] + pad]))
+
+    @cached_property
+    def cut(self) -> tuple[float, float]:
+        """Between which rewards curves are drawn: without the last few, where they would take most of the room."""
+        ends = []
+        for sign in (-1.0, 1.0):
+            last = max(float((sign * s.x).max()) for s in self.problem.samples)
+            near = max(_quantile(s.x, s.p, _DRAWN if sign > 0.0 else 1.0 - _DRAWN) * sign for s in self.problem.samples)
+            ends.append((sign * last, sign * near))
+        (least, low), (most, high) = ends
+        room = max(high - low, 1e-300)
+        return least if low - least <= room else low, most if most - high <= room else high
+
+    @cached_property
+    def common(self) -> list[tuple[float, float]]:
+        """Of each arm its most frequent reward, and how frequent it is."""
+        return [(float(s.x[k]), float(s.p[k])) for s in self.problem.samples for k in (int(np.argmax(s.p)),)]
 
     @cached_property
     def above(self) -> FloatArray:
@@ -136,6 +176,10 @@ class Table:
             apart = [np.diff(np.quantile(s.x, (0.25, 0.75)))[0] for s in self.problem.samples if s.x.size > 3]
             middles = [float(max(apart, default=0.0))]
         return scale_for([float(grid[0]), float(grid[-1])], middles).bend
+
+
+def _quantile(x: FloatArray, p: FloatArray, share: float) -> float:
+    return float(x[min(int(np.searchsorted(np.cumsum(p), share)), x.size - 1)])
 
 
 def keep(name: str) -> tuple[Path, Any]:

@@ -1,4 +1,4 @@
-"""Published bandits: one file an algorithm. UCFW and MixtureUCB look for a mixture, all others for one arm."""
+"""Published bandits, one file for each. UCFW and MixtureUCB look for a mixture, all others for one arm."""
 
 from pmbandits.policies.published.b_cvts import BCVTS
 from pmbandits.policies.published.brown_ucb import BrownUCB

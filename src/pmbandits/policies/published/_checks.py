@@ -46,7 +46,7 @@ def continuous(policy: str, metric: Distortion) -> None:
     """Refuse distortions that jump."""
     if metric.jumps:
         raise ValueError(
-            f"{policy} assumes a continuous functional, but the distortion of {metric!r} jumps; "
+            f"{policy} needs a metric without jumps, but the curve of {metric!r} jumps; "
             "take an average of quantiles such as CVaR or LowerCVaR."
         )
 

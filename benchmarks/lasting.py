@@ -1,0 +1,122 @@
+"""How long a start takes when there is much to read, and what becomes of memory when a service runs for long."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from benchmarks import live
+from pmbandits.service.events import ASK, INSERT, TELL
+from pmbandits.service.fold import made, packed
+from pmbandits.service.store import Store
+
+EVENTS = int(float(os.environ.get("START_EVENTS", "1e6")))
+MINUTES = float(os.environ.get("SOAK_MINUTES", "20"))
+CLIENTS, PAUSE = 16, "0.02"  # each rests after each pair, so that the pace is that of a service with time to spare
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+# ---- a start --------------------------------------------------------------------------------------------------------
+def starts() -> Iterator[Table]:
+    """Seconds until a service with a million events says that it is ready, and of the processor."""
+    title = f"A start with {EVENTS:,} events: imports, reading, warm-up, until /ready (median of {live.TIMES})"
+    table = Table("storage", "saved policy", "seconds", "CPU seconds of the process", title=title)
+    with tempfile.TemporaryDirectory() as folder, live.stores(Path(folder)) as known:
+        for storage, url in known.items():
+            exp, policy = _filled(url)
+            for saved in (False, True):
+                if saved:  # as far behind as the service ever leaves it
+                    store = Store(url)
+                    store.keep(exp, policy[0], policy[1])
+                    store.close()
+                took = np.median([_start(url) for _ in range(live.TIMES)], axis=0)
+                kind = f"after {policy[0]:,} events" if saved else "none"
+                table.add_row(storage, kind, f"{took[0]:.1f}", f"{took[1]:.1f}")
+    yield table
+
+
+def _start(url: str) -> tuple[float, float]:
+    began = time.perf_counter()
+    with live.serving(url, 1) as (_, _, pid):
+        seconds = time.perf_counter() - began
+        cpu = _cpu(pid)
+    return seconds, cpu
+
+
+def _cpu(pid: int) -> float:
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _filled(url: str) -> tuple[int, tuple[int, bytes]]:
+    """An experiment with so many events, asks and tells in turn; and its policy as it was after three quarters."""
+    store = Store(url)
+    exp = store.create("long", live.SPEC, "benchmark").id
+    policy, rng, rows, kept = made(live.SPEC), np.random.default_rng(0), [], b""
+    upto = 3 * EVENTS // 8 * 2 + 2
+    for seq, reward in enumerate(rng.random(EVENTS // 2).tolist()):
+        arm = policy.ask()
+        policy.tell(arm, reward)
+        rows.append((exp, 2 * seq + 1, ASK, None, arm, 0.2, 0, None))
+        rows.append((exp, 2 * seq + 2, TELL, 2 * seq + 1, arm, reward, 0, None))
+        if 2 * seq + 2 == upto:
+            kept = packed(policy)
+    if url.startswith("sqlite"):
+        with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+            connection.executemany(INSERT["events"], rows)
+        connection.close()
+    else:
+        import psycopg
+
+        with psycopg.connect(url) as server, server.cursor().copy("COPY events FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+    store.close()
+    return exp, (upto, kept)
+
+
+# ---- many minutes ---------------------------------------------------------------------------------------------------
+def soak() -> Iterator[Table]:
+    """Memory, files and pace of two processes on SQLite, minute by minute."""
+    head = ("minute", "pairs/s", "ask p50", "ask p99 (ms)", "memory (MB)", "files", "events", "store (MB)", "WAL (MB)")
+    table = Table(*head, title=f"Two processes, {CLIENTS} clients with pauses of {PAUSE} s, SQLite")
+    os.environ["LOAD_PAUSE"] = PAUSE
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "soak.db"
+        url = f"sqlite:///{file}"
+        with live.serving(url, 2) as (address, key, pid):
+            store = Store(url)
+            exp = store.create("soak", live.SPEC, "benchmark").id
+            processes = _servers(pid)
+            for minute in range(1, max(1, round(MINUTES)) + 1):
+                seen = live.load(address, key, "soak", CLIENTS, seconds=58.0)
+                row = (
+                    str(minute), f"{seen['pairs']:,.0f}", f"{seen['ask50']:.1f}", f"{seen['ask99']:.1f}",
+                    " + ".join(f"{_memory(one):.1f}" for one in processes),
+                    " + ".join(str(len(os.listdir(f"/proc/{one}/fd"))) for one in processes),
+                    f"{store.last(exp):,}", f"{file.stat().st_size / 1e6:.1f}",
+                    f"{file.with_name(file.name + '-wal').stat().st_size / 1e6:.1f}",
+                )  # fmt: skip
+                print(*row, sep="\t", file=sys.stderr, flush=True)
+                table.add_row(*row)
+            store.close()
+    yield table
+
+
+def _servers(pid: int) -> list[int]:
+    """The processes that serve: children of the one that was started, without those that only watch over them."""
+    found = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=True)
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if "spawn_main" in line]
+
+
+def _memory(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / 1e6

@@ -1,0 +1,123 @@
+"""What the service says of an experiment: as it is now, and of arms whose rewards changed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import pmbandits as pmb
+from pmbandits.service import alarms, answers, fold, watch
+from tests.service.serving import SHOP, Served, serving
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, everything is looked at before the answer."""
+    monkeypatch.setattr(alarms, "PATIENCE", 60.0)
+    monkeypatch.setattr(alarms, "REST", 0)
+
+
+def test_an_act_is_answered_with_the_experiment_as_it_is_now(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        made = served.post("", SHOP)
+        assert made["playing"] == made["arms"] == ["A", "B", "C"] and made["limits"] is None and made["paused"] == []
+        found = served.post("/shop/arms", {"do": "add", "arm": "D"})
+        assert found["arms"] == found["playing"] == ["A", "B", "C", "D"] and found["events"] == 1
+        served.post("/shop/arms", {"do": "pause", "arm": "A"})
+        found = served.post("/shop/arms", {"do": "retire", "arm": "B"})
+        assert (found["playing"], found["paused"], found["retired"]) == (["C", "D"], ["A"], ["B"])
+        found = served.send("PUT", "/v1/experiments/shop/limits", json={"shares": "C >= 10%"}).json()
+        assert "C" in found["limits"] and found["arms"] == ["A", "B", "C", "D"]
+        found = served.post("/shop/status", {"status": "paused"})
+        assert found["status"] == "paused"
+        assert served.get("/shop") == found
+        listed = served.get("")["experiments"][0]
+        assert listed.pop("changes") == [] and listed == found
+    with serving(tmp_path / "store.db") as served:  # also for a process that came later
+        assert served.get("/shop") == found
+        served.post("/shop/status", {"status": "archived"})
+        msgspec.convert(served.get(""), answers.Experiments)
+
+
+def test_an_imported_policy_says_in_which_round_it_came(tmp_path: Path) -> None:
+    policy = pmb.Vet("cvar(0.9)", names=["x", "y"], support=pmb.Interval(0, 1))
+    policy.ask(7)
+    with serving(tmp_path / "store.db") as served:
+        sent = served.send("POST", "/v1/import?name=moved", content=fold.packed(policy))
+        assert sent.json()["imported"]["round"] == served.get("/moved")["imported"]["round"] == 7
+        assert served.get("/moved")["events"] == 0 and served.get("/moved/state")["t"] == 7
+        msgspec.convert(sent.json(), answers.Experiment)
+
+
+def _gauges(served: Served) -> dict[tuple[str, str], float]:
+    text = served.send("GET", "/metrics").text
+    found = re.findall(r'^pmbandits_experiment_changes\{experiment="(.*)",arm="(.*)"\} (\S+)$', text, re.M)
+    return {(experiment, arm): float(n) for experiment, arm, n in found}
+
+
+def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        for name in ("shop", "quiet"):
+            served.post("", {**SHOP, "name": name})
+            served.post(f"/{name}/tell", {"arms": ["B"] * 500 + ["A"] * 50, "rewards": [0] * 500 + [0, 1] * 25})
+        assert served.get("/shop/state")["changes"] == [] and served.get("/shop/state")["watched"] == 550
+        assert _gauges(served) == {(name, arm): 0 for name in ("shop", "quiet") for arm in "ABC"}
+        served.post("/shop/tell", {"arms": ["B"] * 100, "rewards": [1] * 100})
+        state = served.get("/shop/state")
+        msgspec.convert(state, answers.Shown)
+        (change,) = state["changes"]
+        assert change["arm"] == "B" and state["watched"] == state["events"] == 650
+        assert 550 < change["event"] <= 650 and change["before"]["share"] == 0.0 and change["after"]["share"] > 0.5
+        detector = pmb.ChangeDetector(watch.LEVEL * 6.0 / (np.pi * 2) ** 2)  # alone, on the rewards of B
+        assert detector.extend([0.0] * 500 + [1.0] * 100)[0] + 1 == 500 + change["event"] - 550
+        assert str(detector.changes[0]).removeprefix("R") in change["sentence"].replace("B changed: r", "")
+        event = served.get(f"/shop/log?after={change['event'] - 1}&limit=1")["events"][0]
+        assert event["time"] == change["time"] and event["arm"] == "B"
+        assert {pair for pair, n in _gauges(served).items() if n} == {("shop", "B")}
+        listed = {one["name"]: one["changes"] for one in served.get("")["experiments"]}
+        assert listed == {"shop": [change], "quiet": []}
+    with serving(tmp_path / "store.db") as served:  # a process that came later reads the rewards anew
+        assert served.get("/shop/state")["changes"] == [change]
+
+
+def test_a_policy_that_watches_its_arms_is_believed(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", {**SHOP, "options": {"detect": "restart"}})
+        served.post("/shop/tell", {"arms": ["B"] * 600, "rewards": [0] * 500 + [1] * 100})
+        (change,) = served.get("/shop/state")["changes"]
+        assert change["arm"] == "B" and change["event"] is None and change["round"] is not None
+        assert _gauges(served)["shop", "B"] == 1
+
+
+def test_rewards_are_looked_at_in_pieces_and_none_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that were decided, but not on disk yet, when somebody looked."""
+    monkeypatch.setattr(watch, "AT_ONCE", 70)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        served.post("/shop/tell", {"arms": ["B"] * 500, "rewards": [0] * 500})
+        service: Any = served.service
+        live = service.book.lives["shop"]
+        one = alarms.Alarms(service.store, service.aside)
+        done, rounds = False, 0
+        while not done:
+            seen, done = one.follow(live.record.id, live.fold.policy.names, live.fold.seen + 200)
+            rounds += 1
+        assert rounds == 8 and seen.seen == 500
+        served.post("/shop/tell", {"arms": ["B"] * 200, "rewards": [1] * 200})
+        while not one.follow(live.record.id, live.fold.policy.names, 700)[1]:
+            pass
+        assert [change.arm for _, change in seen.found] == ["B"]
+
+
+def test_of_very_many_arms_nothing_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alarms, "MOST_ARMS", 2)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        served.post("/shop/tell", {"arms": ["B"] * 600, "rewards": [0] * 500 + [1] * 100})
+        state = served.get("/shop/state")
+        assert state["changes"] == [] and state["watched"] is None and _gauges(served) == {}

@@ -1,0 +1,109 @@
+"""Tickets that never came back get a reward that is agreed on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pmbandits.service import events as kinds
+from tests.service.replaying import replayed, rows_of, same
+from tests.service.serving import SHOP, Served, serving
+from tests.service.test_processes import policy_of
+
+DAY = 86_400
+
+
+def aged(store: Path, upto: int) -> None:
+    """Let tickets up to this one be two days old."""
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE events SET at = at - 172800000 WHERE seq <= ?", (upto,))
+
+
+def expire(served: Served, reward: float = 0.0, seconds: float = DAY) -> list[int]:
+    found: list[int] = served.post("/shop/expire", {"seconds": seconds, "reward": reward})["tickets"]
+    return found
+
+
+def test_old_tickets_without_a_reward_get_one_and_all_processes_know_it(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as one, serving(store) as two:
+        one.post("", SHOP)
+        one.post("/shop/ask", {"n": 10})
+        one.post("/shop/tell", {"tickets": [2, 5], "rewards": [1, 1]})
+        aged(store, 12)
+        two.post("/shop/ask", {"n": 3})  # 13 to 15: young
+        assert expire(two) == [1, 3, 4, 6, 7, 8, 9, 10]
+        assert expire(one) == []
+        _, rows = rows_of(f"sqlite:///{store}", "shop")
+        assert [row[2] for row in rows if row[1] == kinds.TELL and row[5]] == [1, 3, 4, 6, 7, 8, 9, 10]
+        assert [arm["pending"] for arm in one.get("/shop/state")["arms"]] == [1, 1, 1]
+        # A reward that comes after all is refused like any second one, unless it is a correction.
+        status, sentence = one.refused("/shop/tell", {"ticket": 3, "reward": 1})
+        assert status == 409 and "correct" in sentence
+        assert one.post("/shop/tell", {"ticket": 3, "reward": 1, "correct": True})["corrected"] == 1
+        act = one.send("GET", "/v1/audit").json()["acts"][0]
+        assert act["act"] == "expire" and json.loads(act["detail"])["tickets"] == 8
+        alone = replayed(*rows_of(f"sqlite:///{store}", "shop"))
+        for served in (one, two):
+            same(policy_of(served, "shop", tmp_path), alone)
+
+
+def test_many_are_done_in_several_requests_and_what_is_finished_is_not_looked_at_again(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store, batch=4) as served:
+        served.post("", SHOP)
+        for _ in range(3):
+            served.post("/shop/ask", {"n": 3})
+        aged(store, 7)
+        first = served.post("/shop/expire", {"seconds": DAY, "reward": 0})
+        second = served.post("/shop/expire", {"seconds": DAY, "reward": 0})
+        assert (first, second) == ({"tickets": [1, 2, 3, 4], "more": True}, {"tickets": [5, 6, 7], "more": False})
+        assert expire(served) == []
+        exp = served.service.book.lives["shop"].record.id
+        assert served.service.overdue._finished[exp] == 7
+        aged(store, 9)
+        assert expire(served) == [8, 9]
+        assert expire(served) == []
+
+
+def test_a_ticket_that_is_told_at_the_last_moment_keeps_its_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as one, serving(store) as two:
+        one.post("", SHOP)
+        one.post("/shop/ask", {"n": 3})
+        aged(store, 3)
+        find = one.service.overdue.find
+
+        def slowly(exp: int, seconds: float, most: int) -> list[int]:
+            found = find(exp, seconds, most)
+            two.post("/shop/tell", {"ticket": 2, "reward": 1})
+            return found
+
+        monkeypatch.setattr(one.service.overdue, "find", slowly)
+        assert expire(one) == [1, 3]
+        same(policy_of(one, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with serving(store) as served:
+        served.post("", SHOP)
+        for body, word in (
+            ({"seconds": -1, "reward": 0}, "seconds"),
+            ({"seconds": 1}, "reward"),
+            ({"seconds": 1, "reward": 0.5}, "support"),
+            ({"seconds": 1, "reward": 0, "rounds": 3}, "rounds"),
+        ):
+            status, sentence = served.refused("/shop/expire", body)
+            assert status == 422 and word in sentence
+        served.post("/shop/ask")
+        aged(store, 1)
+        served.post("/shop/status", {"status": "archived"})
+        assert served.refused("/shop/expire", {"seconds": 1, "reward": 0})[0] == 409
+        served.post("/shop/status", {"status": "paused"})
+        assert expire(served) == [1]
