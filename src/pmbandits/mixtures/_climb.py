@@ -36,7 +36,7 @@ from pmbandits.state.shared import shared, step
 
 @shared("state, floats, float, floats -> none")
 def empirical_slopes(s, a, e, out):
-    """How fast U_h rises towards each arm: ∂U_h/∂a_i of the mixture of the empirical laws, into ``out``.
+    """How fast U_h rises towards each arm: ∂U_h/∂a_i for the empirical distributions, into ``out``.
 
     ``a`` are the shares of the mixture. The slope of h is taken between u − e and u + e; :func:`grain` is a good e.
 

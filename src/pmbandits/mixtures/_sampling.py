@@ -65,7 +65,7 @@ def most_behind(s):
 
 @step("state -> int")
 def explore_or_track(s):
-    """An arm that was explored too little, if there is one; else the arm that is furthest behind its share.
+    """An arm that was explored too little, if there is one; otherwise the arm that is furthest behind its share.
 
     This is ``eq:any_sampling_rule``. Rewards that were told without an ask, or before the clock began anew, count like
     pulls. An arm that came late has much to catch up with: it is explored in every other round at most.

@@ -89,7 +89,8 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         exploration is needed to tell the points of the grid apart. Default: the paper's schedule with
         ``epsilon_constant``.
     n_explore : N, how many rounds explore, for all arms together. More give a better mixture, and leave fewer rounds to
-        make up for the equal shares. Default: from ``delta_12`` or ``delta_13`` if given, else ½KεT for K arms.
+        make up for the equal shares. By default it follows from ``delta_12`` or ``delta_13``. Without these it is ½KεT
+        for K arms.
     delta_12, delta_13 : a gap of the problem, if you know it: then N is N(ε) or N_13(ε) of the paper. At usual horizons
         that exceeds T/2; then ½KεT is taken, as the paper's own experiments do.
     explore_cap : the largest share of the horizon that ½KεT may take. This is ours, and ½ by default, so that half of

@@ -84,7 +84,8 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     delta : the probability that an arm's confidence set ever fails; by default 1/T. A larger one explores less.
     epsilon_constant : the leading constant of the schedule of ε, by default 0.2.
     beta : β of that schedule: 1, 2 or any number above 0. ``"auto"`` (the default) takes 1 where the metric and the
-        support leave no smooth peak (the mean, and others where one arm alone is best), and else 2, as the paper does.
+        support leave no smooth peak (the mean, and others where one arm alone is best). Elsewhere it takes 2, as the
+        paper does.
     ties : which mixture of the grid is taken where several have the largest index and the one played before is not
         among them. ``"best"`` (the default) takes the one with the highest utility so far. ``"random"`` takes any, as
         the paper allows; it is drawn with the policy's seed, and every round then works out the whole grid.

@@ -56,7 +56,7 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
 
     1. Pull the arms in turn until each has paid.
     2. Then pull the arm with the largest slope plus bonus. The slope of arm i says how fast the utility rises when a
-       little more is given to that arm: it is ∂U_h/∂a_i of the mixture of the empirical distributions, at the shares
+       little more is given to that arm. It is ∂U_h/∂a_i of the mixture of the empirical distributions, at the shares
        played so far. It is the mean of Φ over the rewards of arm i, where Φ(x) = ∫ up to x of h'(S), and S is the
        survival function of that mixture.
 
