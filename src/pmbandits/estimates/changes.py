@@ -180,7 +180,7 @@ class ChangeDetector:
     def extend(self, rewards: ArrayLike) -> list[int]:
         """Take several rewards in, and return the positions of those that raised an alarm.
 
-        If one of them is not a finite number, none is taken in.
+        If one of them is not a finite number, none of them counts.
         """
         x = _check.numbers("rewards", rewards, minimum=0)
         at, out, depth = 0, [], math.log(1.0 / self.level)
