@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import pmbandits as pmb
 
@@ -28,7 +28,7 @@ RESULTS = {
     "Refinement", "RegretBound", "ServiceError", "Setup", "Stop", "Support", "Ticket", "TicketLog", "Told",
     "ArmEstimate",
 }  # fmt: skip
-# Turns of phrase that readers did not understand, each found in these texts before.
+# What readers did not understand in these texts, besides what docs/prose.py knows.
 RIDDLES = re.compile(
     r"\b(?:can(?:not)? be had|without end|to the letter|of before\b|has not (?:the|one)|is not so\b|what is no\b"
     r"|nobody says|so many (?:of|more)|a matter of|of one's own|in the eyes of|its kin|and their like|JSON-ready)"
@@ -140,7 +140,7 @@ def test_messages_are_sentences() -> None:
     bad = []
     for where, text in messages():
         kind = where.rpartition(" ")[2]
-        if kind in ("Damaged", "Gap", "AttributeError", "AssertionError", "SkipTest", "NotImplementedError"):
+        if kind in ("Damaged", "Gap", "Unclear", "AttributeError", "AssertionError", "SkipTest", "NotImplementedError"):
             continue  # parts of a sentence, and what only programmers read
         if "." not in text and where.startswith("simulation/"):
             continue  # single words that another sentence takes up
@@ -153,10 +153,34 @@ def test_messages_are_sentences() -> None:
     assert bad == []
 
 
-@pytest.mark.parametrize("kind", ["messages", "docstrings"])
-def test_no_riddles(kind: str) -> None:
-    texts = messages() if kind == "messages" else [(name, words_of(thing)) for name, thing in members()]
-    assert [f"{where}: {found[0]}" for where, text in texts if (found := RIDDLES.search(text))] == []
+# ---- language -------------------------------------------------------------------------------------------
+
+
+def prose_of(docstring: str) -> str:
+    """A docstring without examples, tables and references, as Markdown: each parameter is a paragraph."""
+    out: list[str] = []
+    lines, section, code = docstring.splitlines(), "", False
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if re.fullmatch(r"-{3,}", below):
+            section = line
+            continue
+        code = bool(line) and (code or line.lstrip().startswith((">>>", "===")))
+        if section == "References" or code or re.fullmatch(r"-{3,}", line):
+            continue
+        entry = re.match(r"\*{0,2}\w+(?:, \*{0,2}\w+)* : (.*)", line)
+        out += ["", entry[1]] if entry else [line.strip()]
+    return re.sub(r"(?::\w+:)?`+[^`]*`+", "`name`", "\n".join(out))
+
+
+def test_nobody_stumbles_over_a_docstring_or_a_message() -> None:
+    spec = importlib.util.spec_from_file_location("docs_prose", ROOT / "docs" / "prose.py")
+    assert spec is not None and spec.loader is not None
+    prose = sys.modules["docs_prose"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prose)
+    texts = [(name, prose_of(words_of(thing))) for name, thing in members()]
+    texts += [(where, re.sub(r"\{\}|'\w+'", "Name", text)) for where, text in messages()]
+    assert [str(found) for name, text in texts for found in prose.language(name, text)] == []
+    assert [f"{name}: {found[0]}" for name, text in texts if (found := RIDDLES.search(text))] == []
 
 
 def test_every_help_text_of_the_command_line_is_a_sentence() -> None:
