@@ -439,7 +439,7 @@ def _moved(one: Law, other: Law, share: float, name: str) -> Law:
 
 
 def _mixed(one: Law, other: Law, share: float, name: str) -> Law:
-    """The law that pays from ``other`` with the chance ``share``, else from ``one``."""
+    """The law that pays from ``other`` with the chance ``share``, otherwise from ``one``."""
     if isinstance(one, Atoms) and isinstance(other, Atoms):
         x = np.unique(np.concatenate((one.x, other.x)))
         p = np.zeros(x.size)

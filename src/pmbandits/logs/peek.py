@@ -33,7 +33,7 @@ class Peek:
     numeric : of each column, whether what was seen of it are numbers.
     arm, reward : the columns that look like it; ``None`` where nothing does.
     wide : whether the table looks as if each column was an arm.
-    sure : whether only one choice is likely; else people should be asked.
+    sure : whether only one choice is likely. Otherwise people should be asked.
     arms : where each column is an arm, the columns that look like arms: numbers that are no dates, names or counts.
     decimal : the sign before decimals, as far as the first rows say.
     """
