@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy.exc
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, StreamingResponse
@@ -50,24 +50,34 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _an_object(given: Any) -> Any:
+    if not isinstance(given, dict):
+        raise ValueError(
+            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_check.short(given)}'
+        )
+    return given
+
+
 class NewExperiment(_Body):
     """An experiment: what is valued, what can be played, and which policy learns."""
 
-    name: Annotated[str, Field(description="Its name: letters, digits, dots, dashes and underscores.", max_length=100)]
+    name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
     metric: Annotated[
-        str, Field(description="What you value.", max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])
+        str,
+        Field(max_length=2000, description="What is valued: mean, gini, cvar(0.9), lower_cvar(0.1), or a sum of them."),
     ]
-    arms: Annotated[
-        list[ArmName], Field(description="Their names.", min_length=1, max_length=10_000, examples=[["A", "B"]])
-    ]
+    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, description="The names of the arms.")]
     support: Annotated[
-        dict[str, Any], Field(description="Where rewards lie.", examples=[{"kind": "interval", "lo": 0, "hi": 1}])
+        dict[str, Any],
+        BeforeValidator(_an_object),
+        Field(
+            description='Where rewards can lie. It cannot be changed later: {"kind": "interval", "lo": 0, "hi": 100}, '
+            '{"kind": "binary"} for 0 and 1, {"kind": "finite", "atoms": [0, 1, 5]} for a few values.'
+        ),
     ]
-    policy: Annotated[str, Field(description="The policy that learns.", max_length=100, examples=["vet", "track"])] = (
-        "vet"
-    )
-    options: Annotated[dict[str, Any], Field(description="The options of the policy, by name.")] = {}
-    seed: Annotated[int, Field(description="The seed of the policy's own random choices.", ge=0, le=2**53)] = 0
+    policy: Annotated[str, Field(max_length=100, description="The policy that plays, such as vet or track.")] = "vet"
+    options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
+    seed: Annotated[int, Field(ge=0, le=2**53, description="Of the policy's own random choices.")] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
@@ -132,6 +142,7 @@ def needs(scope: str) -> Any:
         allow(key, scope, request.path_params.get("name"))
         return key
 
+    check.scope = scope  # type: ignore[attr-defined]  # for the description
     return Depends(check)
 
 
@@ -159,7 +170,8 @@ def _errors(app: FastAPI) -> None:
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return problem(422, f"{_check.readable(where)}: {_check.readable(str(first['msg']))}.")
+        why = _check.readable(str(first["msg"])).removeprefix("Value error, ")
+        return problem(422, f"{_check.readable(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
     async def other(_request: Request, error: HTTPException) -> Json:
@@ -220,7 +232,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         shown = [await _listed(service, record) for record in found if key.may("read", record.name)]
         return {"experiments": shown}
 
-    @app.post("/v1/experiments", tags=["experiments"], status_code=201)
+    @app.post("/v1/experiments", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
@@ -234,7 +246,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         return answers.experiment(record, await service.live(record.name))
 
-    @app.post("/v1/import", tags=["experiments"], status_code=201)
+    @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
