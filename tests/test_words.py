@@ -31,7 +31,7 @@ RESULTS = {
 # What readers did not understand in these texts, besides what docs/prose.py knows.
 RIDDLES = re.compile(
     r"\b(?:can(?:not)? be had|without end|to the letter|of before\b|has not (?:the|one)|is not so\b|what is no\b"
-    r"|nobody says|so many (?:of|more)|a matter of|of one's own|in the eyes of|its kin|and their like|JSON-ready)"
+    r"|nobody says|so many (?:of|more)|a matter of|of one's own|in the eyes of|its kin\b|and their like|JSON-ready)"
 )
 
 
