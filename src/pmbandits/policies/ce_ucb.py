@@ -112,8 +112,9 @@ class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
 
     The bonus is made of the Hölder pair of the metric and of the radius of each arm's confidence set, so the metric
     must have a Hölder pair on the support. On continuous rewards this is cheaper than PM-UCB-M, and looser: the bonus
-    is of first order where the best value inside the sets is of second order. All else is as in PM-UCB-M. Parameters as
-    :class:`PMUCB`.
+    is of first order where the best value inside the sets is of second order.
+
+    All else is as in PM-UCB-M. Parameters as :class:`PMUCB`.
 
     A round works out only mixtures that may have become the best. On ``Real`` rewards ``confidence="auto"`` takes
     balls, because the bonus is made of their radius. ``"kl"`` gives narrower bounds to those who read them, and a bonus
