@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 
 from pmbandits.pages.board import view
 from pmbandits.policies.shown import why
+from pmbandits.policies.stopping import Forecast
 from pmbandits.service import keys, showing, watch
 from pmbandits.service.fold import Fold, made
 from tests.service.serving import SHOP, Served, serving
@@ -64,7 +66,9 @@ def test_shares_and_worths_are_those_of_the_policy(service: Served) -> None:
     )
     sure = policy.certainty()
     assert seen["history"]["now"]["row"]["lower"] == pytest.approx(sure.lower, rel=1e-5)
-    assert str(sure) in seen["sure"]
+    said = [float(number) for number in re.findall(r"\d+\.\d+", seen["sure"])]
+    want = [sure.utility, sure.lower, sure.upper, sure.regret]
+    assert said == pytest.approx(want, rel=1e-2) and f"{100 * sure.probability:.4g} %" in seen["sure"]
     curve, estimate = seen["curves"]["arms"][0], policy.estimates[0]
     x = np.array(seen["curves"]["x"])
     np.testing.assert_allclose(curve["above"], 1.0 - estimate.cdf(x), atol=1e-6)
@@ -99,9 +103,16 @@ def test_the_board_warns_of_an_arm_that_changed_whatever_the_policy(service: Ser
         for reward in (0.0, 1.0):
             served.post("/shop/tell", {"arms": ["B"] * 500 + ["A"] * 50, "rewards": [reward] * 500 + [0.0, 1.0] * 25})
         seen = _view(served)
-        assert len(seen["warnings"]) == 1 and seen["warnings"][0].startswith("B changed: rewards above 0 were 0 %")
+        (warning,) = seen["warnings"]
+        assert warning["arm"] == "B" and warning["text"].startswith("B changed for the better, noticed 20")
+        assert "rewards above 0 were 0 % of 4" in warning["text"]
         assert "B changed" in seen["marks"][0]["text"]
         assert _view(served)["warnings"] == seen["warnings"]
+        (told,) = served.get("/shop/state")["changes"]  # programs see it, too
+        assert told["arm"] == "B" and told["before"]["share"] == 0.0 and told["after"]["share"] > 0.5
+        assert told["sentence"] == warning["text"]
+        (one,) = served.send("GET", "/board/view").json()["experiments"]
+        assert one["warning"] == warning["text"]
 
 
 def test_only_new_points_of_the_past_are_sent_again(service: Served) -> None:
@@ -161,14 +172,14 @@ def test_a_change_that_was_told_by_mistake_is_taken_back_when_the_rewards_are_co
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": rewards})
             tickets.append(mine)
         warned = _view(served)["warnings"]
-        assert len(warned) == 1 and warned[0].startswith("B changed")
+        assert [one["arm"] for one in warned] == ["B"]
         served.post("/shop/tell", {"tickets": tickets[1], "rewards": [0.0] * len(tickets[1]), "correct": True})
         assert _view(served)["warnings"] == []  # no reward of B was ever 1
         late = served.post("/shop/ask", {"n": 900})
         served.post("/shop/tell", {"tickets": late["tickets"], "rewards": [0.0] * 900})
         mine = [t for t, arm in zip(late["tickets"], late["arms"], strict=True) if arm == "B"]
         served.post("/shop/tell", {"tickets": mine, "rewards": [1.0] * len(mine), "correct": True})
-        assert [said[:9] for said in _view(served)["warnings"]] == ["B changed"]
+        assert [one["arm"] for one in _view(served)["warnings"]] == ["B"]
 
 
 def test_what_was_found_is_the_same_whether_rewards_were_corrected_before_or_after_they_were_looked_at(
@@ -183,15 +194,41 @@ def test_what_was_found_is_the_same_whether_rewards_were_corrected_before_or_aft
             asked = served.post("/shop/ask", {"n": 1500})
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [0.0] * 1500})
             live = served.service.book.lives["shop"]
-            early.follow(served.service.store, live.record.id, ("A", "B", "C"), live.fold.seen)
+            early.follow(served.service.store, live.record.id, live.fold.policy.names, live.fold.seen)
             right = (rng.random(1500) < 0.2 + shift).astype(float).tolist()
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": right, "correct": True})
         late = watch.Watch()
         for one in (early, late):
-            while not one.follow(served.service.store, live.record.id, ("A", "B", "C"), live.fold.seen):
+            while not one.follow(served.service.store, live.record.id, live.fold.policy.names, live.fold.seen):
                 pass
         assert late.found and early.found == late.found
-        assert {change.arm for _, change in late.found} == {"A", "B", "C"}
+        assert {alarm.change.arm for alarm in late.found} == {"A", "B", "C"}
+
+
+def test_what_happened_names_the_round_and_who_is_wanted_most(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        _played(served, 100)
+        assert served.send("POST", "/v1/experiments/shop/arms", json={"do": "pause", "arm": "A"}).status_code == 200
+        _played(served, 50)
+        assert any("after round 100: A pauses" in mark["text"] and mark["x"] == 100 for mark in _view(served)["marks"])
+    leads = [showing._lead(wanted, before) for wanted, before in
+             (({"A": 0.6, "B": 0.4}, None), ({"A": 0.45, "B": 0.5}, "A"), ({"A": 0.3, "B": 0.7}, "A"))]  # fmt: skip
+    assert leads == ["A", None, "B"]
+
+
+def test_a_forecast_is_said_for_people() -> None:
+    said = [showing._ahead(Forecast(*numbers, "x"), 300.0) for numbers in
+            ((0, 0, 0), (np.nan,) * 3, (np.inf,) * 3, (2345, 2000, 3100), (82_000, 40_000, 1_100_000))]  # fmt: skip
+    assert "can stop" in said[0] and "no reward" in said[1] and "goes on to learn" in said[2]
+    assert "about 2,300 more rounds" in said[3] and "about 8 days" in said[3]
+    assert "between 40,000 and 1,100,000" in said[4] and "about 9 months" in said[4]
+
+
+def test_before_the_first_reward_nothing_is_claimed(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        assert _view(served)["sure"].startswith("No reward has come yet")
 
 
 def test_many_who_look_at_once_share_what_is_worked_out(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,8 @@ def test_every_route_with_every_kind_of_key(service: Served) -> None:
             elif where == "nowhere":
                 assert found.status_code == 401, about
                 assert found.headers["www-authenticate"]
+                said = "a key is needed" if key is None else "this key is not known here, not whole, or revoked"
+                assert found.json()["error"].startswith(said), about
             elif good:
                 # Nothing that goes further is a matter of keys: it is done, or refused for what was asked for.
                 assert found.status_code in (200, 201, 307, 404, 409, 422), about

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from pmbandits._extras import need
 
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
 
 def main() -> None:
     """Run the command line; typer and rich are loaded only now."""
+    if sys.argv[1:2] == ["studio"]:  # before numpy is loaded: in many small products threads wait for each other
+        for name in ONE_THREAD:
+            os.environ.setdefault(name, "1")
     try:
         for package in ("typer", "rich"):
             need(package, "commands")

@@ -109,7 +109,7 @@ def why(policy: Policy) -> tuple[str, str]:
     elif known[place] == known.min() and lag < max(behind) - 1e-9:
         text = f"It has the fewest pulls ({int(pulls[arm])}), and is explored."
     elif lag >= 0.0 and not np.allclose(behind, 0.0, rtol=0.0, atol=1e-9):
-        text = f"It is {lag:.1f} pulls behind its share."
+        text = f"It is {round(lag, 1) + 0.0:.1f} pulls behind its share."
     else:
         text = f"This is what the rule of {type(policy).__name__} says."
     if policy.limits is not None:

@@ -156,7 +156,7 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
             )
         behind = memory.wanted[arm] * memory.window_end - (memory.pulls[arm] - 1)
         end = self._began + memory.window_end
-        text = f"It is {behind:.1f} pulls behind the share that it should have by round {end:,}."
+        text = f"It is {round(behind, 1) + 0.0:.1f} pulls behind the share that it should have by round {end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
         n = np.maximum(memory.pulls, memory.told)[left]

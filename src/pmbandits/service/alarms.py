@@ -13,17 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-from sqlalchemy import select
+from typing import Any
 
 from pmbandits import _check
-from pmbandits.estimates.changes import Change
 from pmbandits.service.counting import sample
 from pmbandits.service.live import Live
-from pmbandits.service.schema import events
-from pmbandits.service.store import Store, iso
-from pmbandits.service.watch import Watch
+from pmbandits.service.store import Store
+from pmbandits.service.watch import Alarm, Watch
 
 log = logging.getLogger("pmbandits.service")
 PATIENCE = 0.5  # seconds for which an answer waits until all rewards are looked at
@@ -32,35 +28,12 @@ LONG = 0.05  # seconds
 MOST_ARMS = 1000  # of more arms nothing is watched: each takes 35 kB of memory
 
 
-class Alarm(NamedTuple):
-    """A change, and with which event and when it was found; None where only the policy knows, by its round."""
-
-    change: Change
-    event: int | None
-    at: int | None
-
-    def shown(self) -> dict[str, Any]:
-        """As it goes over the wire."""
-        change = self.change
-        return {
-            "arm": change.arm,
-            "event": self.event,
-            "time": None if self.at is None else iso(self.at),
-            "round": change.round if self.event is None else None,
-            "rewards": change.what,
-            "before": {"n": change.before, "share": change.share_before},
-            "after": {"n": change.after, "share": change.share_after},
-            "sentence": str(change),
-        }
-
-
 @dataclass
 class _One:
     """One experiment."""
 
     watch: Watch = field(default_factory=Watch)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    moments: dict[int, int] = field(default_factory=dict)  # of the events with which changes were found
     work: asyncio.Task[None] | None = None
     ripe: float = 0.0  # not looked at again before
     whole: bool = False  # all rewards of some moment were looked at
@@ -79,11 +52,6 @@ class Alarms:
         with one.lock:
             upto = min(upto, self._store.last(exp))  # what is decided, but not on disk yet, is not jumped over
             done = one.watch.follow(self._store, exp, names, upto)
-            late = [seq for seq, _ in one.watch.found if seq not in one.moments]
-            if late:
-                wanted = select(events.c.seq, events.c.at).where(events.c.exp == exp, events.c.seq.in_(late))
-                with self._store.engine.connect() as connection:
-                    one.moments |= {row.seq: row.at for row in connection.execute(wanted)}
             one.whole = one.whole or done
         return one.watch, done
 
@@ -103,8 +71,7 @@ class Alarms:
             self._begin(one, live)
             if one.work is not None:
                 await asyncio.wait({one.work}, timeout=max(0.0, until - time.monotonic()))
-        found = [Alarm(change, seq, one.moments.get(seq)) for seq, change in list(one.watch.found)]
-        return found, one.watch.seen if one.whole else None
+        return list(one.watch.found), one.watch.seen if one.whole else None
 
     def _begin(self, one: _One, live: Live) -> None:
         idle = one.work is None or one.work.done()

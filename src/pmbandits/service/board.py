@@ -6,8 +6,9 @@ import asyncio
 import json
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -26,6 +27,7 @@ from pmbandits.service.schema import points
 from pmbandits.service.service import Service
 from pmbandits.service.showing import Showing, listed
 from pmbandits.service.store import Record, Store
+from pmbandits.service.watch import Alarm
 
 if TYPE_CHECKING:
     from pmbandits.service.keys import Key
@@ -76,7 +78,7 @@ def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | Non
     return [*told, f"Shares wanted now: {listed(names, before)}. Afterwards: {listed(trial.policy.names, after)}."]
 
 
-def _glance(record: Record, live: Live | None, last: dict[str, Any] | None) -> dict[str, Any]:
+def _glance(record: Record, live: Live | None, last: dict[str, Any] | None, changes: list[Alarm]) -> dict[str, Any]:
     spec = record.spec
     out = {"name": record.name, "status": record.status, "metric": spec["metric"], "policy": spec["policy"], "t": None,
            "arms": [], "wants": "", "sure": None, "warning": None}  # fmt: skip
@@ -87,11 +89,15 @@ def _glance(record: Record, live: Live | None, last: dict[str, Any] | None) -> d
         for arm, share in zip(arms, mixture, strict=True):
             arm["wanted"] = view.share(share)
         out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": listed(policy.names, mixture)}
-        changes = policy.changes
-        if changes:
-            out["warning"] = str(changes[-1])
+        playing = set(policy.playing)
+        warnings = [str(alarm) for alarm in changes if alarm.change.arm in playing]
+        if warnings:
+            out["warning"] = warnings[-1]
     if last is not None and last.get("regret") is not None:
-        out["sure"] = f"Surely short of the best by at most {last['regret']:.3g} (round {last['t']:,})."
+        worth = "" if last.get("utility") is None else f" (it is worth about {last['utility']:.3g})"
+        out["sure"] = (
+            f"Another mixture can be better by {last['regret']:.3g} at most{worth}, as of round {last['t']:,}."
+        )
     return out
 
 
@@ -124,17 +130,24 @@ class Glances:
         service, known = self._service, {}
         records = await asyncio.to_thread(service.store.experiments)
         last = await asyncio.to_thread(_last_points, service.store)
-        for record in records:
-            try:
-                live = await service.live(record.name) if record.status != ARCHIVED else None
-            except Refused:  # it cannot be read now
-                live = None
-            sign = (record.status, last.get(record.id, {}).get("t"), live and (live.fold.seen, live.status))
+        lives = [await self._live(record) for record in records]
+        found = await asyncio.gather(*(service.alarms.of(live) for live in lives if live is not None))
+        changes = iter(found)
+        for record, live in zip(records, lives, strict=True):
+            alarms = [] if live is None else next(changes)[0]
+            moved = live and (live.fold.seen, live.status)
+            sign = (record.status, last.get(record.id, {}).get("t"), moved, len(alarms))
             before = self._known.get(record.name)
             if before is None or before[0] != sign:
-                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id))))
+                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id), alarms)))
             known[record.name] = before
         self._known = known
+
+    async def _live(self, record: Record) -> Live | None:
+        try:
+            return await self._service.live(record.name) if record.status != ARCHIVED else None
+        except Refused:  # it cannot be read now
+            return None
 
     async def moved(self, key: Key) -> Any:
         """Something that differs when one of them has moved."""
@@ -186,12 +199,13 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
     def html(text: str) -> HTMLResponse:
         return HTMLResponse(text, headers=web.HEADERS)
 
-    def streamed(parts: AsyncIterator[bytes], key: Key) -> Response:
+    def streamed(parts: AsyncGenerator[bytes, None], key: Key) -> Response:
         async def until_revoked() -> AsyncIterator[bytes]:
-            async for part in parts:
-                if not service.still(key):
-                    return
-                yield part
+            async with aclosing(parts):  # so that who does not look any more is not counted
+                async for part in parts:
+                    if not service.still(key):
+                        return
+                    yield part
 
         return cast("Response", view.as_stream(until_revoked()))
 

@@ -32,6 +32,11 @@ log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
 _PORT = re.compile(r":[0-9]*\Z")
 MOST_NAMED = 1_000_000  # arms of an ask times the arms that it is among: each is in the log with all of these
+_NO_KEY = "a key is needed: send the header Authorization: Bearer pmb_…"
+_NOT_KNOWN = (  # it is not said which of these: that is nobody's business
+    "this key is not known here, not whole, or revoked; pmbandits key list shows the good ones, and pmbandits key "
+    "create makes another."
+)
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -120,7 +125,7 @@ class Service:
             return ANYBODY
         key = await self.keyring.find(authorization, browser=reading)
         if key is None:
-            raise Refused(401, "a key is needed: send the header Authorization: Bearer pmb_…")
+            raise Refused(401, _NO_KEY if authorization is None else _NOT_KNOWN)
         if not self.keyring.within_rate(key):
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key

@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +19,14 @@ from pmbandits import _check
 from pmbandits.pages import web
 from pmbandits.pages.board import view
 from pmbandits.policies.shown import why
+from pmbandits.policies.stopping import Forecast
 from pmbandits.service import history, reading
+from pmbandits.service.alarms import MOST_ARMS
 from pmbandits.service.fold import Fold
 from pmbandits.service.live import Live, Refused
 from pmbandits.service.service import Service
 from pmbandits.service.trail import Trail, clock
-from pmbandits.service.watch import Acts, Watch
+from pmbandits.service.watch import Acts, Alarm
 
 log = logging.getLogger("pmbandits.service")
 EVERY = 1.0  # seconds between two looks at what moved
@@ -32,6 +34,8 @@ REST = 100  # a part is worked out anew after so many times as long as it took: 
 PATIENCE = 0.25  # seconds for which an answer waits for parts that take long
 QUIET = 60.0  # seconds after which a part that could not be made is tried again
 GOAL = "5%"  # the regret of the forecast
+_AHEAD = 0.1  # of which share an arm must be ahead to be called the one that is wanted most
+_DAY = 86_400_000  # milliseconds
 
 
 @dataclass
@@ -67,8 +71,10 @@ class Showing:
         }
         self.parts = {part: Part() for part in self._make}
         self._count = secrets.randbelow(1 << 40)  # so that versions of different processes are not mistaken
-        self._trail, self._watch, self._acts, self._watched = Trail(), Watch(), Acts(), True
+        self._trail, self._acts, self._watched = Trail(), Acts(), True
         self._points: list[tuple[int, int, bytes]] = []  # event, round and row of each point of the past
+        self._leads: list[tuple[int, str]] = []  # from which round on which arm had the largest share by far
+        self._pace: list[tuple[int, int]] = []  # milliseconds and rounds of points
         self._ripe = 0.0  # the past is not read again before
         self._row: dict[str, Any] = {}
         self._present = b"null"
@@ -76,7 +82,7 @@ class Showing:
         self._run: asyncio.Task[None] | None = None
 
     # ---- who looks ----------------------------------------------------------------------------------------
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes, None]:
         """A message whenever there is something new; while somebody listens, it is looked for."""
         self.viewers += 1
         if self._run is None or self._run.done():
@@ -183,7 +189,8 @@ class Showing:
                     "played": view.share(n / t) if t else None, "wanted": view.share(share)}  # fmt: skip
         played = [round(100.0 * n / max(t, 1), 3) for n in pulls.tolist()]
         self._note(t, {"played": played, "wanted": [round(100.0 * share, 3) for share in mixture.tolist()]})
-        options = (f"{name}={value}" for name, value in (spec.get("options") or {}).items())
+        given = (spec.get("options") or {}).items()
+        options = (f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in given)
         return {
             "kind": "experiment",
             "title": live.record.name,
@@ -194,6 +201,11 @@ class Showing:
                 ["rounds", f"{t:,}"],
                 ["rewards awaited", f"{int(pending.sum()):,}"],
                 ["began", clock(live.record.created)],
+                *(
+                    [["imported", "what was before it came here is in the numbers, but not in the charts"]]
+                    if "imported" in spec
+                    else []
+                ),
             ],
             "arms": arms,
             "limits": None if policy.limits is None else str(policy.limits),
@@ -212,6 +224,11 @@ class Showing:
             found = history.written(self.service.store, exp, last)
         except SQLAlchemyError:  # the store is away; it is tried again
             return
+        for point in found:
+            lead = _lead(point["wanted"], self._leads[-1][1] if self._leads else None)
+            if lead is not None:
+                self._leads.append((point["t"], lead))
+        self._pace += [(point["at"], point["t"]) for point in found]
         self._points = self._points + [(p["seq"], p["t"], web.encoded(_row(p, names))) for p in found]
 
     def _known(self, live: Live, fold: Fold) -> dict[str, Any]:
@@ -228,15 +245,19 @@ class Showing:
         policy = fold.policy
         if policy.confidence is None:
             return {"sure": None}
+        if not (policy.pulls - policy.pending).any() and not any(arm.n for arm in policy.estimates):
+            return {"sure": "No reward has come yet, so nothing is known of the arms."}
         sure = policy.certainty()
         ends = {name: _finite(getattr(sure, name)) for name in ("utility", "lower", "upper", "rival")}
-        self._row |= ends
-        self._present = (
-            web.encoded({"x": policy.t, "row": self._row}) if policy.t and "played" in self._row else b"null"
-        )
-        about, low, high = (f"{ends[k]:.4g}" if ends[k] is not None else "?" for k in ("utility", "lower", "upper"))
-        worth = f" The mixture is worth about {about}, between {low} and {high}." if np.isfinite(sure.regret) else ""
-        return {"sure": f"{sure}{worth}"}
+        self._note(policy.t, ends)
+        if not np.isfinite(sure.regret):
+            return {"sure": str(sure)}
+        sets = f"with probability {100 * sure.probability:.4g} %" if sure.probability > 0.0 else "if its sets hold"
+        return {
+            "sure": f"What it plays is worth about {_plain(sure.utility)} a round. Sure is, {sets}: that is at least "
+            f"{_plain(sure.lower)} and at most {_plain(sure.upper)}, and another mixture can be better by "
+            f"{_plain(sure.regret)} at most."
+        }
 
     def _alone(self, live: Live, fold: Fold) -> dict[str, Any]:
         return {"alone": reading.alone(fold.policy)}
@@ -246,43 +267,96 @@ class Showing:
         if policy.confidence is None or policy.t == 0:
             return {"forecast": None}
         try:
-            return {"forecast": str(policy.forecast(GOAL))}
+            ahead = policy.forecast(GOAL)
         except (ValueError, TypeError, ArithmeticError):  # not for this policy, or nothing is worth anything yet
             return {"forecast": None}
+        return {"forecast": _ahead(ahead, self._rounds_a_day(policy.t))}
+
+    def _rounds_a_day(self, t: int) -> float | None:
+        """How quickly rounds came lately: since a point about a day ago, or the first."""
+        now = time.time_ns() // 1_000_000
+        since = [pair for pair in self._pace if pair[0] >= now - _DAY] or self._pace[-1:]
+        if not since or now - since[0][0] < _DAY / 1440 or t <= since[0][1]:
+            return None
+        return (t - since[0][1]) * _DAY / (now - since[0][0])
 
     def _decisions(self, live: Live, fold: Fold) -> dict[str, Any]:
         self._trail.follow(self.service.store, live.record, fold)
         return {"decisions": self._trail.found[::-1]}
 
     def _happened(self, live: Live, fold: Fold) -> dict[str, Any]:
-        """Acts of administration and changes of arms, by the round in which they were; and warnings.
-
-        Changes are those that the policy found itself, if it watches its arms; else those that the board found.
-        """
+        """Acts of administration, changes of what is wanted and of arms, by the round in which they were; warnings."""
         policy, store, exp = fold.policy, self.service.store, live.record.id
-        own = policy.changes
-        self._watched = bool(own) or self._watch.follow(store, exp, policy.names, fold.seen)
-        self._acts.follow(store, exp, fold.seen)
+        own, seen = policy.options.get("detect") is not None, fold.seen
+        found, self._watched = [Alarm(change, None, None) for change in policy.changes], True
+        if not own and policy.n_arms <= MOST_ARMS:
+            watch, self._watched = self.service.alarms.follow(exp, policy.names, fold.seen)
+            found, seen = watch.found, watch.seen
+        self._acts.follow(store, exp, min(fold.seen, store.last(exp)))  # not beyond what is on disk
         seqs = [0, *(seq for seq, *_ in self._points if seq < fold.seen), fold.seen]
         rounds = [0, *(t for seq, t, _ in self._points if seq < fold.seen), policy.t]
+        before = policy.t - self._acts.pulls  # rounds before an experiment was imported
 
-        def about(seq: int) -> int:
-            """The round in which an event was, about."""
-            return max(1, round(float(np.interp(seq, seqs, rounds))))
+        def about(alarm: Alarm) -> int:
+            """The round in which a change was found, about."""
+            at = alarm.change.round if alarm.event is None else round(float(np.interp(alarm.event, seqs, rounds)))
+            return max(1, at)
 
         marks = [
-            {"x": about(seq), "text": f"{when}, about round {about(seq):,}: {what}"}
-            for seq, when, what in self._acts.found
+            {"x": max(before + pulls, 1), "text": f"{when}, after round {before + pulls:,}: {what}"}
+            for pulls, when, what in self._acts.found
         ]
-        found = [(max(change.round, 1), change) for change in own]
-        found = found or [(about(seq), change) for seq, change in self._watch.found]
-        marks += [{"x": at, "text": f"About round {at:,}: {change}"} for at, change in found]
-        checked = None if self._watched else f"{100.0 * self._watch.seen / max(fold.seen, 1):.0f} %"
+        marks += [
+            {"x": t, "text": f"About round {t:,}: most is now wanted of {lead}; before it was {old}"}
+            for (_, old), (t, lead) in zip(self._leads, self._leads[1:], strict=False)
+        ]
+        playing = set(policy.playing)
+        marks += [{"x": about(alarm), "text": f"About round {about(alarm):,}: {alarm}"} for alarm in found]
+        checked = None if self._watched else f"{100.0 * seen / max(fold.seen, 1):.0f} %"
         return {
             "marks": sorted(marks, key=lambda mark: mark["x"]),
-            "warnings": [f"{change} Found about round {at:,}." for at, change in found[-3:]],
+            "warnings": [{"arm": a.change.arm, "text": str(a)} for a in found[-6:] if a.change.arm in playing],
+            "restarts": (live.record.spec.get("options") or {}).get("detect") == "restart",
             "checked": checked,
         }
+
+
+def _lead(wanted: dict[str, float], before: str | None) -> str | None:
+    """The arm of which most is wanted, if it is another one than before and well ahead of it."""
+    if not wanted:
+        return None
+    name = max(wanted, key=lambda arm: wanted[arm])
+    return name if name != before and wanted[name] >= wanted.get(before or "", 0.0) + _AHEAD else None
+
+
+def _plain(value: float) -> str:
+    """A number with three digits, without an exponent where people would write none."""
+    return f"{float(f'{value:.3g}'):,.10g}" if 1e-4 <= abs(value) < 1e7 else f"{value:.3g}"
+
+
+def _ahead(found: Forecast, a_day: float | None) -> str:
+    """A forecast for people who watch."""
+    what = f"that what it plays is within {GOAL.replace('%', ' %')} of the best"
+    if found.rounds == 0:
+        return f"It is certain now {what}: the experiment can stop."
+    if np.isnan(found.rounds):
+        return f"When it will be certain {what} cannot be said yet: some arm has no reward."
+    if not np.isfinite(found.rounds):
+        return f"As things look now, it will never be quite certain {what}. It goes on to learn all the same."
+    if found.high > 3.0 * found.low:
+        high = f"{_plain(float(f'{found.high:.2g}'))}" if np.isfinite(found.high) else "very many"
+        about = f"between {_plain(float(f'{found.low:.2g}'))} and {high}"
+    else:
+        about = f"about {_plain(float(f'{found.rounds:.2g}'))}"
+    days = f" That is {_days(found.rounds / a_day)} at the pace of the last day." if a_day else ""
+    return f"After {about} more rounds it may be certain {what}.{days}"
+
+
+def _days(days: float) -> str:
+    for name, size in (("year", 365.0), ("month", 30.0), ("day", 1.0)):
+        if days >= 2.0 * size:
+            return f"about {days / size:,.0f} {name}s"
+    return f"about {max(round(24.0 * days), 1)} hour{'s' if round(24.0 * days) > 1 else ''}"
 
 
 def _row(point: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -5,28 +5,70 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from pmbandits.estimates.changes import Change, ChangeDetector
-from pmbandits.service.events import ADD, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL
+from pmbandits.service.events import (
+    ADD,
+    ASK,
+    ASKED,
+    LIMITS,
+    PAUSE,
+    RESUME,
+    RETELL,
+    RETIRE,
+    STATUS,
+    TELL,
+)
 from pmbandits.service.schema import events
-from pmbandits.service.store import Store
+from pmbandits.service.store import Store, iso
 from pmbandits.service.trail import clock
 
 LEVEL = 0.01  # the probability of any false alarm in one experiment, over all time
 AT_ONCE = 20_000  # rewards that are looked at in one go; more wait for the next
 MOST = 100  # acts that are shown
 _SAID = {
-    ADD: "{} was added",
+    ADD: "{} was added; from here on certainty is for one more arm",
     PAUSE: "{} pauses",
     RESUME: "{} plays again",
     RETIRE: "{} left for good",
     LIMITS: "new limits: {}",
     STATUS: "the experiment is {}",
 }
+
+
+class Alarm(NamedTuple):
+    """A change, and with which event and when it was found; None where only the policy knows, by its round."""
+
+    change: Change
+    event: int | None
+    at: int | None
+
+    def __str__(self) -> str:
+        found = self.change
+        head, _, rest = str(found).partition(": ")
+        way = ""
+        if not found.what.startswith("rewards outside"):
+            way = " for the worse" if found.share_after < found.share_before else " for the better"
+        when = "" if self.at is None else f", noticed {clock(self.at)}"
+        return f"{head}{way}{when}: {rest}"
+
+    def shown(self) -> dict[str, Any]:
+        """As it goes over the wire."""
+        change = self.change
+        return {
+            "arm": change.arm,
+            "event": self.event,
+            "time": None if self.at is None else iso(self.at),
+            "round": change.round if self.event is None else None,
+            "rewards": change.what,
+            "before": {"n": change.before, "share": change.share_before},
+            "after": {"n": change.after, "share": change.share_after},
+            "sentence": str(self),
+        }
 
 
 class Watch:
@@ -38,11 +80,11 @@ class Watch:
 
     def __init__(self) -> None:
         self.seen = 0
-        self.found: list[tuple[int, Change]] = []  # the event with which it was found, and the change
+        self.found: list[Alarm] = []
         self._detectors: dict[int, ChangeDetector] = {}
         self._corrected: dict[int, float] = {}  # the newest reward of each ticket that was corrected
         self._corrections = 0  # the newest correction that is known
-        self._since: list[tuple[int, Change]] | None = None  # what was found since it began anew, while it catches up
+        self._since: list[Alarm] | None = None  # what was found since it began anew, while it catches up
         self._goal, self._anew = 0, False
 
     def follow(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> bool:
@@ -52,7 +94,7 @@ class Watch:
             self._detectors, self._since, self._goal, self.seen, self._anew = {}, [], self.seen, 0, False
         found = self.found if self._since is None else self._since
         found += self._take_in(store, exp, names, upto)
-        found.sort(key=lambda pair: pair[0])
+        found.sort(key=lambda alarm: alarm.event or 0)
         if self._since is not None and self.seen >= self._goal:
             self.found, self._since = self._since, None
         return self.seen >= upto and not self._anew
@@ -78,28 +120,28 @@ class Watch:
                 for k in range(0, len(late), step)
             )
 
-    def _take_in(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> list[tuple[int, Change]]:
+    def _take_in(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> list[Alarm]:
         if self.seen >= upto:
             return []
         wanted = (
-            select(events.c.seq, events.c.arm, events.c.value, events.c.ticket)
+            select(events.c.seq, events.c.arm, events.c.value, events.c.ticket, events.c.at)
             .where(events.c.exp == exp, events.c.kind == TELL, events.c.seq > self.seen, events.c.seq <= upto)
             .order_by(events.c.seq)
             .limit(AT_ONCE)
         )
         with store.engine.connect() as connection:
             rows = connection.execute(wanted).all()
-        known = self._corrected
-        table = np.array([(seq, arm, known.get(ticket, value)) for seq, arm, value, ticket in rows], dtype=np.float64)
-        table, out = table.reshape(-1, 3), []
-        for arm in np.unique(table[:, 1]).astype(int).tolist():
-            mine = table[table[:, 1] == arm]
+        known, out = self._corrected, []
+        arms = np.array([row[1] for row in rows], dtype=np.int64)
+        rewards = np.array([known.get(ticket, value) for _, _, value, ticket, _ in rows], dtype=np.float64)
+        for arm in np.unique(arms).tolist():
             if arm not in self._detectors:
                 self._detectors[arm] = ChangeDetector(LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2)
-            detector = self._detectors[arm]
+            detector, mine = self._detectors[arm], np.flatnonzero(arms == arm)
             before = len(detector.changes)
-            for k, at in enumerate(detector.extend(mine[:, 2])):
-                out.append((int(mine[at, 0]), replace(detector.changes[before + k], arm=names[arm])))
+            for at, change in zip(detector.extend(rewards[mine]), detector.changes[before:], strict=False):
+                seq, *_, when = rows[int(mine[at])]
+                out.append(Alarm(replace(change, arm=names[arm]), int(seq), int(when)))
         self.seen = upto if len(rows) < AT_ONCE else int(rows[-1][0])
         return out
 
@@ -108,7 +150,8 @@ class Acts:
     """Acts of administration; the events are gone through once, and then only what is new."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[int, str, str]] = []  # the event, the moment, and what was done
+        self.found: list[tuple[int, str, str]] = []  # pulls before it, the moment, and what was done
+        self.pulls = 0  # that were asked for
         self._seen = 0
 
     def follow(self, store: Store, exp: int, upto: int) -> None:
@@ -118,10 +161,16 @@ class Acts:
             .where(events.c.exp == exp, events.c.seq > self._seen, events.c.seq <= upto, events.c.kind >= ADD)
             .order_by(events.c.seq)
         )
+        pulls = select(func.count()).where(events.c.exp == exp, events.c.kind.in_((ASK, ASKED)))
         with store.engine.connect() as connection:
-            for seq, at, kind, data in connection.execute(wanted):
+            for seq, at, kind, data in connection.execute(wanted).all():
+                between = pulls.where(events.c.seq > self._seen, events.c.seq < seq)
+                self.pulls += int(connection.execute(between).scalar() or 0)
+                self._seen = seq
                 if kind in _SAID:
-                    self.found.append((seq, clock(at), _SAID[kind].format(_given(data))))
+                    self.found.append((self.pulls, clock(at), _SAID[kind].format(_given(data))))
+            between = pulls.where(events.c.seq > self._seen, events.c.seq <= upto)
+            self.pulls += int(connection.execute(between).scalar() or 0)
         self.found, self._seen = self.found[-MOST:], upto
 
 

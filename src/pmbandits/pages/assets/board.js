@@ -13,11 +13,11 @@
   const bar = (arms, share) => Charts.bar(arms, share, percent);
 
   const charts = {
-    shares: new Chart($("chart-shares"), { title: "Shares played (lines) and wanted (dashes)", x: "rounds", y: "share (%)", log: true,
-      range: [0, 102] }),
+    shares: new Chart($("chart-shares"), { title: "Shares played (lines) and wanted (dashes)", x: "rounds (logarithmic scale)", short: "round", y: "share (%)", log: true,
+      range: [0, 102], note: "Lines from top to bottom are what happened; see the list below." }),
     regret: new Chart($("chart-regret"), live
-      ? { title: "What the mixture wanted is worth, and what any other could be", x: "rounds", y: "worth", log: true }
-      : { title: "Regret", x: "rounds", y: "regret per round", log: true, note: "The mean over the finished trials, with a band of one standard error." }),
+      ? { title: "What the mixture wanted is worth, and what any other could be", x: "rounds (logarithmic scale)", short: "round", y: "worth", log: true }
+      : { title: "Regret", x: "rounds (logarithmic scale)", short: "round", y: "regret per round", log: true, gaps: true, note: "The mean over the finished trials, with a band of one standard error." }),
     above: new Chart($("chart-above"), { title: "The rewards of the arms", x: "reward x", y: "share of rewards above x", steps: true,
       range: (u, low, high) => [0, Math.min(1.02 * (high || 1), 1.02)] }),
     bent: new Chart($("chart-bent"), { title: "What the preference makes of them", x: "reward x", y: "what being above x counts",
@@ -84,15 +84,16 @@
     $("status").className = `badge ${STATUS[found.status] || "wait"}`;
     const wanted = found.arms.filter((arm) => arm.wanted > 0).sort((a, b) => b.wanted - a.wanted);
     const listed = wanted.slice(0, 6).map((arm) => `${percent(arm.wanted)} ${arm.name}`).join(" + ");
-    $("sentence").textContent = wanted.length ? `Wants ${listed}${wanted.length > 6 ? ` + ${wanted.length - 6} more` : ""}` : "Nothing is finished yet.";
+    const rewards = !live || found.arms.some((arm) => arm.pulls || arm.rewards);
+    $("sentence").textContent = !rewards ? "Nothing was played yet." : wanted.length ? `${live ? "The policy wants" : "Wants"} ${listed}${wanted.length > 6 ? ` + ${wanted.length - 6} more` : ""}` : "Nothing is finished yet.";
     $("big-bar").replaceChildren(...bar(found.arms, "wanted"));
     for (const [id, text] of [["certainty", found.sure], ["forecast", found.forecast], ["explanation", found.next],
       ["checked", found.checked && `The rewards are being checked for changes of the arms: ${found.checked} so far.`]]) {
-      $(id).textContent = text || "";
+      $(id).textContent = whole(text || "");
       $(id).hidden = !text;
     }
     $("why").hidden = !found.next;
-    if (moved("warnings")) $("warnings").replaceChildren(...found.warnings.map((text) => element("p", { class: "warning" }, text)));
+    if (moved("warnings")) warned(found);
     $("facts").replaceChildren(...found.facts.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]));
     if (found.choices) choices(found.choices);
     if (moved("arms", "known", "alone")) table(found);
@@ -105,13 +106,27 @@
     if (moved("decisions")) {
       $("decisions-card").hidden = !found.decisions.length;
       $("decisions").tBodies[0].replaceChildren(...found.decisions.map((d) => element("tr", {}, element("td", {}, d.when),
-        element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, d.reason || "–"))));
+        element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, whole(d.reason || "–")))));
+      label($("decisions"), ["when", "what", "arm", "reason"]);
     }
     $("limits-box").hidden = !live;
     if (live) {
       $("limits").textContent = found.limits || "none";
       $("pause-all").textContent = found.status === "running" ? "Pause the experiment" : "Let it run again";
     }
+  }
+
+  // A number and its sign stay in one line.
+  const whole = (text) => text.replace(/(\d) %/g, "$1\u00a0%");
+
+  function warned(found) {
+    const rows = found.warnings.map((one) => element("p", { class: "warning" }, whole(one.text), " ",
+      element("button", { type: "button", onclick: () => confirmArm("pause", found.arms.find((arm) => arm.name === one.arm)) }, `Pause ${one.arm} …`)));
+    if (rows.length) rows.push(element("p", { class: "soft" }, found.restarts
+      ? "The policy forgets the rewards of such an arm from before, and goes on."
+      : "The policy does not forget: it takes all rewards of an arm as equal, and what is said here is true only if arms do not change. If the arm broke, pause it. "
+        + "If arms often change, begin an experiment with the option detect=\"restart\" or with estimates that forget."));
+    $("warnings").replaceChildren(...rows);
   }
 
   function options(select, values, chosen) {
@@ -134,6 +149,7 @@
     const worth = found.arms.some((arm) => arm.alone);
     const known = found.arms.some((arm) => arm.worth !== undefined && arm.worth !== null);
     const best = found.arms.some((arm) => arm.best !== undefined && arm.best !== null);
+    const held = document.activeElement && $("arms").contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     const heads = ["arm", "played", "wanted", ...(best ? ["best"] : []), "", "pulls", ...(live ? ["rewards", "average"] : []),
       ...(worth || known ? ["worth alone"] : []), ...(live ? [""] : [])];
     $("arms").tHead.replaceChildren(element("tr", {}, heads.map((h, k) => (h ? element("th", { scope: "col", class: k ? "number" : null }, h)
@@ -153,6 +169,20 @@
       live && !arm.retired ? element("td", {}, element("button", { type: "button", "aria-label": `${off ? "Resume" : "Pause"} ${arm.name}`,
         onclick: () => confirmArm(off ? "resume" : "pause", arm) }, off ? "Resume" : "Pause")) : live ? element("td", {}) : null);
     }));
+    label($("arms"), heads);
+    focus(held);
+  }
+
+  // On a phone a row is a card: each number stands beside its name.
+  function label(table, heads) {
+    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, k) => { if (heads[k]) cell.dataset.label = heads[k]; });
+  }
+  // What is drawn anew keeps the focus of who uses the keyboard; a button to pause may have become one to resume.
+  function focus(name) {
+    if (!name) return;
+    const arm = name.replace(/^(Pause|Resume) /, "");
+    const again = [...$("arms").querySelectorAll("button")].find((button) => button.getAttribute("aria-label").replace(/^(Pause|Resume) /, "") === arm);
+    if (again) again.focus();
   }
 
   // The points of the past stay; only new ones come, and the present one, which is not stored yet.
@@ -174,7 +204,7 @@
     const lines = [], data = [all.x];
     for (const place of shown) {
       const arm = found.arms[place];
-      lines.push({ label: `${arm.name} played`, colour: arm.colour, width: 2 }, { label: `${arm.name} wanted`, colour: arm.colour, width: 1.4, dash: [3, 4] });
+      lines.push({ label: arm.name, colour: arm.colour, width: 2 }, { label: `${arm.name} wanted`, colour: arm.colour, width: 1.4, dash: [3, 4], quiet: true });
       if (live) data.push(all.rows.map((row) => column(row.played, place)), all.rows.map((row) => column(row.wanted, place)));
       else data.push(all.played.find((line) => line.place === place).y, all.wanted.find((line) => line.place === place).y);
     }
@@ -248,13 +278,17 @@
   let act = null;
   const told = (lines) => $("confirm-body").replaceChildren(...lines.map((text) => element("p", {}, text)));
 
+  let newest = 0;
   async function preview(query) {
+    const mine = ++newest;
     $("confirm-wrong").hidden = true;
     try {
       const found = await get(`preview?${query}`);
+      if (mine !== newest) return;
       told(found.sentences);
       $("confirm-yes").disabled = false;
     } catch (error) {
+      if (mine !== newest) return;
       told([]);
       refuse(error);
       $("confirm-yes").disabled = true;
@@ -268,6 +302,7 @@
     $("confirm-key").hidden = $("board").dataset.keys !== "yes";
     $("confirm-wrong").hidden = true;
     told(["…"]);
+    $("confirm-yes").disabled = true;
     $("confirm").showModal();
   }
 
@@ -279,10 +314,17 @@
   $("limits-change").addEventListener("click", () => {
     open("Change the limits?", { limits: true });
     $("new-limits").value = state.found.limits || "";
+    $("new-limits").focus();
     act = () => ["PUT", "limits", { shares: $("new-limits").value.trim() || null }];
     preview(`do=limits&shares=${encodeURIComponent($("new-limits").value)}`);
   });
-  $("new-limits").addEventListener("change", () => preview(`do=limits&shares=${encodeURIComponent($("new-limits").value)}`));
+  let typing = 0;
+  $("new-limits").addEventListener("input", () => {
+    clearTimeout(typing);
+    told(["…"]);
+    $("confirm-yes").disabled = true;
+    typing = setTimeout(() => preview(`do=limits&shares=${encodeURIComponent($("new-limits").value)}`), 300);
+  });
   $("pause-all").addEventListener("click", () => {
     const next = state.found.status === "running" ? "paused" : "running";
     open(next === "paused" ? "Pause the experiment?" : "Let the experiment run again?");
@@ -290,8 +332,8 @@
     preview(`do=${next}`);
   });
   $("confirm-no").addEventListener("click", () => $("confirm").close());
-  $("confirm-form").addEventListener("submit", (event) => event.preventDefault());
-  $("confirm-yes").addEventListener("click", async () => {
+  $("confirm-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
     const [method, path, body] = act();
     const headers = { "Content-Type": "application/json" };
     if ($("board").dataset.keys === "yes") headers.Authorization = `Bearer ${$("admin-key").value.trim()}`;
@@ -302,7 +344,8 @@
       if (!answer.ok) throw new Error(data.error);
       $("admin-key").value = "";
       $("confirm").close();
-      refresh();
+      await refresh();
+      if (body.arm) focus(`Pause ${body.arm}`);
     } catch (error) { refuse(error); }
   });
 

@@ -45,7 +45,7 @@ const Charts = (() => {
   }
 
   class Chart {
-    // options: title, x, y (labels), note, bend, steps, log, height, range (of y), fill
+    // options: title, x, y (labels), note, bend, steps, log, height, range (of y), span (of x), fill
     constructor(host, options) {
       this.options = options;
       this.series = [];
@@ -96,27 +96,32 @@ const Charts = (() => {
       const ink = () => style("--soft"), grid = { stroke: () => style("--line"), width: 1 };
       const paths = options.steps ? uPlot.paths.stepped({ align: 1 }) : undefined;
       const font = "12px system-ui, sans-serif";
-      const x = { time: false };
+      const x = { time: false, ...(options.span ? { range: options.span } : {}) };
       if (this.bend) Object.assign(x, { distr: 4, asinh: this.bend });
-      else if (options.log) x.distr = 3;
+      else if (options.log) Object.assign(x, { distr: 3, range: (u, low, high) => (low === null || low === high ? [1, 10] : [low, high]) });
       const axis = (label, size) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
         ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(v))) });
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
-        axes: [{ ...axis(options.x, 34), space: 60 }, { ...axis(options.y, 54) }],
-        legend: { live: true },
+        // On a logarithmic scale also 2 and 5 times a power of ten are written.
+        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { filter: (u, ticks) => ticks.map((v) => (/^[125]/.test(Number(v).toExponential())
+          && /^\de/.test(Number(v).toExponential()) ? v : null)) } : {}) }, { ...axis(options.y, 54) }],
+        legend: { live: true, markers: { dash: (u, k) => { const s = this.series[k - 1] || {};
+          return (s.dash || (s.place === undefined ? [] : dash(s.place))).length ? "dashed" : "solid"; } } },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
           { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(v)) },
           ...this.series.map((s) => ({ label: s.label, stroke: s.ink ? () => style(s.ink) : s.colour, width: s.width || 2,
             dash: s.dash || (s.place === undefined ? [] : dash(s.place)), fill: s.fill, paths: s.points ? () => null : paths,
-            points: { show: Boolean(s.points), size: 5 }, spanGaps: false, show: s.show !== false,
+            points: { show: Boolean(s.points) || (options.log && this.data[0].length < 30 && (s.width || 2) >= 1.4), size: 5 }, spanGaps: Boolean(options.gaps), show: s.show !== false,
             value: (u, v, k, at) => (at === null || at === undefined ? "" : number(v)) })), // nothing is pointed at
         ],
         bands: this.series.flatMap((s, k) => (s.band ? [{ series: [k + 1, k + 2], fill: s.band }] : [])),
         hooks: { draw: [(u) => this.mark(u)] },
       }, this.data, this.plot);
+      const entries = this.chart.root.querySelectorAll(".u-legend .u-series");
+      this.series.forEach((s, k) => { if (s.quiet || (s.width || 2) < 0.1) entries[k + 1].classList.add("quiet"); });
     }
 
     // Events are lines from top to bottom.

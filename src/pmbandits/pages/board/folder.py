@@ -135,7 +135,7 @@ def _facts(seen: Onlooker, known: Any) -> list[list[str]]:
     if known is not None:
         best = known[2]
         used = [f"{100 * best.weights[k]:.0f} % {seen.names[k]}" for k in np.flatnonzero(best.weights > 0.0)[:6]]
-        out.append(["best mixture", f"{' + '.join(used)}, worth {best.value:.5g}"])
+        out.append(["a best mixture", f"{' + '.join(used)}, worth {best.value:.5g}"])
     else:
         out.append(["regret", "of a world that changes, it is shown when the run is finished"])
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from html import escape
 from typing import Any
@@ -142,7 +142,7 @@ class Bell:
 
 async def stream(
     seen: Callable[[], Awaitable[Any]], bell: Bell, every: float = 1.0, beat: float = 15.0
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Server-sent events: a message whenever ``seen`` gives something new, and a sign of life now and then.
 
     It is looked at when the bell rings, and after so many seconds.
