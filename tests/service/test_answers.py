@@ -81,8 +81,10 @@ def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
         assert {pair for pair, n in _gauges(served).items() if n} == {("shop", "B")}
         listed = {one["name"]: one["changes"] for one in served.get("")["experiments"]}
         assert listed == {"shop": [change], "quiet": []}
-    with serving(tmp_path / "store.db") as served:  # a process that came later reads the rewards anew
-        assert served.get("/shop/state")["changes"] == [change]
+    with serving(tmp_path / "store.db") as served, serving(tmp_path / "store.db") as other:
+        assert served.get("/shop/state")["changes"] == [change]  # a process that came later reads the rewards anew
+        other.post("/quiet/tell", {"arms": ["B"] * 100, "rewards": [1] * 100})  # and what others did counts
+        assert {pair for pair, n in _gauges(served).items() if n} == {("shop", "B"), ("quiet", "B")}
 
 
 def test_a_policy_that_watches_its_arms_is_believed(tmp_path: Path) -> None:
