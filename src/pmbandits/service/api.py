@@ -336,7 +336,13 @@ def _reads(app: FastAPI, service: Service) -> None:
         found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
         changes, watched = await service.alarms.of(live)
         changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
-        return {"name": name, "status": status, "events": seen, **found, **changed}
+        oldest = await service.aside(lambda: service.overdue.oldest(live.record.id))
+        awaited = {
+            "rewards": int(twin.pending.sum()),
+            "oldest": None if oldest is None else oldest[0],
+            "since": None if oldest is None else iso(oldest[1]),
+        }
+        return {"name": name, "status": status, "events": seen, **found, "awaited": awaited, **changed}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(
