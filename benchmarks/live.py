@@ -81,6 +81,8 @@ def serving(url: str, processes: int) -> Iterator[tuple[str, str, int]]:
             time.sleep(0.02)
         yield address, key, service.pid
     finally:
+        if service.poll() is not None:
+            print(f"the service had ended already, with {service.returncode}", file=sys.stderr)
         service.terminate()
         service.wait(30)
 

@@ -83,7 +83,7 @@ class NewExperiment(_Body):
 
 
 class ArmAct(_Body):
-    """What becomes of an arm."""
+    """An arm, and what to do with it."""
 
     do: Literal["add", "pause", "resume", "retire"]
     arm: ArmName
@@ -92,18 +92,18 @@ class ArmAct(_Body):
 class NewLimits(_Body):
     """Limits on the shares of arms."""
 
-    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
+    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null removes all limits.')]
 
 
 class Expire(_Body):
-    """A reward for tickets that never came back."""
+    """A default reward for tickets whose own reward never came."""
 
     seconds: Annotated[float, Field(ge=0, le=1e11, description="Tickets that are older than this and have no reward.")]
     reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
 
 
 class NewStatus(_Body):
-    """Whether an experiment goes on."""
+    """Whether an experiment runs, pauses, or is archived."""
 
     status: Literal["running", "paused", "archived"]
 
@@ -190,12 +190,12 @@ def _errors(app: FastAPI) -> None:
 def _health(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["health"])
     async def health() -> Any:
-        """Whether the process lives. Needs no key."""
+        """Whether the process is alive. Needs no key."""
         return {"status": "alive"}
 
     @app.get("/ready", tags=["health"])
     async def ready() -> Any:
-        """Whether it can serve: experiments are read, kernels are compiled, and the store answers. Needs no key."""
+        """Whether it can answer: experiments are read, kernels are compiled, and the store answers. Needs no key."""
         if not service.serves:
             return Json({"status": "not ready"}, 503)
         return {"status": "ready"}
@@ -293,13 +293,13 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Pause (no arms are given, rewards are taken), archive (neither), or go on."""
+        """Pause (no arms are given, but rewards are taken), archive (neither), or go on."""
         assert body.status in (RUNNING, PAUSED, ARCHIVED)
         return await control(name, STATUS, body.status, key)
 
     @app.post("/v1/experiments/{name}/arms", tags=["control"])
     async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
+        """Add an arm, let one pause or resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
 
@@ -313,7 +313,7 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
     async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """New limits on the shares of arms."""
+        """Set new limits on the shares of arms."""
         return await control(name, LIMITS, body.shares, key)
 
 
@@ -364,7 +364,9 @@ def _reads(app: FastAPI, service: Service) -> None:
         key: Annotated[keys.Key, needs("read")],
         form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
         after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after this event.")] = 0,
-        limit: Annotated[int | None, Query(ge=1, le=2**53, description="At most so many; without it, all.")] = None,
+        limit: Annotated[
+            int | None, Query(ge=1, le=2**53, description="How many events at most; without it, all.")
+        ] = None,
     ) -> Response:
         """Every event, oldest first: all of them, or ``limit`` after the event ``after``.
 
