@@ -80,7 +80,7 @@ def analyst(folder: Path, browser: Any) -> None:
         page.wait_for_selector("body[data-ready]")
         film.take("The studio is open. It waits for a table.")
         page.set_input_files("#pick", str(table))
-        page.wait_for_selector("#timing[data-count]")
+        page.wait_for_selector("#answer[data-count]")
         film.take("The log is dropped in. The quick numbers are there at once; the verdict is being worked out.")
         page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)
         film.take("The careful verdict has come: the gain could be noise.")
@@ -125,7 +125,7 @@ def student(folder: Path, browser: Any) -> None:
         page.goto(address)
         page.wait_for_selector("body[data-ready]")
         page.get_by_role("button", name="savings").click()
-        page.wait_for_selector("#timing[data-count]")
+        page.wait_for_selector("#answer[data-count]")
         page.locator("#statement").select_option(label="avoid the worst 10 %")
         slider = page.locator("#average")
         for share, said in (

@@ -8,7 +8,7 @@ from typing import Any
 # The packages of each extra of pyproject.toml. "cli" brings plots, specs and tables along: commands draw and read.
 EXTRAS = {
     "plots": ("matplotlib",),
-    "tables": ("pyarrow",),
+    "tables": ("pyarrow", "openpyxl"),
     "specs": ("pydantic",),
     "cli": ("typer", "rich"),
     "service": ("fastapi", "uvicorn", "sqlalchemy", "alembic", "msgspec", "psycopg"),

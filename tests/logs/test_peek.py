@@ -60,3 +60,25 @@ def test_a_damaged_file_gets_one_sentence(tmp_path: Path) -> None:
         peek(tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="there is no file"):
         peek(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "arms", "dates", "sure", "decimal"),
+    [
+        ("week,red,blue\n" + "".join(f"{k},{k % 3}.5,{k % 2}\n" for k in range(32, 42)), "red blue", "", False, "."),
+        ("when,red,blue\n2026-08-03,1,2\n2026-08-10,2,4\n", "red blue", "when", True, "."),
+        ("no,red,blue\n" + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(9)), "red blue", "", False, "."),
+        ("red;blue\n1,5;2\n0;3,25\n", "red blue", "", True, ","),
+        ("when;red;blue\n03.08.2026;1,5;2\n10.08.2026;0;3,25\n", "red blue", "when", True, ","),
+        ("red;blue\n1,500;2\n0;3\n", "red blue", "", True, "."),  # one and a half, or fifteen hundred
+        ("red;blue\n1.5;2,5\n", "red blue", "", True, "."),
+    ],
+)
+def test_in_a_wide_table_dates_and_counters_are_no_arms(
+    tmp_path: Path, text: str, arms: str, dates: str, sure: bool, decimal: str
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    found = peek(file)
+    assert found.wide and (" ".join(found.arms), found.sure, found.decimal) == (arms, sure, decimal)
+    assert " ".join(name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date) == dates

@@ -160,7 +160,7 @@ def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         path.write_bytes(b"PK")
-        with pytest.raises(ValueError, match=r"pip install openpyxl.*or save the sheet as CSV"):
+        with pytest.raises(ValueError, match=r"pip install 'pmbandits\[tables\]'.*or save the sheet as CSV"):
             read(path)
         return
     book = openpyxl.Workbook()

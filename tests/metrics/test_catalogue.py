@@ -83,3 +83,36 @@ def test_statements_that_mean_nothing_here_are_refused() -> None:
         pmb.preferences("")
     with pytest.raises(ValueError, match="between 0 and 100"):
         pmb.preferences("the worst 300 %")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("80 % average and 20 % worst 5 %", "0.8*mean + 0.2*lower_cvar(0.05)"),
+        ("half average, half worst 95 %", "0.5*mean + 0.5*lower_cvar(0.95)"),
+        ("30 % best 10 %, 70 % the average", "0.7*mean + 0.3*cvar(0.9)"),
+        ("50% mean + 50% spread", "0.5*mean + 0.5*gini"),
+        ("two wishes: 50 % mean", None),
+        ("worst quarter", "lower_cvar(0.25)"),
+        ("avoid the worst tenth", "lower_cvar(0.1)"),
+        ("the worst half", "lower_cvar(0.5)"),
+        ("the worst 1 in 20", "lower_cvar(0.05)"),
+        ("the worst 2,5 %", "lower_cvar(0.025)"),
+        ("the average of the worst 20 %", "lower_cvar(0.2)"),
+        ("the best of 5 tries", "dual_power(5)"),
+        ("the best of five tries", "dual_power(5)"),
+        ("10 % worst and 10 % best", None),
+        ("80 % average and 30 % worst 5 %", None),
+        ("the average of 20 %", None),
+        ("median 10 %", None),
+        ("the worst 5 % of 100", None),
+        ("worst 5", None),
+        ("worst 5 % and best 5 %", None),
+    ],
+)
+def test_every_number_in_a_phrase_counts_or_is_refused(said: str, meant: str | None) -> None:
+    if meant is None:
+        with pytest.raises(ValueError, match="cannot tell what"):
+            pmb.preferences(said)
+    else:
+        assert pmb.preferences(said).metric == pmb.metric(meant)

@@ -12,8 +12,9 @@ from pmbandits import __version__
 from pmbandits.supports import Binary, Interval
 
 DEFAULTS: dict[str, Any] = {
-    "arm": "arm", "reward": "reward", "unit": None, "time": None, "wide": False, "decimal": ".", "thousands": "",
-    "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16, "seed": 0, "loss": False,
+    "arm": "arm", "reward": "reward", "unit": None, "time": None, "per": None, "wide": False, "decimal": ".",
+    "thousands": "", "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16, "seed": 0,
+    "loss": False,
 }  # fmt: skip
 """The defaults of :func:`pmbandits.advise`, which need not be said."""
 
@@ -40,6 +41,9 @@ def as_command(data: str, metrics: Sequence[str], asked: Mapping[str, Any], repo
         words += ["--metric", metric]
     for name, value in asked.items():
         if value == DEFAULTS[name]:
+            continue
+        if name == "wide" and value is not True:
+            words += [word for column in value for word in ("--column", column)]
             continue
         words.append(f"--{name}")
         if value is not True:

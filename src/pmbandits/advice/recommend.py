@@ -39,6 +39,7 @@ def advise(
     reward: str = ...,
     unit: str | None = ...,
     time: str | None = ...,
+    per: str | None = ...,
     wide: bool | Sequence[str] = ...,
     decimal: str = ...,
     thousands: str = ...,
@@ -61,6 +62,7 @@ def advise(
     reward: str = ...,
     unit: str | None = ...,
     time: str | None = ...,
+    per: str | None = ...,
     wide: bool | Sequence[str] = ...,
     decimal: str = ...,
     thousands: str = ...,
@@ -82,6 +84,7 @@ def advise(
     reward: str = "reward",
     unit: str | None = None,
     time: str | None = None,
+    per: str | None = None,
     wide: bool | Sequence[str] = False,
     decimal: str = ".",
     thousands: str = "",
@@ -110,6 +113,9 @@ def advise(
         with this column, errors are worked out between units. All rows are kept in memory.
     time : the column that says when the reward came. Arms whose rewards changed over time are named, and then nothing
         is called sure. All rows are kept in memory.
+    per : ``"day"``, ``"week"`` or ``"month"``: one outcome is then not a row, but such a period, and it is worth the
+        average of the arm's rewards in it. A mixture then means that in each period one arm is played. It needs
+        ``time``. ``"time"`` takes each value of that column as a period, such as the number of a week.
     wide : whether the table has one column for each arm, and no arm column: ``True``, or a list of the columns that are
         arms.
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
@@ -156,11 +162,11 @@ def advise(
             "support must be Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound), "
             f"got {_check.short(support)}."
         )
-    how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency)
+    how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency, per)
     log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
     problem = problem_of(log, support, loss=loss, seed=seed, splits=splits)
     asked = {
-        "arm": arm, "reward": reward, "unit": unit, "time": time, "wide": wide, "decimal": decimal,
+        "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "decimal": decimal,
         "thousands": thousands, "currency": currency, "support": support, "shares": shares, "level": level,
         "splits": splits, "seed": seed, "loss": loss,
     }  # fmt: skip
@@ -180,6 +186,8 @@ def problem_of(
         support = _range(log.arms)
         assumed = not isinstance(support, Binary)
     else:
+        if log.per is not None and isinstance(support, (Binary, Finite)):  # averages lie between them
+            support = Interval(support.lo, support.hi)
         support = _declared(support, log.arms, loss)
     return Problem(log, support, not assumed, seed, splits)
 

@@ -15,6 +15,7 @@ from pmbandits import _html
 from pmbandits._files import write_whole
 from pmbandits.advice import drawing, words
 from pmbandits.advice.evidence import value_of
+from pmbandits.advice.spoken import spoken
 from pmbandits.supports import Binary, Finite, Interval, Real
 
 if TYPE_CHECKING:
@@ -111,13 +112,7 @@ def _is_one(result: Advice | AdviceTable) -> bool:
 
 def meaning(advice: Advice) -> str:
     """The preference in words."""
-    said = getattr(advice.metric, "meaning", "")
-    for name, value in getattr(advice.metric, "parameters", {}).items():
-        letter = {"alpha": "α"}.get(name, name)
-        said = said.replace(f"1−{letter} share", f"{100 * (1 - value):.3g} %").replace(
-            f"{letter} share", f"{100 * value:.3g} %"
-        )
-    return f"{advice.metric!r}: {said}" if said and len(advice.metric.terms) == 1 else f"{advice.metric!r}"
+    return f"{advice.metric!r}: {spoken(advice.metric)}"
 
 
 def _answer(advice: Advice, alone: bool) -> list[str]:

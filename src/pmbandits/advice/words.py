@@ -309,6 +309,13 @@ def general_notes(advice: Advice) -> Iterator[str]:
     if isinstance(advice.support, Binary) and advice.family == 1:
         yield "All rewards are 0 or 1."
     log = advice.log
+    if log.per is not None:
+        period = "value of the time column" if log.per == "time" else log.per
+        yield (
+            f"One reward is the average of an arm's rewards in one {period}: {log.used:,} rows became "
+            f"{log.outcomes:,} rewards. A mixture means that in each {period} one arm is played: averages of a "
+            f"{period} in which two arms take turns would be distributed in another way."
+        )
     if log.kept is not None and log.kept.unit is not None:
         yield f"Rewards belong to {np.unique(log.kept.unit).size:,} units; errors are worked out between units."
     if log.kept is not None and log.kept.time is not None and not advice.drift:

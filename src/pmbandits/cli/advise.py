@@ -36,7 +36,14 @@ def advise(
     time: Annotated[
         str | None, typer.Option(help="The column that says when; arms whose rewards changed over time are named.")
     ] = None,
+    per: Annotated[
+        str | None,
+        typer.Option(help="One reward is the average of an arm in a day, week or month (or 'time': in each time)."),
+    ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="One column for each arm, and no arm column.")] = False,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", help="A column that is an arm, of a wide table; give all of them.")
+    ] = None,
     decimal: Annotated[str, typer.Option(help="The decimal sign: '.' or ','.")] = ".",
     thousands: Annotated[str, typer.Option(help="The sign between thousands, if there is one.")] = "",
     currency: Annotated[str, typer.Option(help="A sign of money to leave out, such as €.")] = "",
@@ -77,7 +84,8 @@ def advise(
         shares=shares,
         unit=unit,
         time=time,
-        wide=wide,
+        per=per,
+        wide=columns or wide,
         decimal=decimal,
         thousands=thousands,
         currency=currency,
@@ -129,7 +137,7 @@ def _arms(advice: Any) -> Table:
     from pmbandits.advice.words import span
 
     log = advice.log
-    table = Table(title=f"{escape(repr(advice.metric))}, {log.used:,} rewards of {len(advice.names)} arms")
+    table = Table(title=f"{escape(repr(advice.metric))}, {log.outcomes:,} rewards of {len(advice.names)} arms")
     for k, name in enumerate(("arm", "rewards", "average", "worth", "probably between", "share")):
         table.add_column(name, justify="left" if k == 0 else "right")
     shown = advice._shown()

@@ -56,6 +56,7 @@ class Account:
     rows, used, empty : rows read, rows used, and rows with nothing in them.
     malformed : how many rows could not be used, by reason.
     examples : the first of them.
+    word : what was counted: ``"rows"``, or ``"cells"`` of a wide table.
     """
 
     source: str
@@ -64,6 +65,7 @@ class Account:
     empty: int
     malformed: dict[str, int]
     examples: tuple[Malformed, ...]
+    word: str
 
     @property
     def n_malformed(self) -> int:
@@ -81,7 +83,7 @@ class Account:
         text = ""
         if rows:
             parts = ", ".join(f"{count:,} with {reason}" for reason, count in rows.items())
-            text = f"{sum(rows.values()):,} of {self.rows:,} rows could not be used: {parts}."
+            text = f"{sum(rows.values()):,} of {self.rows:,} {self.word} could not be used: {parts}."
         if NO_REWARDS in self.malformed:
             arms = self.malformed[NO_REWARDS]
             text += f"{' ' if text else ''}{arms:,} arm{'s have' if arms > 1 else ' has'} no rewards."
@@ -108,14 +110,16 @@ class Account:
     def check(self, *, strict: bool) -> None:
         """An error if no row could be used; if ``strict``, also if some could not."""
         if self.used == 0:
-            rows = f"{self.n_malformed} rows are" if self.n_malformed > 1 else "1 row is"
+            rows = (
+                f"{self.n_malformed} {self.word} are" if self.n_malformed > 1 else f"1 {self.word.removesuffix('s')} is"
+            )
             why = f"; {rows} malformed, the first: {self.examples[0]}" if self.examples else ""
             what = self.hint or "Give rows with an arm and a number."
             raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
         if strict and self.malformed:
             shown = "; ".join(map(str, self.examples))
             raise ValueError(
-                f"{self.source} has malformed rows: {self.account()} The first: {shown}. Repair or remove them."
+                f"{self.source} has malformed {self.word}: {self.account()} The first: {shown}. Repair or remove them."
             )
 
 
@@ -124,6 +128,7 @@ class Collector(ABC):
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
+        self.word = "rows"
         self.rows = self.used = self.empty = 0
         self.malformed: dict[str, int] = {}
         self.examples: list[tuple[int, Malformed]] = []
@@ -182,6 +187,6 @@ class Collector(ABC):
     def finish(self, source: str, *, strict: bool) -> Account:
         """The account of all rows; an error if they are no use."""
         shown = tuple(example for _, example in self.examples)
-        account = Account(readable(source), self.rows, self.used, self.empty, dict(self.malformed), shown)
+        account = Account(readable(source), self.rows, self.used, self.empty, dict(self.malformed), shown, self.word)
         account.check(strict=strict)
         return account

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
-from pmbandits.logs.cells import pick
+from pmbandits.logs.cells import Beside, pick
 
 _SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
+PERIODS = ("day", "week", "month", "time")
+_DAY = 86_400_000_000  # microseconds
+_MONDAY = 4  # the first Monday of 1970 was its fifth day
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,15 @@ class Reading:
     decimal: str = "."
     thousands: str = ""
     currency: str = ""
+    per: str | None = None
 
     def __post_init__(self) -> None:
+        if self.per is not None and self.per not in PERIODS:
+            raise ValueError(f"per must be one of {', '.join(map(repr, PERIODS))}, got {self.per!r}.")
+        if self.per is not None and self.time is None:
+            raise ValueError(f"per={self.per!r} needs the column that says when: give time= (--time) as well.")
+        if self.per is not None and self.unit is not None:
+            raise ValueError("give unit or per, not both: the rewards of a period belong to no single unit.")
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}.")
         if self.thousands and (self.thousands not in _SIGNS or self.thousands == self.decimal):
@@ -98,12 +109,21 @@ class Picked:
     ----------
     pairs : (name of the arm, or ``None`` if a column says it; the place of the rewards).
     arm, unit, time : places of columns, or ``None``.
+    per : the period to which times are brought, or ``None``.
     """
 
     pairs: tuple[tuple[str | None, int], ...]
     arm: int | None
     unit: int | None
     time: int | None
+    per: str | None = None
+
+    def beside(self, cells: Callable[[int], Any]) -> Beside | None:
+        """Units and times of some rows; ``cells`` gives those of the column at a place."""
+        if self.unit is None and self.time is None:
+            return None
+        unit = None if self.unit is None else as_labels(cells(self.unit))
+        return Beside(unit, None if self.time is None else as_periods(cells(self.time), self.per))
 
     @property
     def places(self) -> list[int]:
@@ -118,14 +138,14 @@ def picked(how: Reading, known: list[str], source: str) -> Picked:
     time = pick(how.time, known, source, "time") if how.time is not None else None
     if how.wide is False:
         arm = pick(how.arm, known, source, "arm")
-        return Picked(((None, pick(how.reward, known, source, "reward")),), arm, unit, time)
+        return Picked(((None, pick(how.reward, known, source, "reward")),), arm, unit, time, how.per)
     if how.wide is True:
         arms = [k for k in range(len(known)) if k not in (unit, time)]
     else:
         arms = [pick(str(name), known, source, "arm") for name in how.wide]
     if not arms:
         raise ValueError(f"{source} has no columns left for arms; it has: {', '.join(known) or 'none'}.")
-    return Picked(tuple((known[k], k) for k in arms), None, unit, time)
+    return Picked(tuple((known[k], k) for k in arms), None, unit, time, how.per)
 
 
 _DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
@@ -153,7 +173,7 @@ def as_times(cells: Any) -> FloatArray:
     texts = ["" if c is None or c != c else str(c).strip() for c in raw.tolist()]
     out = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
-        if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        if _NUMBER.fullmatch(text):
             out[k] = float(text)
     if np.isfinite(out).any():
         return out
@@ -177,6 +197,39 @@ def _one_by_one(texts: list[str]) -> FloatArray:
         except ValueError:
             continue
     return out
+
+
+def are_numbers(cells: Any) -> bool:
+    """Whether times are written as numbers, of which nobody knows how long a day is."""
+    raw = np.asarray(cells)
+    return raw.dtype.kind in "biuf" or (raw.dtype.kind != "M" and any(_NUMBER.fullmatch(str(c).strip()) for c in raw))
+
+
+def as_periods(cells: Any, per: str | None) -> FloatArray:
+    """Times as numbers that grow, each brought to the beginning of its period; NaN where a cell is no time.
+
+    Weeks begin on Monday. ``"time"`` takes each time as a period of its own, so that it also takes numbers.
+
+    >>> days = as_periods(["2026-08-03", "2026-08-09", "2026-08-10"], "week") / 86_400_000_000
+    >>> (days - days[0]).tolist()
+    [0.0, 0.0, 7.0]
+    """
+    times = as_times(cells)
+    if per is None or per == "time":
+        return times
+    if are_numbers(cells):
+        raise ValueError(
+            f"per={per!r} needs dates in the time column, got numbers; say per='time' (--per time) to take each of "
+            "them as a period."
+        )
+    known = np.isfinite(times)
+    days = np.floor(times[known] / _DAY)
+    if per == "week":
+        days = np.floor((days - _MONDAY) / 7.0) * 7.0 + _MONDAY
+    elif per == "month":
+        days = days.astype("datetime64[D]").astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
+    times[known] = days * _DAY
+    return times
 
 
 def as_labels(cells: Any) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pmbandits._check import readable
 from pmbandits.logs.account import SHOWN, Collector
 from pmbandits.logs.cells import NOTHING, Beside, take_rows
-from pmbandits.logs.columns import Picked, Reading, as_labels, as_times, picked
+from pmbandits.logs.columns import Picked, Reading, picked
 
 Tick = Callable[[int], None]  # is told how many bytes are read
 Watch = Callable[[str, int], AbstractContextManager[Tick]]  # is given the name and the size of a file
@@ -166,11 +166,7 @@ def _csv(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
 
 def _beside(batch: Any, names: list[str], columns: Picked) -> Beside | None:
     """Units and times of a piece of a table."""
-    if columns.unit is None and columns.time is None:
-        return None
-    unit = None if columns.unit is None else as_labels(_objects(batch.column(names[columns.unit])))
-    time = None if columns.time is None else as_times(_objects(batch.column(names[columns.time])))
-    return Beside(unit, time)
+    return columns.beside(lambda at: _objects(batch.column(names[at])))
 
 
 def top_line(path: Path) -> tuple[list[str], str]:
@@ -344,7 +340,8 @@ def _excel(into: Collector, path: Path, how: Reading, tick: Tick) -> None:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         raise ValueError(
-            f"{path.name} is an Excel file: install its reader (pip install openpyxl), or save the sheet as CSV UTF-8."
+            f"{path.name} is an Excel file: install its reader (pip install 'pmbandits[tables]'), or save the "
+            "sheet as CSV UTF-8."
         ) from None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
@@ -374,11 +371,7 @@ def _cells(
     for k, row in enumerate(rows):
         table[k] = row
     at = {place: k for k, place in enumerate(columns.places)}
-    beside = None
-    if columns.unit is not None or columns.time is not None:
-        unit = None if columns.unit is None else as_labels(table[:, at[columns.unit]])
-        time = None if columns.time is None else as_times(table[:, at[columns.time]])
-        beside = Beside(unit, time)
+    beside = columns.beside(lambda place: table[:, at[place]])
     for arm, place in columns.pairs:
         arms = arm if columns.arm is None else table[:, at[columns.arm]]
         take_rows(into, arms, table[:, at[place]], word, first, beside, how.number)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray
 from pmbandits.logs.account import Account, Collector
+from pmbandits.logs.periods import by_period
 from pmbandits.logs.summary import PARTS, PartsOfArm
 
 _PENDING = 1 << 18  # rewards that are gathered before they are brought to their arms
@@ -92,10 +93,17 @@ class Log(Account):
     ----------
     arms : the arms, in the order of their first row.
     kept : every row, where a column of units or of times was asked for.
+    per : ``None`` where one outcome is one row; else the period over which the rewards of an arm were averaged.
     """
 
     arms: tuple[ArmLog, ...]
     kept: Rows | None = field(default=None, repr=False)
+    per: str | None = None
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes there are: rows that were used, or periods of arms."""
+        return sum(arm.n for arm in self.arms)
 
     def commonest(self) -> tuple[float, float]:
         """The reward that is most common in the first arm, and its share in the arm that has it least often."""
@@ -110,9 +118,9 @@ class PartsOfArms(Collector):
     With units, all rewards of a unit go to the same part.
     """
 
-    def __init__(self, seed: int, loss: bool, units: bool = False, times: bool = False) -> None:
+    def __init__(self, seed: int, loss: bool, units: bool = False, times: bool = False, per: str | None = None) -> None:
         super().__init__()
-        self.units, self.times = units, times
+        self.units, self.times, self.per = units, times, per
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
         self.parts: list[PartsOfArm] = []
@@ -143,6 +151,9 @@ class PartsOfArms(Collector):
             return None
         at, values = (np.concatenate([pair[k] for pair in self._rows]) for k in (0, 1))
         time = np.concatenate([b.time for b in self._beside]) if self.times else None
+        if self.per is not None:
+            assert time is not None  # a period is asked for together with a column of times
+            at, values, time = by_period(at, values, time)
         unit = None
         if self.units:
             labels = np.concatenate([b.unit for b in self._beside])
@@ -198,7 +209,7 @@ class PartsOfArms(Collector):
             n = self.parts[at].n
             error = float(counts.sum(axis=0) @ errors) / n
             arms.append(ArmLog(name, n, x, mass / mass.sum(), error, counts, errors))
-        return Log(**vars(account), arms=tuple(arms), kept=kept)
+        return Log(**vars(account), arms=tuple(arms), kept=kept, per=self.per)
 
 
 def _scramble(z: Any) -> Any:

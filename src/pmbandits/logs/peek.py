@@ -6,11 +6,14 @@ import csv
 import json
 import re
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pmbandits._check import readable
+from pmbandits.logs.columns import are_numbers, as_times
 from pmbandits.logs.files import kind_of, opened, top_line
 
 ROWS = 200  # rows that are looked at
@@ -32,10 +35,11 @@ class Peek:
     rows : the first rows, as text.
     numeric : of each column, whether what was seen of it are numbers.
     arm, reward : the columns that look like it; ``None`` where nothing does.
+    dates : of each column, whether what was seen of it are dates.
     wide : whether the table looks as if each column was an arm.
+    arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
     sure : whether only one choice is likely; else people should be asked.
-    arms : where each column is an arm, the columns that look like arms: numbers that are no dates, names or counts.
-    decimal : the sign before decimals, as far as the first rows say.
+    decimal : the decimal sign: a comma where all numbers are written so, and none could mean thousands.
     """
 
     columns: tuple[str, ...]
@@ -43,10 +47,11 @@ class Peek:
     numeric: tuple[bool, ...]
     arm: str | None
     reward: str | None
+    dates: tuple[bool, ...]
     wide: bool
+    arms: tuple[str, ...]
     sure: bool
-    arms: tuple[str, ...] = ()
-    decimal: str = "."
+    decimal: str
 
 
 def peek(path: str | Path) -> Peek:
@@ -126,7 +131,8 @@ def _excel(path: Path) -> tuple[list[str], list[list[Any]]]:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         raise ValueError(
-            f"{path.name} is an Excel file: install its reader (pip install openpyxl), or save the sheet as CSV UTF-8."
+            f"{path.name} is an Excel file: install its reader (pip install 'pmbandits[tables]'), or save the "
+            "sheet as CSV UTF-8."
         ) from None
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
@@ -139,11 +145,14 @@ def _excel(path: Path) -> tuple[list[str], list[list[Any]]]:
 
 def _guess(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Peek:
     cells = [[row[k].strip() for row in rows if row[k].strip()] for k in range(len(columns))]
-    numeric = tuple(bool(c) and all(map(_is_number, c)) for c in cells)
+    dates = tuple(map(_are_dates, cells))  # 03.08.2026 has only digits and points as well
+    numeric = tuple(bool(c) and not dates[k] and all(map(_is_number, c)) for k, c in enumerate(cells))
     lower = [name.strip().lower() for name in columns]
     arm = _named(lower, _ARMS, range(len(columns)))
     if arm is None:  # a text that comes again and again
-        again = [k for k, c in enumerate(cells) if c and not numeric[k] and len(set(c)) <= max(len(c) // 2, 1)]
+        again = [
+            k for k, c in enumerate(cells) if c and not (numeric[k] or dates[k]) and 2 * len(set(c)) <= max(len(c), 2)
+        ]
         arm = min(again, key=lambda k: len(set(cells[k])), default=None)
     numbers = [k for k in range(len(columns)) if numeric[k] and k != arm]
     likely = [k for k in numbers if not set(_WORD.findall(lower[k])) & set(_NOT_REWARDS)]
@@ -151,31 +160,22 @@ def _guess(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Peek:
     sure = arm is not None and (reward is not None or len(likely) == 1)
     if reward is None:
         reward = (likely or numbers or [None])[-1]  # type: ignore[list-item]
+    arms = [k for k in likely if not _counts(cells[k])]
     wide = arm is None and len(numbers) > 1
     if wide:
-        sure = len(likely) == len(columns)
+        sure = len(arms) > 1 and len(arms) + sum(dates) == len(columns)
     return Peek(
         columns,
         rows[:12],
         numeric,
         None if arm is None else columns[arm],
         None if reward is None or wide else columns[reward],
+        dates,
         wide,
+        tuple(columns[k] for k in arms or likely or numbers),
         sure,
-        tuple(columns[k] for k in likely),
-        "," if numbers and _commas([cell for k in numbers for cell in cells[k]]) else ".",
+        _decimal([cell for k in numbers for cell in cells[k]]),
     )
-
-
-def _commas(cells: list[str]) -> bool:
-    """Whether numbers have decimal commas: some do, and none has a point."""
-    some = [cell for cell in cells if "," in cell]
-    return (
-        bool(some)
-        and all(re.fullmatch(r"[^.,]*\d,\d+[^.,]*", cell) for cell in some)
-        and not any("." in cell for cell in cells)
-        and any(len(cell.partition(",")[2].rstrip(" €$£%")) != 3 for cell in some)
-    )  # else it may stand between thousands
 
 
 def _named(names: list[str], words: list[str], among: Any) -> int | None:
@@ -189,6 +189,24 @@ def _named(names: list[str], words: list[str], among: Any) -> int | None:
             if len(word) > 2 and word in names[k]:
                 return int(k)
     return None
+
+
+def _decimal(numbers: list[str]) -> str:
+    commas = [cell for cell in numbers if re.fullmatch(r"[+-]?\d+,(\d{1,2}|\d{4,})", cell)]
+    return "," if commas and all(re.fullmatch(r"[+-]?\d+", c) for c in numbers if c not in set(commas)) else "."
+
+
+def _counts(cells: list[str]) -> bool:
+    """Whether numbers only count the rows: 1, 2, 3 and so on."""
+    try:
+        numbers = [int(cell) for cell in cells]
+    except ValueError:
+        return False
+    return len(numbers) > 3 and all(b - a == 1 for a, b in pairwise(numbers))
+
+
+def _are_dates(cells: list[str]) -> bool:
+    return bool(cells) and not are_numbers(cells) and bool(np.isfinite(as_times(cells)).all())
 
 
 def _is_number(text: str) -> bool:

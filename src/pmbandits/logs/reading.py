@@ -13,8 +13,8 @@ from pmbandits import _check
 from pmbandits._check import FloatArray
 from pmbandits._extras import need
 from pmbandits.logs.account import NO_REWARDS, Collector
-from pmbandits.logs.cells import Beside, as_numbers, take_rows
-from pmbandits.logs.columns import Reading, as_labels, as_times, picked
+from pmbandits.logs.cells import as_numbers, take_rows
+from pmbandits.logs.columns import Reading, picked
 from pmbandits.logs.files import Watch, read_file, take_batches
 from pmbandits.logs.log import Log, PartsOfArms
 
@@ -44,7 +44,7 @@ def read(
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
     how = how or Reading(arm, reward)
-    into = PartsOfArms(seed, loss, how.unit is not None, how.time is not None)
+    into = PartsOfArms(seed, loss, how.unit is not None, how.time is not None, how.per)
     source = _collect(into, data, how, watch)
     return into.log(source, strict=strict)
 
@@ -79,6 +79,8 @@ class _AllRewards(Collector):
 
 def _collect(into: Collector, data: Any, how: Reading, watch: Watch | None) -> str:
     """Bring all rewards of the data to their arms; returns what the data are called in sentences."""
+    if how.wide:
+        into.word = "cells"
     if not isinstance(data, Mapping):
         need("pyarrow", "files and frames")
     if isinstance(data, (str, Path)):
@@ -155,10 +157,7 @@ def _frame(into: Collector, data: Any, how: Reading) -> None:
     def column(at: int) -> Any:
         return np.asarray(data[names[at]])
 
-    beside = None
-    if how.keeps_rows:
-        unit = None if columns.unit is None else as_labels(column(columns.unit))
-        beside = Beside(unit, None if columns.time is None else as_times(column(columns.time)))
+    beside = columns.beside(column)
     for arm, at in columns.pairs:
         arms = arm if columns.arm is None else column(columns.arm)
         take_rows(into, arms, column(at), "row", 0, beside, how.number)

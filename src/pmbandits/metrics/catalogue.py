@@ -9,6 +9,7 @@ from typing import overload
 
 from pmbandits import _html
 from pmbandits._tables import columns
+from pmbandits.metrics.amounts import Amounts, amounts, parts
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import (
     PHT,
@@ -90,11 +91,15 @@ class Preferences(Sequence[Preference]):
         return _html.block("What do you value?", _html.table(head, rows))
 
 
-def _catalogue(share: float) -> list[Preference]:
-    """The entries, with the share that tails speak about."""
+_WITH_SHARE = ("worst", "average and worst", "best", "average and best", "level")  # entries that speak about a share
+
+
+def _catalogue(share: float, tries: float = 3.0) -> list[Preference]:
+    """The entries, with the share that tails speak about, and the number of tries."""
     percent = f"{100 * share:g} %"
     often = round(max(share, 1.0 - share), 12)  # a level is reached often, or it is none
     top = CVaR(round(1.0 - share, 12))
+    number = "three" if tries == 3.0 else f"{tries:g}"
     steady = Mean() - 0.5 * GiniDeviation()
     return [
         Preference("just the average", Mean(), "the mean reward", "average"),
@@ -125,7 +130,7 @@ def _catalogue(share: float) -> list[Preference]:
         ),
         Preference("the median", VaR(0.5), "half of the rewards lie above it: no outlier moves it", "median"),
         Preference(
-            "the best of a few tries", DualPower(3.0), "the expected best of three independent rewards", "tries"
+            "the best of a few tries", DualPower(tries), f"the expected best of {number} independent rewards", "tries"
         ),
         Preference(
             "reward spread",
@@ -193,6 +198,38 @@ def _catalogue(share: float) -> list[Preference]:
     ]
 
 
+def _all_said(statement: str, said: Amounts, entry: Preference) -> None:
+    """An error if a number in the statement says nothing about the preference that was found."""
+    left = [*said.left]
+    if said.share is not None and entry.key not in _WITH_SHARE:
+        left.append(f"{100 * said.share:g} %")
+    if said.tries is not None and entry.key != "tries":
+        left.append(f"{said.tries:g}")
+    if left:
+        raise ValueError(
+            f"cannot tell what {left[0]!r} means in {statement!r}, which else is '{entry.statement}'. Say one number "
+            "for the worst or the best, such as 'the worst 5 %', or how much each of two wishes counts, such as "
+            "'80 % average and 20 % worst 5 %'."
+        )
+
+
+def _weighed(statement: str, weighed: list[tuple[float, str]]) -> Preference:
+    """Several wishes, with how much each of them counts."""
+    total = sum(share for share, _ in weighed)
+    if abs(total - 1.0) > 0.011:
+        raise ValueError(
+            f"cannot tell what {statement!r} means: {' and '.join(f'{100 * s:g} %' for s, _ in weighed)} add up to "
+            f"{100 * total:g} %. Say shares that add up to 100 %, such as '80 % average and 20 % worst 5 %'."
+        )
+    entries = [(round(share / total, 12), preferences(wish)) for share, wish in weighed]
+    entries.sort(key=lambda pair: pair[1].metric.shape != "linear")  # the average is said first
+    metric: Distortion = sum(
+        (share * entry.metric for share, entry in entries[1:]), entries[0][0] * entries[0][1].metric
+    )
+    does = "; ".join(f"{100 * share:.3g} % {entry.does}" for share, entry in entries)
+    return Preference(", ".join(f"{100 * share:.3g} % {entry.statement}" for share, entry in entries), metric, does)
+
+
 @overload
 def preferences() -> Preferences: ...
 @overload
@@ -202,8 +239,10 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
 
     Parameters
     ----------
-    statement : what you value, in your words. A percentage in it says how large a tail is meant. Words such as "avoid",
-        "less" and "no" are understood. A statement that is not understood is refused, with the list of what is. Without
+    statement : what you value, in your words. A percentage in it says how large a tail is meant, and
+        shares before wishes say how much each of them counts ("80 % average and 20 % worst 5 %"). Words such as
+        "avoid", "less" and "no" are understood. A statement that is not understood is refused, with the list of what
+        is. Without
         a statement you get the whole catalogue.
 
     Examples
@@ -220,15 +259,19 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         return Preferences(_catalogue(0.1))
     if not isinstance(statement, str) or not statement.strip():
         raise TypeError(f"say what you value in words, such as 'avoid the worst 10 %', got {statement!r}.")
-    found = re.search(r"(\d+(?:\.\d+)?)\s*(?:%|percent)", statement.lower())
-    share = float(found[1]) / 100.0 if found else 0.1
+    weighed = parts(statement)
+    if weighed:
+        return _weighed(statement, weighed)
+    said = amounts(statement)
+    share = 0.1 if said.share is None else said.share
     if not 0.0 < share < 1.0:
         raise ValueError(f"the percentage in {statement!r} must lie between 0 and 100.")
-    entries = _catalogue(share)
+    entries = _catalogue(share, said.tries or 3.0)
     for entry in entries:
         if statement.strip().lower() == entry.statement:
             return entry
-    meant = Wish(statement).entry()
+    tail = re.sub(r"\b(average|mean) of (the )?(?=worst|best|top)", "", statement.lower())
+    meant = Wish(tail).entry()
     if meant == "guess":
         raise ValueError(
             f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards "
@@ -238,6 +281,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         )
     for entry in entries:
         if entry.key == meant:
+            _all_said(statement, said, entry)
             return entry
     listed = "; ".join(p.statement for p in entries)
     raise ValueError(f"cannot tell what {statement!r} means; say one of these, or in words like them: {listed}.")

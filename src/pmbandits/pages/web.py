@@ -159,7 +159,7 @@ def kindly(answer: Answering) -> Answering:
         try:
             return await answer(request)
         except (ValueError, TypeError, IndexError, KeyError) as error:
-            more = getattr(error, "more", {})
+            more = getattr(error, "more", {})  # such as what could have been meant
             return as_json({"error": str(error) or "that cannot be answered.", **more}, 400)
         except OSError as error:
             return as_json({"error": f"cannot use {Path(str(error.filename)).name!r}: {error.strerror}."}, 400)

@@ -45,7 +45,7 @@ const Charts = (() => {
   }
 
   class Chart {
-    // options: title, x, y (labels), note, bend, steps, log, height, range (of y), fill
+    // options: title, x, y (labels), note, bend, steps, log, height, range (of y), span (of x), fill
     constructor(host, options) {
       this.options = options;
       this.series = [];
@@ -96,7 +96,7 @@ const Charts = (() => {
       const ink = () => style("--soft"), grid = { stroke: () => style("--line"), width: 1 };
       const paths = options.steps ? uPlot.paths.stepped({ align: 1 }) : undefined;
       const font = "12px system-ui, sans-serif";
-      const x = { time: false };
+      const x = { time: false, ...(options.span ? { range: options.span } : {}) };
       if (this.bend) Object.assign(x, { distr: 4, asinh: this.bend });
       else if (options.log) Object.assign(x, { distr: 3, range: (u, low, high) => (low === null || low === high ? [1, 10] : [low, high]) });
       const axis = (label, size) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
@@ -105,7 +105,8 @@ const Charts = (() => {
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
         axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { filter: Chart.few } : {}) }, { ...axis(options.y, 54) }],
-        legend: { live: true },
+        legend: { live: true, markers: { dash: (u, k) => { const s = this.series[k - 1] || {};
+          return (s.dash || (s.place === undefined ? [] : dash(s.place))).length ? "dashed" : "solid"; } } },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
           { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(v)) },

@@ -10,27 +10,23 @@ import numpy as np
 
 from pmbandits import _check
 from pmbandits._check import FloatArray
-from pmbandits.advice import words
 from pmbandits.advice.again import as_command, in_python
-from pmbandits.advice.glance import Look
+from pmbandits.advice.spoken import spoken
 from pmbandits.limits import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.pages.studio.sliders import aloud, described, in_words, written
+from pmbandits.pages.studio import examples, sentences, ties
+from pmbandits.pages.studio.sliders import described, written
 from pmbandits.pages.studio.table import Table
 from pmbandits.palette import colour
 from pmbandits.plots import distortion_line
+from pmbandits.supports import Binary
 
 _DRAWN = 10  # arms in a chart
 _LISTED = 60  # arms in a table
 _MOST_METRICS = 8  # side by side
 _STEPS = 21  # of a slider whose whole way is shown
-_MIXTURES = {
-    "concave": "For this preference a mixture of arms can be best.",  # and if it is not, see _price
-    "convex": "For this preference one arm alone is always best, unless limits forbid it.",
-    "linear": "For this preference one arm alone is always best, unless limits forbid it.",
-    "neither": "For this preference it depends on the arms whether a mixture is best.",
-}
+_CLOSER, _CLOSE, _JUMP = 48, 0.004, 0.2  # more steps where shares jump; how close they come; a share that is a jump
 
 
 def overview(table: Table) -> dict[str, Any]:
@@ -40,28 +36,38 @@ def overview(table: Table) -> dict[str, Any]:
         "name": table.name,
         "columns": first.columns,
         "numeric": first.numeric,
+        "dates": first.dates,
         "rows": first.rows,
         "guess": {
             "arm": first.arm,
             "reward": first.reward,
             "wide": first.wide,
-            "sure": first.sure,
             "arms": first.arms,
             "decimal": first.decimal,
+            "sure": first.sure,
         },
-        "why": table.why,
-        "own": table.own,
+        "why": table.trouble,
+        "own": bool(table.example),
+        "begin": examples.BEGIN.get(table.example, {}).get("say", ""),
+        "when": table.when,
         "read": None,
     }
     if not table.is_read:
         return out
-    log = table.problem.log
+    log, support = table.problem.log, table.asked["support"]
+    out["asked"] = {
+        **{name: value for name, value in table.asked.items() if name != "support"},
+        "range": "unknown" if support is None else "binary" if isinstance(support, Binary) else "between",
+        "ends": None if support is None else [support.lo, support.hi],
+    }
     out["read"] = {
         "rows": log.rows,
         "used": log.used,
+        "outcomes": log.outcomes,
+        "per": log.per,
+        "outcome": sentences.outcome(table),
+        "outcomes_can_be": sentences.outcomes(table),
         "account": log.account(),
-        "often": _often(table),
-        "cut": _cut(table),
         "examples": [str(bad) for bad in log.examples],
         "arms": [
             {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
@@ -69,10 +75,20 @@ def overview(table: Table) -> dict[str, Any]:
         ],
         "count": len(log.arms),
         "bend": table.bend,
+        "undrawn": _undrawn(table),
         "support": [table.problem.support.lo, table.problem.support.hi],
         "declared": table.problem.declared,
     }
     return out
+
+
+def _undrawn(table: Table) -> str:
+    """Which rewards are too far away to be drawn."""
+    (low, high), samples = table.ends, table.problem.samples
+    least, most = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
+    said = [f"down to {least:,.4g}"] if least < low else []
+    said += [f"up to {most:,.4g}"] if most > high else []
+    return f"A few rewards {' and '.join(said)} are not drawn." if said else ""
 
 
 def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,143 +97,101 @@ def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
     metric, limits = _metric(asked.get("metric")), table.limits(asked.get("limits"))
     seen = table.glance.look(metric, limits)
     names = table.names
+    same = ties.tied(seen, limits)
     order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.singles[k]))
     drawn = sorted(order[:_DRAWN])
     mixed = seen.weights @ table.above
+    curves = np.vstack((table.above[drawn], mixed[None]))
+    if (seen.weights > 0.0).sum() == 1:  # a mixture of one arm has the curve of that arm
+        curves = curves[:-1]
     with np.errstate(all="ignore"):
-        bent = np.asarray(metric._h(np.vstack((table.above[drawn], mixed[None])).ravel())).reshape(-1, table.grid.size)
+        bent = np.asarray(metric._h(curves.ravel())).reshape(-1, table.grid.size)
     u, h = distortion_line(metric)
     few = np.unique(np.concatenate((np.linspace(0, u.size - 1, 120).astype(np.intp), np.flatnonzero(np.isnan(h)))))
-    tied = _tied(seen, table)
-    means = table.means
     rank = np.linspace(1.0, 0.0, 101)
     at = np.asarray(metric(rank), dtype=np.float64)
     return {
         "text": written(metric),
-        "words": _said(metric),
-        "aloud": aloud(metric),
-        "mixtures": _mixtures(metric, seen),
-        "tied": tied,
-        "instead": _instead(table, metric) if tied else [],
+        "words": spoken(metric),
+        "bends": sentences.BENDS[metric.shape],
         "curve": {"u": u[few], "h": h[few]},
         "attention": {"q": np.linspace(0.5, 99.5, 100), "w": (at[:-1] - at[1:]) * 100.0},
+        "tie": ties.explained(table, metric, seen, same) if same else None,
         "arms": [
             {
                 "place": k,
                 "name": names[k],
                 "colour": colour(k),
-                "share": seen.weights[k],
+                "share": None if same else seen.weights[k],
                 "worth": seen.singles[k],
-                "mean": means[k],
+                "mean": table.means[k],
                 "n": table.problem.log.arms[k].n,
             }
             for k in order[:_LISTED]
         ],
         "more": max(len(names) - _LISTED, 0),
         "worth": seen.value,
+        "average": float(seen.weights @ table.means),
         "best": {"name": names[seen.best_arm], "place": seen.best_arm, "worth": float(seen.singles.max())},
         "gain": seen.gain,
-        "sentence": _all_the_same(names, seen) if tied else _sentence(names, seen),
-        "price": tied or _price(names, seen, limits is not None),
-        "average": "" if tied else _average(metric, means, seen, limits is not None),
+        "sentence": sentences.play(names, seen.weights),
+        "gives": sentences.worth(names, seen, table.means, metric),
+        "price": sentences.price(names, seen, limits, metric),
+        "why": sentences.why(table, seen, metric, limits),
         "limits": None
         if limits is None
-        else {"text": str(limits), "cost": seen.cost, "unlimited": seen.unlimited, "sentence": _cost(seen)},
+        else {"text": str(limits), "cost": seen.cost, "unlimited": seen.unlimited, "sentence": sentences.cost(seen)},
         "drawn": drawn,
         "grid": table.grid,
-        "above": np.vstack((table.above[drawn], mixed[None])),
+        "above": curves,
         "bent": bent,
         "again": again(table, _with_kept(metric, asked.get("kept")), limits, asked),
         "ms": 1e3 * (perf_counter() - start),
     }
 
 
-def _tied(seen: Look, table: Table) -> str:
-    """Why all arms are worth the same, if they are: then the preference does not say what to play."""
-    size = max(float(np.abs(seen.singles).max()), 1e-12 * float(np.abs(table.means).max()), 1e-300)
-    if seen.singles.size < 2 or float(np.ptp(seen.singles)) > 1e-9 * size or abs(seen.gain) > 1e-9 * size:
-        return ""
-    values, shares = (np.array(part) for part in zip(*table.common, strict=True))
-    if shares.min() < 0.5 or np.unique(values).size > 1:
-        return "No arm is better than another by this preference, and no mixture is."
-    return (
-        f"{_from_to(shares)} of their rewards are {values[0]:g}, and in these data this preference looks at nothing "
-        "else. Let it look at more outcomes, or value something else:"
-    )
-
-
-def _from_to(shares: FloatArray) -> str:
-    low, high = (f"{100.0 * float(end):.3g}" for end in (shares.min(), shares.max()))
-    return f"{low} %" if low == high else f"{low} % to {high} %"
-
-
-def _instead(table: Table, metric: Distortion) -> list[dict[str, str]]:
-    """Preferences like this one that tell the arms apart."""
-    often = max(share for _, share in table.common)
-    low, high = min(100, int(100.0 * often) + 2), min(100, max(10, int(100.0 * (1.0 - often))))
-    likely = {f"avoid the worst {low} %": f"lower_cvar({low / 100:g})", "just the average": "mean",
-              f"go for the best {high} %": f"cvar({1 - high / 100:g})"}  # fmt: skip
-    if low >= 100:
-        likely.pop(f"avoid the worst {low} %")
-    out = []
-    for said, text in likely.items():
-        worth = table.glance.look(as_metric(text)).singles
-        if as_metric(text) != metric and float(np.ptp(worth)) > 1e-9 * float(np.abs(worth).max()):
-            out.append({"said": said, "text": text})
-    return out
-
-
-def _all_the_same(names: Sequence[str], seen: Look) -> str:
-    which = "Both arms" if len(names) == 2 else f"All {len(names)} arms"
-    return f"{which} are worth the same ({_number(seen.value, seen)}): this does not say what to play."
-
-
-def _average(metric: Distortion, means: FloatArray, seen: Look, limited: bool) -> str:
-    """What the choice costs by the plain average."""
-    mean, best = float(seen.weights @ means), float(means.max())
-    if metric.shape == "linear" or best == 0.0:
-        return ""
-    if mean >= best - 1e-9 * abs(best):
-        return f"It has also the best plain average: {mean:.4g}."
-    less = _percent(best - mean, best)
-    return f"By the plain average it brings {mean:.4g}; the most is {best:.4g}" + (f", {less} more." if not less else
-        f": it gives up {less} of that.")  # fmt: skip
-
-
-def _mixtures(metric: Distortion, seen: Look) -> str:
-    if metric.shape == "concave" and int((seen.weights > 0.0).sum()) == 1:
-        return "Mixing can pay for this preference, but with these arms it does not."
-    return _MIXTURES[metric.shape]
-
-
-def _often(table: Table) -> str:
-    """That most rewards are the same, which charts hardly show."""
-    values, shares = (np.array(part) for part in zip(*table.common, strict=True))
-    if shares.max() < 0.5 or np.unique(values).size > 1:
-        return ""
-    return f"Of the rewards of each arm, {_from_to(shares)} are {values[0]:g}."
-
-
-def _cut(table: Table) -> str:
-    (low, high), every = table.cut, [s.x for s in table.problem.samples]
-    least, most = min(float(x.min()) for x in every), max(float(x.max()) for x in every)
-    sides = [f"up to {most:.4g}"] if most > high else []
-    sides += [f"down to {least:.4g}"] if least < low else []
-    return f"A few rewards, {' and '.join(sides)}, are not drawn." if sides else ""
-
-
 def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The best shares along a slider, from one preference (``from``) to another (``to``)."""
+    """The best shares along a slider, from one preference (``from``) to another (``to``), and where they jump."""
     one, two = _metric(asked.get("from")), _metric(asked.get("to"))
     limits = table.limits(asked.get("limits"))
-    steps = np.linspace(0.0, 1.0, _STEPS)
-    seen = [table.glance.look(_between(one, two, float(v)), limits) for v in steps]
-    shares = np.array([s.weights for s in seen])
-    used = [int(k) for k in np.argsort(-shares.max(axis=0), kind="stable")[:_DRAWN] if shares[:, k].max() > 0.0]
+
+    def at(place: float) -> FloatArray | None:
+        seen = table.glance.look(_between(one, two, place), limits)
+        return None if ties.tied(seen, limits) else seen.weights
+
+    found = [(float(v), at(float(v))) for v in np.linspace(0.0, 1.0, _STEPS)]
+    steps, shares = [v for v, w in found if w is not None], [w for _, w in found if w is not None]
+    if not steps:
+        raise ValueError("along this slider no preference can tell the arms apart.")
+    left, k = _CLOSER, 0
+    while k < len(steps) - 1:  # where the choice changes much, it is looked at more closely
+        if left and steps[k + 1] - steps[k] > _CLOSE and float(np.abs(shares[k + 1] - shares[k]).max()) > _JUMP:
+            left -= 1
+            middle = round(0.5 * (steps[k] + steps[k + 1]), 6)
+            between = at(middle)
+            steps.insert(k + 1, middle)
+            shares.insert(k + 1, shares[k] if between is None else between)
+        else:
+            k += 1
+    every = np.array(shares)
+    used = [int(k) for k in np.argsort(-every.max(axis=0), kind="stable")[:_DRAWN] if every[:, k].max() > 0.0]
     return {
-        "steps": 100.0 * steps,
-        "arms": [{"name": table.names[k], "colour": colour(k), "shares": 100.0 * shares[:, k]} for k in sorted(used)],
+        "steps": 100.0 * np.array(steps),
+        "arms": [{"name": table.names[k], "colour": colour(k), "shares": 100.0 * every[:, k]} for k in sorted(used)],
+        "changes": _changes(table.names, steps, every),
     }
+
+
+def _changes(names: Sequence[str], steps: Sequence[float], shares: FloatArray) -> str:
+    """Where the choice jumps, in a sentence."""
+    said = []
+    for k in np.flatnonzero(np.abs(np.diff(shares, axis=0)).max(axis=1) > _JUMP).tolist():
+        one, two = (sentences.mixed(names, shares[j]) for j in (k, k + 1))
+        said.append(f"at {100.0 * steps[k + 1]:.3g} % from {one} to {two}")
+    if not said:
+        same = float(np.ptp(shares, axis=0).max()) == 0.0
+        return "The choice is the same everywhere." if same else "The choice changes little by little, without a jump."
+    return f"The choice jumps {', '.join(said[:6])}{' and so on' if len(said) > 6 else ''}."
 
 
 def _between(one: Distortion, two: Distortion, share: float) -> Distortion:
@@ -227,10 +201,13 @@ def _between(one: Distortion, two: Distortion, share: float) -> Distortion:
 
 
 def compare(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Several preferences side by side: what each would play, and what the others think of that."""
-    metrics = _metrics(asked.get("metrics"))
-    limits = table.limits(asked.get("limits"))
-    seen = [table.glance.look(metric, limits) for metric in metrics]
+    """Several preferences side by side, each within its limits: what each would play, and what others think of it."""
+    rows = asked.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise ValueError("give the preferences to compare as rows, each with its limits.")
+    metrics = _metrics([row.get("metric") for row in rows])
+    limits = [table.limits(row.get("limits")) for row in rows]
+    seen = [table.glance.look(metric, kept) for metric, kept in zip(metrics, limits, strict=True)]
     worth = [[table.glance.worth(metric, other.weights) for other in seen] for metric in metrics]
     used = [k for k in range(len(table.names)) if any(s.weights[k] > 0.0 for s in seen)]
     return {
@@ -238,20 +215,27 @@ def compare(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         "rows": [
             {
                 "text": written(metric),
-                "words": _said(metric),
+                "words": spoken(metric),
+                "limits": "" if kept is None else str(kept),
                 "shares": [float(s.weights[k]) for k in used],
-                "plays": words.shares(_mixture(table.names, s.weights)),
+                "plays": sentences.mixed(table.names, s.weights) if not ties.tied(s, kept) else "it cannot choose",
                 "worth": s.value,
+                "average": float(s.weights @ table.means),
                 "best": table.names[s.best_arm],
                 "best_worth": float(s.singles.max()),
                 "gain": s.gain,
                 "others": row,
-                "lost": [_percent(s.value - other, s.value) for other in row],
+                "lost": [_lost(s.value - other, s.value) for other in row],
             }
-            for metric, s, row in zip(metrics, seen, worth, strict=True)
+            for metric, kept, s, row in zip(metrics, limits, seen, worth, strict=True)
         ],
-        "again": again(table, metrics, limits, asked),
     }
+
+
+def _lost(part: float, whole: float) -> str:
+    """What is lost, in percent; under other limits something may be gained."""
+    said = sentences.percent(abs(part), whole)
+    return f"gains {said}" if part < 0.0 and said not in ("", "0 %") else said
 
 
 def again(table: Table, metrics: Sequence[Distortion], limits: Limits | None, asked: Mapping[str, Any]) -> Any:
@@ -299,74 +283,6 @@ def _metrics(texts: Any) -> list[Distortion]:
     if not isinstance(texts, list) or not 0 < len(texts) <= _MOST_METRICS:
         raise ValueError(f"give one to {_MOST_METRICS} preferences to compare.")
     return [_metric(text) for text in texts]
-
-
-def _said(metric: Distortion) -> str:
-    """A preference in words."""
-    terms = metric.terms
-    if len(terms) == 1 and terms[0][0] == 1.0:
-        return in_words(terms[0][1])
-    return "; ".join(f"{weight:.4g} times {in_words(part)}" for weight, part in terms)
-
-
-def _mixture(names: Sequence[str], weights: FloatArray) -> dict[str, float]:
-    return {names[k]: float(weights[k]) for k in np.flatnonzero(weights > 0.0).tolist()}
-
-
-def _sentence(names: Sequence[str], seen: Look) -> str:
-    played = _mixture(names, seen.weights)
-    alone = " alone" if len(played) == 1 else ""
-    return f"Play {words.shares(played)}{alone}: worth {_number(seen.value, seen)} in these data."
-
-
-def _price(names: Sequence[str], seen: Look, limited: bool) -> str:
-    """What mixing gains, or what limits cost beside the best arm alone."""
-    name, worth = names[seen.best_arm], float(seen.singles.max())
-    single = int((seen.weights > 0.0).sum()) == 1
-    if single and seen.weights[seen.best_arm] == 1.0:
-        others = np.delete(seen.singles, seen.best_arm)
-        if not others.size:
-            return "There is only one arm."
-        second = int(np.argsort(-seen.singles, kind="stable")[1])
-        same = [
-            names[k] for k in np.flatnonzero(seen.singles >= worth - 1e-9 * abs(worth)).tolist() if k != seen.best_arm
-        ]
-        if same:
-            listed = ", ".join(same[:5]) + (f" and {len(same) - 5} more" if len(same) > 5 else "")
-            return f"Worth the same in these data, and so just as good: {listed}."
-        return f"Next is {names[second]} with {_number(float(others.max()), seen)}."
-    size = _number(abs(seen.gain), seen, 3)
-    share = _percent(abs(seen.gain), worth)
-    share = f" ({share})" if share else ""
-    if seen.gain >= 0.0:
-        return f"{name} alone, the best single arm, is worth {_number(worth, seen)}: mixing gains {size}{share}."
-    why = "the limits forbid to play it alone" if limited else "it is not what is played"
-    return f"{name} alone is worth {_number(worth, seen)}, {size} more, but {why}."
-
-
-def _cost(seen: Look) -> str:
-    if seen.cost <= 1e-9 * max(abs(seen.unlimited), abs(seen.value)):
-        return "The limits cost nothing."
-    share = _percent(seen.cost, seen.unlimited)
-    share = f" ({share})" if share else ""
-    return (
-        f"The limits cost {_number(seen.cost, seen, 3)}{share}: without them {_number(seen.unlimited, seen)} "
-        "could be reached."
-    )
-
-
-def _number(value: float, seen: Look, digits: int = 4) -> str:
-    size = float(np.abs(seen.singles).max())
-    return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
-
-
-def _percent(part: float, whole: float) -> str:
-    if abs(whole) < 1e-12 * max(abs(part), 1e-300) or whole == 0.0:
-        return ""
-    share = 100.0 * part / abs(whole)
-    if abs(share) < 1e-6:  # what is left of rounding
-        return "0 %"
-    return f"{share:.2g} %" if share < 99.5 else f"{share:.0f} %" if share < 10_000 else ""
 
 
 __all__ = ["again", "careful", "compare", "described", "look", "overview", "way"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import tempfile
 from collections.abc import Callable
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -38,14 +38,7 @@ class Studio:
 
     def add(self, table: Table) -> int:
         """Take in a table, and read it if it is clear which columns are meant."""
-        guess = table.peek
-        if guess.sure:
-            try:
-                table.read({"arm": guess.arm, "reward": guess.reward, "wide": guess.wide, "decimal": guess.decimal})
-            except ValueError as error:
-                table.asked, table.why = {}, str(error)  # the page asks for the columns
-        elif not any(guess.numeric):
-            table.why = "No column of this table looks like numbers. Rewards must be numbers."
+        table.begin(examples.BEGIN.get(table.example, {}))
         at = next(self._ids)
         self.tables[at] = table
         for old in [k for k in self.tables if k != self.first][: max(len(self.tables) - _KEPT, 0)]:
@@ -96,7 +89,6 @@ def make(studio: Studio) -> Starlette:
                 "named": sliders.named(),
                 "examples": examples.EXAMPLES,
                 "first": first,
-                "excel": find_spec("openpyxl") is not None,
             }
         )
 
@@ -114,15 +106,19 @@ def make(studio: Studio) -> Starlette:
                 handle.write(piece)
         return await run_in_threadpool(taken, path, name)
 
-    def taken(path: Path, name: str) -> Response:
-        table = Table(path, name, own=True)
+    def taken(path: Path, name: str, example: str = "") -> Response:
+        try:
+            table = Table(path, name, own=True, example=example)
+        except Exception:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            raise
         return web.as_json(studio.shown(studio.add(table)))
 
     async def example(request: Request) -> Response:
         asked = await web.question(request)
         folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
         path = await run_in_threadpool(examples.write, str(asked.get("name")), folder)
-        return await run_in_threadpool(taken, path, path.name)
+        return await run_in_threadpool(taken, path, path.name, path.stem)
 
     async def whole(request: Request) -> Response:
         given = request.query_params.get("table", "")
@@ -161,7 +157,7 @@ def make(studio: Studio) -> Starlette:
 
     questions: dict[str, Callable[[dict[str, Any]], Any]] = {
         "/read": read,
-        "/wish": lambda asked: sliders.understood(str(asked.get("said", ""))),
+        "/wish": lambda asked: sliders.understood(str(asked.get("said", "")), formula=bool(asked.get("formula"))),
         "/look": lambda asked: answers.look(studio.table(asked), asked),
         "/way": lambda asked: answers.way(studio.table(asked), asked),
         "/compare": lambda asked: answers.compare(studio.table(asked), asked),
@@ -194,4 +190,4 @@ def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bo
 
 def _page() -> str:
     body = web.files()["studio.html"].decode().replace("{version}", escape(__version__))
-    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "copy.js", "studio.js"))
+    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "copy.js", "table.js", "studio.js"))

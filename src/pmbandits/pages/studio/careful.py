@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+_CODE = re.compile(r"\b(?:lower_cvar|cvar|var)\([\d.]+\)|\binter_quantile_range\b(?:\([\d., ]+\))?")
 _PATIENCE = 1.5  # seconds after which a verdict that nobody waits for is ended, not finished
 
 
@@ -162,7 +163,7 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
                 "recommendation": advice.recommendation,
                 "reason": advice.reason,
                 "outlook": advice.outlook,
-                "costs": [str(price) for price in advice.costs.values()],
+                "costs": [_cost(price) for price in advice.costs.values()],
                 "people": _for_people(advice),
             }
             for advice in found
@@ -172,10 +173,20 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
 
 def _for_people(advice: Any) -> dict[str, Any]:
     """The sentences without what only programmers need, and with the words of the page."""
+    from pmbandits.advice.spoken import spoken
+    from pmbandits.metrics import as_metric
+
     name, where = repr(advice.metric), "“Change how it is read”, then “Where can rewards lie at all?”"
 
+    offers: dict[str, str] = {}
+
+    def in_words(found: re.Match[str]) -> str:
+        offers[found[0]] = spoken(as_metric(found[0]))
+        return offers[found[0]]
+
     def said(text: str) -> str:
-        text = text.replace(f" by {name}", "").replace(name, "this preference").replace("`", "")
+        text = _CODE.sub(in_words, text.replace(name, "this preference"))
+        text = text.replace(" by this preference", "").replace("`", "")
         text = re.sub(r"support=Interval.*?in the studio", where, text)
         text = text.replace("declare Interval(lo, hi)", f"say where they can lie ({where})")
         return text[:1].upper() + text[1:]
@@ -185,8 +196,18 @@ def _for_people(advice: Any) -> dict[str, Any]:
         "reason": said(advice.reason),
         "outlook": said(advice.outlook),
         "warnings": [said(text) for text in advice.warnings],
-        "notes": [said(text) for text in (*advice.checks, *advice.notes)],
+        "offers": [{"say": f"Look at {words}", "metric": text} for text, words in offers.items()],
+        "notes": [said(text) for text in (*advice.checks, *advice.notes) if not text.startswith("In the data, ")],
     }
+
+
+def _cost(price: Any) -> str:
+    """What a limit costs, in percent of what could be reached without it."""
+    limit = f"The limit {price.text}" if price.arm is None else f"The limit on {price.arm} ({price.text})"
+    if price.gain <= 1e-9 * max(abs(price.value), abs(price.without)):
+        return f"{limit} costs nothing."
+    share = f" ({100.0 * price.gain / price.without:.2g} %)" if price.without > 0.0 else ""
+    return f"{limit} costs {price.gain:.3g}{share} in these data."
 
 
 if __name__ == "__main__":

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import SequenceMatcher
 from math import isfinite
 from typing import Any
 
-from pmbandits import _check
+from pmbandits.advice.spoken import spoken
 from pmbandits.metrics import as_metric, preferences
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.registry import FAMILIES
@@ -72,6 +71,7 @@ def described(metric: Distortion) -> dict[str, Any]:
         shown = []
     return {
         "text": written(metric),
+        "words": spoken(metric),
         "average": average,
         "parts": [
             {
@@ -126,125 +126,75 @@ def written(metric: Distortion) -> str:
     return out
 
 
-_FRACTIONS = {"half": 50.0, "third": 33.33, "quarter": 25.0, "fifth": 20.0, "tenth": 10.0}  # as percents
-_BESIDE = re.compile(
-    r"(\d+(?:\.\d+)?)\s*%\s*(?:of\s+)?(?:the\s+)?(?:plain\s+)?(?:average|mean)\s*(?:,|\+|and)\s*(?:and\s+)?"
-    r"(\d+(?:\.\d+)?)\s*%\s*(?:of\s+)?(.+)"
-)
+class Unknown(ValueError):
+    """Words that are not understood, with the statements that come nearest."""
+
+    def __init__(self, said: str, near: list[str]) -> None:
+        super().__init__(said)
+        self.more = {"nearest": near}
 
 
-class Unclear(ValueError):
-    """Words that are not understood, with statements that are like them."""
+def understood(said: str, *, formula: bool = False) -> dict[str, Any]:
+    """A preference from what somebody typed: a statement in plain words, or (also) a metric as text.
 
-    def __init__(self, sentence: str, said: str) -> None:
-        super().__init__(sentence)
-        mine = set(re.findall(r"[a-z]+", said.lower()))
-
-        def like(statement: str) -> float:
-            words = set(re.findall(r"[a-z]+", statement.lower()))
-            return len(mine & words) + SequenceMatcher(None, said.lower(), statement.lower()).ratio()
-
-        self.more = {"nearest": sorted((p.statement for p in preferences()), key=like, reverse=True)[:3]}
-
-
-def understood(said: str) -> dict[str, Any]:
-    """A preference from what somebody typed: a statement in plain words, or a metric as text."""
+    >>> understood("80 % average and 20 % worst 5 %")["text"], understood("lower CVaR")["text"]
+    ('0.8*mean + 0.2*lower_cvar(0.05)', 'lower_cvar(0.1)')
+    """
     said = said.strip()
     if not said:
         raise ValueError("say what you value, such as 'avoid the worst 10 %', or choose a statement.")
+    if formula:
+        return _taken(as_metric(said))
+    name = re.sub(r"[\s-]+", "_", said.lower())
+    for family in FAMILIES:  # who knows a name may say it in words
+        if name in (family.name, *family.aliases):
+            return _taken(family.example())
     try:
-        return {**described(_formula(said)), "statement": "", "does": "", "note": ""}
+        return _taken(as_metric(said))
     except ValueError as error:
         as_text = error
-    for word, size in _FRACTIONS.items():
-        said = re.sub(rf"\b(?:an?\s+|one\s+)?{word}\b", f"{size:.4g} %", said, flags=re.IGNORECASE)
-    beside = _BESIDE.fullmatch(said.lower())
-    if beside is not None and abs(float(beside[1]) + float(beside[2]) - 100.0) < 1e-9:
-        other = understood(beside[3])
-        whole = (float(beside[1]) / 100.0) * as_metric("mean") + (float(beside[2]) / 100.0) * as_metric(other["text"])
-        return {**described(whole), "statement": "", "does": "", "note": f"Understood as: {aloud(whole)}."}
+    if any(sign in said for sign in "(*") and re.search(r"[a-z_]+\(", said):
+        raise as_text
     try:
         found = preferences(said)
     except ValueError as error:
-        if any(sign in said for sign in "(*+_"):
-            raise as_text from None
-        if "cannot tell what" not in str(error):
-            raise Unclear(str(error), said) from None
-        sentence = f"cannot tell what {_check.short(said)} asks for; say it in other words, or take one of these:"
-        raise Unclear(sentence, said) from None
-    left = _unused(said, found.metric)
-    if left:
-        raise Unclear(
-            f"your words say {left}, but what they were taken for ({found.statement!r}) has no place for it; choose a "
-            "statement and move its sliders, or say it like '80 % average and 20 % worst 5 %':",
-            said,
-        )
-    note = f"Understood as: {aloud(found.metric)}."
-    period = re.search(r"\b(day|week|month|year)s?\b|\bquarters\b", said.lower())
-    if period is not None:
-        one = period[1] or "quarter"
-        note += (
-            f" One outcome is one row of your table, so this is about single rows, not about {one}s. To judge {one}s, "
-            f"take a table with one row for each {one} and arm."
-        )
-    return {**described(found.metric), "statement": found.statement, "does": found.does, "note": note}
+        listed = str(error).partition("; say one of these")[0]
+        raise Unknown(f"{listed[:1].upper()}{listed[1:].removesuffix('.')}.", nearest(said)) from None
+    return {**_taken(found.metric), "statement": found.statement, "does": found.does, "period": period(said)}
 
 
-def _formula(said: str) -> Distortion:
-    """A metric as text, also as people write its name: lower CVaR."""
-    try:
-        return as_metric(said)
-    except ValueError:
-        name = re.sub(r"[\s-]+", "_", said.lower())
-        known = {cls.name: cls for cls in FAMILIES}
-        if name in known:
-            return known[name].example()
-        raise
+def _taken(metric: Distortion) -> dict[str, Any]:
+    return {**described(metric), "statement": "", "does": "", "period": ""}
 
 
-def _unused(said: str, metric: Distortion) -> str:
-    """A number in the words that the preference does not have."""
-    known = {100.0}
-    for weight, part in metric.terms:
-        for value in (weight, *map(float, part.parameters.values())):
-            known |= {value, 100.0 * value, 100.0 * (1.0 - value)}
-    for text in re.findall(r"\d+(?:[.,]\d+)?", said):
-        if not any(abs(float(text.replace(",", ".")) - number) < 1e-6 for number in known):
-            return text
-    return ""
+def period(said: str) -> str:
+    """A period that the words speak about: then one row is perhaps not what is meant by one reward.
 
-
-def in_words(part: Distortion) -> str:
-    """What a named preference means, with its numbers.
-
-    >>> in_words(as_metric("lower_cvar(0.05)"))
-    'the average of the worst α share of rewards (α = 0.05)'
+    >>> period("bad weeks are not too bad"), period("avoid the worst 10 %")
+    ('week', '')
     """
-    signs = {"alpha": "α", "beta": "β", "gamma": "γ"}
-    said = ", ".join(f"{signs.get(name, name)} = {float(value):.4g}" for name, value in part.parameters.items())
-    return f"{part.meaning} ({said})" if said else str(part.meaning)
+    found = re.search(r"\b(day|week|month)(?:s|ly)?\b|\bdaily\b", said.lower())
+    return "" if found is None else found[1] or "day"
 
 
-def aloud(metric: Distortion) -> str:
-    """A preference in the words of its statement, if there is one with these numbers; else as its parts say it."""
-    for entry in preferences():
-        if entry.metric == metric:
-            return entry.statement
-    parts = []
-    for weight, part in metric.terms:
-        named = {"lower_cvar": "the worst {:g} %", "cvar": "the best {:g} %"}.get(part.name)
-        if named is not None:
-            value = float(next(iter(part.parameters.values())))
-            said = named.format(round(100.0 * (value if part.name == "lower_cvar" else 1.0 - value), 6))
-        else:
-            said = "the average" if part.name == "mean" else in_words(part)
-        parts.append(said if weight == 1.0 else f"{100.0 * weight:g} % {said}")
-    return ", ".join(parts)
+def nearest(said: str, count: int = 3) -> list[str]:
+    """The statements that have most words in common with what was said; else the first ones.
+
+    >>> nearest("profit from the worst weeks")[0]
+    'avoid the worst 10 %'
+    """
+    asked = set(re.findall(r"[a-z]{3,}", said.lower()))
+
+    def near(entry: Any) -> int:
+        text = f"{entry.statement} {entry.does}".lower()
+        return sum(any(word[:5] == other[:5] for other in re.findall(r"[a-z]{3,}", text)) for word in asked)
+
+    return [entry.statement for entry in sorted(preferences(), key=near, reverse=True)[:count]]
 
 
 def catalogue() -> list[dict[str, Any]]:
     """All statements, for a list to choose from."""
-    return [{**described(p.metric), "statement": p.statement, "does": p.does, "mixes": p.mixes} for p in preferences()]
+    return [{**described(p.metric), "statement": p.statement, "does": p.does} for p in preferences()]
 
 
 def named() -> list[dict[str, str]]:

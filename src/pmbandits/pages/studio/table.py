@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,12 +20,12 @@ from pmbandits.advice.evidence import Problem
 from pmbandits.advice.glance import Glance
 from pmbandits.advice.recommend import problem_of
 from pmbandits.limits import Limits, limits
-from pmbandits.logs import Peek, Reading, peek, read
+from pmbandits.logs import Peek, Reading, Sample, peek, read
 from pmbandits.supports import Binary, Interval, Support
 
 _GRID = 160  # places at which curves are drawn
-_DRAWN = 0.995  # the share of the rewards that curves show in any case
-_OPTIONS = ("arm", "reward", "unit", "time", "decimal", "thousands", "currency")
+_OPTIONS = ("arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency")
+_FAR = 0.005  # the share of the rewards of an arm at an end that need not be drawn, if they are far away
 
 
 class Table:
@@ -37,16 +38,20 @@ class Table:
     asked : how it was read, in the words of :func:`pmbandits.advise`; empty until it is read.
     """
 
-    def __init__(self, path: Path, name: str, *, own: bool) -> None:
-        self.path, self.name, self.own = path, name, own
+    def __init__(self, path: Path, name: str, *, own: bool, example: str = "") -> None:
+        self.path, self.name, self.own, self.example = path, name, own, example
         self.asked: dict[str, Any] = {}
-        self.why = ""  # why it is not read yet
-        with self._named():
+        self.trouble = ""
+        with self._by_its_name():
             self.peek: Peek = peek(path)
+        if not self.peek.rows:
+            self.trouble = f"{name} has no rows below its first line."
+        elif not any(self.peek.numeric):
+            self.trouble = f"No column of {name} holds numbers, and rewards must be numbers."
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Sentences name the file as its owner does, not as the copy is called."""
+    def _by_its_name(self) -> Iterator[None]:
+        """What is said of the file calls it as the user does."""
         try:
             yield
         except ValueError as error:
@@ -67,24 +72,50 @@ class Table:
         asked: dict[str, Any] = {
             name: value for name in _OPTIONS if (value := _text(options, name)) or name in ("thousands", "currency")
         }
-        wide = options.get("wide") or False
-        if not isinstance(wide, bool) and not (isinstance(wide, list) and all(isinstance(w, str) for w in wide)):
-            raise ValueError(f"wide must be true, or a list of the columns that are arms, got {_check.short(wide)}.")
-        asked["wide"] = wide
-        if wide:
+        asked["wide"] = self._wide(options.get("wide"), asked)
+        if asked["wide"]:
             asked.pop("arm", None), asked.pop("reward", None)
         loss = bool(options.get("loss"))
-        how = Reading(**asked)
         support = _support(options.get("range"))
-        with self._named():
-            log = read(self.path, how=how, loss=loss)
+        with self._by_its_name():
+            log = read(self.path, how=Reading(**asked), loss=loss)
             problem = problem_of(log, support, loss=loss)
         self.problem: Problem = problem
         self.glance = Glance(problem)
         self.asked = {**asked, "support": support, "loss": loss}
+        self.trouble = ""
         self._limits: dict[Any, Limits | None] = {}
-        for name in ("grid", "above", "cut", "common"):
+        for name in ("ends", "grid", "above", "means"):
             self.__dict__.pop(name, None)
+
+    def begin(self, options: Mapping[str, Any]) -> None:
+        """Read the file if it is clear which columns are meant; else keep why that failed."""
+        guess = self.peek
+        if guess.sure and not self.trouble:
+            wide = list(guess.arms) if guess.wide else False
+            try:
+                self.read({"arm": guess.arm, "reward": guess.reward, "wide": wide, "decimal": guess.decimal, **options})
+            except ValueError as error:
+                self.asked, self.trouble = {}, str(error)
+
+    def _wide(self, given: Any, asked: Mapping[str, Any]) -> bool | list[str]:
+        """Whether columns are arms, or which of them."""
+        if given is None or isinstance(given, bool):
+            return bool(given)
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"wide must be true, or a list of the columns that are arms, got {_check.short(given)}.")
+        if not given:
+            raise ValueError("tick the columns that are arms.")
+        others = {asked.get("unit"), asked.get("time")}
+        chosen = [str(name) for name in given if name not in others]
+        return True if set(chosen) == set(self.peek.columns) - others else chosen
+
+    @property
+    def when(self) -> str | None:
+        """The column of dates, if there is one: that which was said, or the first that looks like it."""
+        dates = [name for name, is_date in zip(self.peek.columns, self.peek.dates, strict=True) if is_date]
+        said = self.asked.get("time")
+        return said if said in dates else next(iter(dates), None)
 
     @property
     def is_read(self) -> bool:
@@ -95,11 +126,6 @@ class Table:
     def names(self) -> list[str]:
         """The arms."""
         return self.glance.names
-
-    @property
-    def means(self) -> FloatArray:
-        """The plain average of each arm."""
-        return np.array([float(s.x @ s.p) for s in self.problem.samples])
 
     def limits(self, asked: Any) -> Limits | None:
         """Limits as the page says them: the least and the largest share of arms in percent, and more as text."""
@@ -124,35 +150,31 @@ class Table:
         return self._limits[key]
 
     @cached_property
+    def means(self) -> FloatArray:
+        """The plain averages of the arms."""
+        return np.array([float(s.x @ s.p) for s in self.problem.samples])
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """From where to where rewards are drawn: a few that are very far away are left out."""
+        samples = self.problem.samples
+        low, high = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
+        most = min(_at(s, _FAR) for s in samples), max(_at(s, 1.0 - _FAR) for s in samples)
+        width = most[1] - most[0]
+        if width <= 0.0:
+            return low, high
+        return (most[0] if most[0] - low > width else low), (most[1] if high - most[1] > width else high)
+
+    @cached_property
     def grid(self) -> FloatArray:
         """Places at which curves are drawn: where the rewards are, closer together towards both ends."""
-        samples = self.problem.samples
         rank = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _GRID))
-        every = np.concatenate([s.x[np.minimum(np.searchsorted(np.cumsum(s.p), rank), s.x.size - 1)] for s in samples])
-        places = np.unique(every)
-        low, high = self.cut
-        places = places[(places >= low) & (places <= high)]
+        places = np.unique(np.concatenate([_at(s, rank) for s in self.problem.samples]))
+        places = places[(places >= self.ends[0]) & (places <= self.ends[1])]
         if places.size > _GRID:
             places = np.unique(places[np.linspace(0, places.size - 1, _GRID).astype(np.intp)])
         pad = 0.02 * float(places[-1] - places[0]) or 0.5
         return np.concatenate((places, [places[-1] + pad]))
-
-    @cached_property
-    def cut(self) -> tuple[float, float]:
-        """Between which rewards curves are drawn: without the last few, where they would take most of the room."""
-        ends = []
-        for sign in (-1.0, 1.0):
-            last = max(float((sign * s.x).max()) for s in self.problem.samples)
-            near = max(_quantile(s.x, s.p, _DRAWN if sign > 0.0 else 1.0 - _DRAWN) * sign for s in self.problem.samples)
-            ends.append((sign * last, sign * near))
-        (least, low), (most, high) = ends
-        room = max(high - low, 1e-300)
-        return least if low - least <= room else low, most if most - high <= room else high
-
-    @cached_property
-    def common(self) -> list[tuple[float, float]]:
-        """Of each arm its most frequent reward, and how frequent it is."""
-        return [(float(s.x[k]), float(s.p[k])) for s in self.problem.samples for k in (int(np.argmax(s.p)),)]
 
     @cached_property
     def above(self) -> FloatArray:
@@ -166,11 +188,7 @@ class Table:
     @property
     def bend(self) -> float:
         """0 for a linear scale of rewards; else where a logarithmic one begins, because few rewards are far away."""
-        middles = []
-        for s in self.problem.samples:
-            total = np.cumsum(s.p)
-            low, high = (s.x[min(int(np.searchsorted(total, q)), s.x.size - 1)] for q in (0.25, 0.75))
-            middles.append(float(high - low))
+        middles = [float(_at(s, 0.75) - _at(s, 0.25)) for s in self.problem.samples]
         grid = self.grid
         if max(middles) == 0.0:  # more than half of the rewards are the same: the others say the scale
             apart = [np.diff(np.quantile(s.x, (0.25, 0.75)))[0] for s in self.problem.samples if s.x.size > 3]
@@ -178,17 +196,18 @@ class Table:
         return scale_for([float(grid[0]), float(grid[-1])], middles).bend
 
 
-def _quantile(x: FloatArray, p: FloatArray, share: float) -> float:
-    return float(x[min(int(np.searchsorted(np.cumsum(p), share)), x.size - 1)])
-
-
 def keep(name: str) -> tuple[Path, Any]:
     """A place for a file that is dropped in: a folder of its own, and the open file. The name keeps its ending only."""
     folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
     suffix = "".join(Path(name).suffixes[-2:]) if name.lower().endswith(".gz") else Path(name).suffix
     suffix = suffix if suffix.replace(".", "").isalnum() else ""
-    path = folder / f"table{suffix.lower()}"
+    path = folder / f"{secrets.token_hex(8)}{suffix.lower()}"
     return path, path.open("wb")
+
+
+def _at(sample: Sample, rank: Any) -> Any:
+    """The reward, or the rewards, below which a share of them lies."""
+    return sample.x[np.minimum(np.searchsorted(np.cumsum(sample.p), rank), sample.x.size - 1)]
 
 
 def _text(options: Mapping[str, Any], name: str) -> str:
