@@ -54,6 +54,8 @@ CHANGES: dict[str, tuple[Draw, Draw]] = {
     "rare win: 1 % becomes 3 %": (rare(0.01), rare(0.03)),
     "rare win: 2 % becomes 10 %": (rare(0.02), rare(0.1)),
     "size of rare wins (10 %): 3 times": (rare(0.1), rare(0.1, 3.0)),
+    "mean of a normal: + 2 sd": (normal(0, 1), normal(2, 1)),
+    "mean of a normal: + 6 sd": (normal(0, 1), normal(6, 1)),
 }
 
 

@@ -82,7 +82,7 @@ def test_finite_atoms_are_sorted_and_distinct():
         (lambda: Real(-1), ValueError, "sigma must lie in"),
         (lambda: Real(np.inf), ValueError, "sigma must be a finite number"),
         (lambda: Support.from_dict({"kind": "intervall"}), ValueError, "Did you mean 'interval'"),
-        (lambda: Support.from_dict({}), ValueError, "unknown support None"),
+        (lambda: Support.from_dict({}), ValueError, "must say its kind, one of binary"),
         (lambda: Support.from_dict({"kind": "interval", "lo": 0}), ValueError, "support 'interval'.*hi"),
         (lambda: Support.from_dict({"kind": "real", "scale": 1}), ValueError, "support 'real'.*scale"),
     ],

@@ -78,11 +78,18 @@ class Support:
         """
         kinds = {"binary": Binary, "finite": Finite, "interval": Interval, "real": Real, "heavy": Heavy}
         rest = {k: v for k, v in data.items() if k != "kind"}
-        kind = _check.choice("support", data.get("kind"), kinds)
+        if "kind" not in data:
+            raise ValueError(
+                f"a support must say its kind, one of {', '.join(kinds)}, such as {_EXAMPLE}; got {_check.short(data)}."
+            )
+        kind = _check.choice("support", data["kind"], kinds)
         try:
             return kinds[kind](**rest)
         except TypeError as error:
-            raise ValueError(f"support {kind!r}: {error}.") from None
+            raise ValueError(f"support {kind!r}: {error}; write it like {_EXAMPLE}.") from None
+
+
+_EXAMPLE = '{"kind": "interval", "lo": 0, "hi": 1}'
 
 
 @dataclass(frozen=True)

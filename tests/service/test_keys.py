@@ -101,6 +101,8 @@ def test_every_route_with_every_kind_of_key(service: Served) -> None:
             elif where == "nowhere":
                 assert found.status_code == 401, about
                 assert found.headers["www-authenticate"]
+                said = "a key is needed" if key is None else "this key is not known here, not whole, or revoked"
+                assert found.json()["error"].startswith(said), about
             elif good:
                 # Nothing that goes further is a matter of keys: it is done, or refused for what was asked for.
                 assert found.status_code in (200, 201, 307, 404, 409, 422), about
@@ -183,7 +185,7 @@ def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Ser
     keys.revoke(store, number, "test")
     time.sleep(1.1 * keys.FRESH)
     assert service.send("GET", "/v1/experiments", key=token).status_code == 401
-    with pytest.raises(ValueError, match="there is no key"):
+    with pytest.raises(ValueError, match="is revoked already"):
         keys.revoke(store, number, "test")
 
 
@@ -292,7 +294,12 @@ def test_the_command_line(tmp_path: Path) -> None:
     listed = run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
     assert token.split("_")[1] in listed and "[red]web" in listed and "ask, tell" in listed
     assert token.split("_")[2] not in listed
-    assert "is revoked" in run.invoke(app, ["key", "revoke", token, "--store", store]).stdout
+    narrow = run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "80"}).stdout
+    assert "…" not in narrow and all(len(line) <= 80 for line in narrow.splitlines())
+    assert re.search(r"20\d\d-\d\d-\d\d", narrow) and "experiments" in narrow
+    with pytest.raises(ValueError, match="the key 'abc' is not known"):
+        run.invoke(app, ["key", "revoke", "pmb_abc", "--store", store], catch_exceptions=False)
+    assert "is revoked" in run.invoke(app, ["key", "revoke", token.rpartition("_")[0], "--store", store]).stdout
     assert "revoked" in run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
     wrong = run.invoke(app, ["key", "create", "--scopes", "write", "--store", store])
     assert "unknown scope 'write'" in str(wrong.exception)

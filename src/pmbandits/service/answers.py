@@ -187,6 +187,19 @@ class Log(_Answer):
     events: list[Event]
 
 
+class Expired(_Answer):
+    """Tickets that got a default reward."""
+
+    tickets: list[int]
+    more: Annotated[bool, Meta(description="Whether there are more: then send the same request again.")]
+
+
+class Description(Struct):
+    """A description in the format OpenAPI."""
+
+    openapi: str
+
+
 class Act(_Answer):
     """An act of administration."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,15 +15,14 @@ import msgspec
 import sqlalchemy.exc
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
 from pmbandits.pages import web
-from pmbandits.service import answers, board, fold, history, keys, manual, reading, warmth
-from pmbandits.service.counting import sample
+from pmbandits.service import answers, board, counting, fold, history, keys, manual, reading, warmth
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
 from pmbandits.service.live import Refused
@@ -33,6 +33,7 @@ from pmbandits.service.store import Record, Taken, check_name, iso, now
 from pmbandits.service.turns import DOWN
 
 log = logging.getLogger("pmbandits.service")
+IN_A_HURRY = re.compile(r"/v1/experiments/[^/]+/(ask|tell)")
 IMPORTED = 1 << 30  # bytes of memory that an imported policy may take
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -50,21 +51,39 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _an_object(given: Any) -> Any:
+    if not isinstance(given, dict):
+        raise ValueError(
+            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_check.short(given)}'
+        )
+    return given
+
+
 class NewExperiment(_Body):
     """An experiment: what is valued, what can be played, and which policy learns."""
 
     name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
-    metric: Annotated[str, Field(max_length=2000, examples=["gini", "0.7*mean + 0.3*cvar(0.9)"])]
-    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, examples=[["A", "B", "C"]])]
-    support: Annotated[dict[str, Any], Field(examples=[{"kind": "interval", "lo": 0, "hi": 1}])]
-    policy: Annotated[str, Field(max_length=100, examples=["vet", "track"])] = "vet"
-    options: Annotated[dict[str, Any], Field(description="Options of the policy.")] = {}
-    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    metric: Annotated[
+        str,
+        Field(max_length=2000, description="What is valued: mean, gini, cvar(0.9), lower_cvar(0.1), or a sum of them."),
+    ]
+    arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, description="The names of the arms.")]
+    support: Annotated[
+        dict[str, Any],
+        BeforeValidator(_an_object),
+        Field(
+            description='Where rewards can lie. It cannot be changed later: {"kind": "interval", "lo": 0, "hi": 100}, '
+            '{"kind": "binary"} for 0 and 1, {"kind": "finite", "atoms": [0, 1, 5]} for a few values.'
+        ),
+    ]
+    policy: Annotated[str, Field(max_length=100, description="The policy that plays, such as vet or track.")] = "vet"
+    options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
+    seed: Annotated[int, Field(ge=0, le=2**53, description="The seed of the policy's own random choices.")] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
 class ArmAct(_Body):
-    """What becomes of an arm."""
+    """An arm, and what to do with it."""
 
     do: Literal["add", "pause", "resume", "retire"]
     arm: ArmName
@@ -73,18 +92,18 @@ class ArmAct(_Body):
 class NewLimits(_Body):
     """Limits on the shares of arms."""
 
-    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null takes them away.')]
+    shares: Annotated[Any, Field(description='Text such as "A >= 10%", or {"A": [0.1, 1.0]}; null removes all limits.')]
 
 
 class Expire(_Body):
-    """A reward for tickets that never came back."""
+    """A default reward for tickets whose own reward never came."""
 
     seconds: Annotated[float, Field(ge=0, le=1e11, description="Tickets that are older than this and have no reward.")]
     reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
 
 
 class NewStatus(_Body):
-    """Whether an experiment goes on."""
+    """Whether an experiment runs, pauses, or is archived."""
 
     status: Literal["running", "paused", "archived"]
 
@@ -124,6 +143,7 @@ def needs(scope: str) -> Any:
         allow(key, scope, request.path_params.get("name"))
         return key
 
+    check.scope = scope  # type: ignore[attr-defined]  # for the description
     return Depends(check)
 
 
@@ -151,41 +171,41 @@ def _errors(app: FastAPI) -> None:
     async def unreadable(_request: Request, error: RequestValidationError) -> Json:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return problem(422, f"{_check.readable(where)}: {_check.readable(str(first['msg']))}.")
+        why = _check.readable(str(first["msg"])).removeprefix("Value error, ")
+        return problem(422, f"{_check.readable(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
-    async def other(_request: Request, error: HTTPException) -> Json:
-        words = {404: "there is no such address.", 405: "this address does not take that method."}
-        return problem(error.status_code, words.get(error.status_code, str(error.detail)))
+    async def other(request: Request, error: HTTPException) -> Json:
+        status, takes = error.status_code, (error.headers or {}).get("Allow")
+        if status == 404 and IN_A_HURRY.fullmatch(request.url.path):  # these are not known here, but before
+            status, takes = 405, "POST"
+        if status == 405:
+            found = problem(405, f"this address takes {takes or 'another method'}, not {request.method}.")
+            if takes is not None:
+                found.headers["allow"] = takes
+            return found
+        return problem(status, "there is no such address." if status == 404 else str(error.detail))
 
 
 def _health(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["health"])
     async def health() -> Any:
-        """Whether the process lives. Needs no key."""
+        """Whether the process is alive. Needs no key."""
         return {"status": "alive"}
 
     @app.get("/ready", tags=["health"])
     async def ready() -> Any:
-        """Whether it can serve: experiments are read, kernels are compiled, and the store answers. Needs no key."""
+        """Whether it can answer: experiments are read, kernels are compiled, and the store answers. Needs no key."""
         if not service.serves:
             return Json({"status": "not ready"}, 503)
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
-        """Counters of this process, for Prometheus."""
-        lines = list(service.counting.lines())
-        for name, n in service.turns.counts.items():
-            lines += [f"# TYPE pmbandits_{name}_total counter", f"pmbandits_{name}_total {n}"]
-        lives = list(service.book.lives.values())
-        for name, numbers in (
-            ("experiment_events", [live.fold.seen for live in lives]),
-            ("experiment_disagreements", [live.others for live in lives]),
-        ):
-            lines.append(f"# TYPE pmbandits_{name} gauge")
-            for live, n in zip(lives, numbers, strict=True):
-                lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
+        """Counters of all processes, for Prometheus."""
+        mine, lives = service.counted(), list(service.book.lives.values())
+        found = await service.aside(lambda: service.counting.all(mine))
+        lines = list(counting.lines(found))
         lines += await service.alarms.lines(lives)
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
@@ -212,7 +232,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         shown = [await _listed(service, record) for record in found if key.may("read", record.name)]
         return {"experiments": shown}
 
-    @app.post("/v1/experiments", tags=["experiments"], status_code=201)
+    @app.post("/v1/experiments", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
@@ -226,7 +246,7 @@ def _experiments(app: FastAPI, service: Service) -> None:
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         return answers.experiment(record, await service.live(record.name))
 
-    @app.post("/v1/import", tags=["experiments"], status_code=201)
+    @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
@@ -271,13 +291,13 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Pause (no arms are given, rewards are taken), archive (neither), or go on."""
+        """Pause (no arms are given, but rewards are taken), archive (neither), or go on."""
         assert body.status in (RUNNING, PAUSED, ARCHIVED)
         return await control(name, STATUS, body.status, key)
 
     @app.post("/v1/experiments/{name}/arms", tags=["control"])
     async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """Add an arm, let one pause, resume, or retire it for good. What was learned stays."""
+        """Add an arm, let one pause or resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
 
@@ -291,7 +311,7 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
     async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
-        """New limits on the shares of arms."""
+        """Set new limits on the shares of arms."""
         return await control(name, LIMITS, body.shares, key)
 
 
@@ -336,7 +356,9 @@ def _reads(app: FastAPI, service: Service) -> None:
         key: Annotated[keys.Key, needs("read")],
         form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
         after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after this event.")] = 0,
-        limit: Annotated[int | None, Query(ge=1, le=2**53, description="At most so many; without it, all.")] = None,
+        limit: Annotated[
+            int | None, Query(ge=1, le=2**53, description="How many events at most; without it, all.")
+        ] = None,
     ) -> Response:
         """Every event, oldest first: all of them, or ``limit`` after the event ``after``.
 

@@ -29,6 +29,7 @@ from pmbandits.service.events import (
 from pmbandits.service.fold import Fold, Gap
 from pmbandits.service.store import Record, now
 from pmbandits.service.wire import Ask, Asked, AskedMany, Tell, Told
+from pmbandits.supports import Interval, Support
 
 EXPIRED = '"expired"'  # in the log, of a reward that nobody told
 REMEMBERED = 1 << 16  # tickets, keys and units of which the store need not be asked
@@ -202,7 +203,7 @@ class Live:
             if known is None:
                 arm = self.open.get(ticket)
                 if arm is None:
-                    raise Refused(404, f"there is no ticket {ticket} in this experiment; nothing was taken in.")
+                    raise Refused(404, f"there is no ticket {ticket} in this experiment; nothing was stored.")
                 fresh[ticket] = (arm, reward)
             elif known[1] == reward:
                 repeated += 1
@@ -210,12 +211,12 @@ class Live:
                 raise Refused(
                     409,
                     f"ticket {ticket} is twice in this request, with the rewards {known[1]:g} and {reward:g}; "
-                    "nothing was taken in.",
+                    "nothing was stored.",
                 )
             elif not request.correct:
                 raise Refused(
                     409,
-                    f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was taken in. "
+                    f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was stored. "
                     'To replace it, send the new one with "correct": true.',
                 )
             else:
@@ -243,11 +244,16 @@ class Live:
         """Take in rewards, and others in place of those that tickets have; all of them or none."""
         fold, exp, at = self.fold, self.record.id, now()
         before = {ticket: self.told[ticket][1] for ticket in again}
-        fold.tell(
-            [arm for _, arm, _ in tells],
-            [reward for _, _, reward in tells],
-            [(arm, before[ticket], reward) for ticket, (arm, reward) in again.items()],
-        )
+        rewards = [reward for _, _, reward in tells]
+        try:
+            fold.tell(
+                [arm for _, arm, _ in tells],
+                rewards,
+                [(arm, before[ticket], reward) for ticket, (arm, reward) in again.items()],
+            )
+        except ValueError:
+            _inside(fold.policy.support, [*rewards, *(reward for _, reward in again.values())])
+            raise
         for ticket, arm, reward in tells:
             fold.seen += 1
             batch.events.append((exp, fold.seen, TELL, ticket, arm, reward, at, data))
@@ -325,6 +331,19 @@ def _rewards(request: Tell) -> Sequence[float]:
             422, f"{len(request.tickets)} tickets came with {len(request.rewards)} rewards; give one for each ticket."
         )
     return request.rewards
+
+
+def _inside(support: Support | None, rewards: Sequence[float]) -> None:
+    """Refuse rewards outside of the support, with what somebody can do who cannot change it."""
+    for reward in rewards:
+        if support is not None and not support.contains(reward):
+            cut = f", for example cut off at {min(max(reward, support.lo), support.hi):g}"
+            raise Refused(
+                422,
+                f"reward {reward:g} lies outside of {support!r}, where rewards of this experiment can lie; nothing was "
+                "taken in. That was declared when the experiment was created, and cannot be changed. Send a reward "
+                f"that lies inside{cut if isinstance(support, Interval) else ''}, or create another experiment.",
+            )
 
 
 def _digest(*parts: Any) -> str:

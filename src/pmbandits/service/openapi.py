@@ -1,4 +1,4 @@
-"""The description of the whole interface: what FastAPI knows, and the two routes in front of it."""
+"""The description of the whole interface: what FastAPI knows, the two routes in front of it, and an example of each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
-from pmbandits.service.wire import Ask, Asked, AskedMany, Problem, Tell, Told
+from pmbandits.service import wire
+from pmbandits.service.samples import SAMPLES
 
 _REASONS = {
     400: "Something is wrong with the request",
@@ -21,39 +23,83 @@ _REASONS = {
     429: "Too many requests",
     503: "The store cannot be written now; try again",
 }
+_FREE = ("/health", "/ready")
 
 
 def described(app: FastAPI) -> dict[str, Any]:
     """The description, as JSON."""
-    found = get_openapi(title=app.title, version=app.version, routes=app.routes, description=__doc__ and (
-        "Experiments that learn the best mixture of arms. Every ask and every tell is on disk before it is answered."
-    ))  # fmt: skip
-    schemas, parts = msgspec.json.schema_components(
-        (Ask, Asked, AskedMany, Tell, Told, Problem), ref_template="#/components/schemas/{name}"
+    found = get_openapi(
+        title=app.title,
+        version=app.version,
+        routes=app.routes,
+        description="Experiments that learn the best mixture of arms. Every ask and every tell is on disk before it is "
+        "answered.",
     )
-    ask, asked, many, tell, told, problem = schemas
+    kinds = {sample.answer for sample in SAMPLES.values() if isinstance(sample.answer, type)}
+    asked = (wire.Ask, wire.Asked, wire.AskedMany, wire.Tell, wire.Told, wire.Problem)
+    every = [*asked, *sorted(kinds - set(asked), key=lambda kind: kind.__name__)]
+    schemas, parts = msgspec.json.schema_components(every, ref_template="#/components/schemas/{name}")
+    known = dict(zip(every, schemas, strict=True))
     components = found.setdefault("components", {})
     components.setdefault("schemas", {}).update(parts)
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     found["security"] = [{"key": []}]
-    found["paths"]["/v1/experiments/{name}/ask"] = _hurry(
-        "ask", "The next arm to play, and its ticket", ask, {"oneOf": [asked, many]}
+    paths = found["paths"]
+    paths["/v1/experiments/{name}/ask"] = _hurry(
+        "ask", "The next arm to play, and its ticket.", known[wire.Ask], [known[wire.Asked], known[wire.AskedMany]]
     )
-    found["paths"]["/v1/experiments/{name}/tell"] = _hurry("tell", "The reward of a ticket, or of many", tell, told)
-    for path, routes in found["paths"].items():
-        for route in routes.values():
+    paths["/v1/experiments/{name}/tell"] = _hurry(
+        "tell", "The reward of a ticket, or rewards of many.", known[wire.Tell], [known[wire.Told]]
+    )
+    scopes = _scopes(app)
+    for path, routes in paths.items():
+        for verb, route in routes.items():
+            _answered(route, verb, path, known)
             route["responses"].pop("422", None)
-            if path in ("/health", "/ready"):
+            if path in _FREE:
                 route["security"] = []
                 continue
+            route["security"] = [{"key": scopes.get((verb, path), [])}]
             for status, words in _REASONS.items():
-                route["responses"].setdefault(
-                    str(status), {"description": words, "content": {"application/json": {"schema": problem}}}
-                )
+                problem = {"application/json": {"schema": known[wire.Problem]}}
+                route["responses"].setdefault(str(status), {"description": words, "content": problem})
     return found
 
 
-def _hurry(name: str, words: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _scopes(app: FastAPI) -> dict[tuple[str, str], list[str]]:
+    """Which scope of a key each route asks for: as it does so, not as somebody wrote down."""
+    out = {("post", f"/v1/experiments/{{name}}/{verb}"): [verb] for verb in ("ask", "tell")}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            asked = [getattr(part.call, "scope", None) for part in route.dependant.dependencies]
+            asked.append((route.openapi_extra or {}).get("x-scope"))
+            for verb in route.methods or ():
+                out[verb.lower(), route.path] = [scope for scope in asked if scope]
+    return out
+
+
+def _answered(route: dict[str, Any], verb: str, path: str, known: dict[Any, dict[str, Any]]) -> None:
+    """Say how a good answer looks, and give an example."""
+    route.pop("x-scope", None)
+    sample = SAMPLES[verb, path]
+    good = next(status for status in route["responses"] if status.startswith("2"))
+    answer = route["responses"][good]
+    if isinstance(sample.answer, str):
+        answer["content"] = {kind: {"schema": {"type": "string"}} for kind in sample.answer.split()}
+    else:
+        content = {} if verb == "post" and path.endswith("/ask") else {"schema": known[sample.answer]}
+        json = {**answer.get("content", {}).get("application/json", {}), **content, "example": sample.answered}
+        others = {kind: {"schema": {"type": "string"}} for kind in sample.also}
+        answer["content"] = {"application/json": json, **others}
+    if sample.sent is not None:
+        route["requestBody"]["content"]["application/json"]["example"] = sample.sent
+    elif path == "/v1/import":
+        file = {"schema": {"type": "string", "format": "binary"}}
+        route["requestBody"] = {"required": True, "content": {"application/octet-stream": file}}
+
+
+def _hurry(name: str, words: str, body: dict[str, Any], good: list[dict[str, Any]]) -> dict[str, Any]:
+    schema = good[0] if len(good) == 1 else {"oneOf": good}
     return {
         "post": {
             "tags": ["ask and tell"],
@@ -61,8 +107,6 @@ def _hurry(name: str, words: str, body: dict[str, Any], answer: dict[str, Any]) 
             "operationId": name,
             "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}],
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": {
-                "200": {"description": "On disk", "content": {"application/json": {"schema": answer}}},
-            },
+            "responses": {"200": {"description": "On disk", "content": {"application/json": {"schema": schema}}}},
         }
     }

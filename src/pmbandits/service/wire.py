@@ -20,7 +20,7 @@ OneKey = Annotated[
     ),
 ]
 
-Count = Annotated[int, Meta(ge=1, le=1_000_000, description="So many arms at once; the answer then has lists.")]
+Count = Annotated[int, Meta(ge=1, le=1_000_000, description="How many arms at once; the answer then has lists.")]
 Among = Annotated[list[Name], Meta(min_length=1, max_length=100_000, description="Only these arms are available now.")]
 Unit = Annotated[
     str,
@@ -41,7 +41,7 @@ Unasked = Annotated[
 
 
 class Ask(Struct, forbid_unknown_fields=True):
-    """For an arm to play now."""
+    """A request for an arm to play now, or for several."""
 
     n: Count | None = None
     among: Among | None = None
@@ -69,7 +69,7 @@ class AskedMany(Struct):
 
 
 class Tell(Struct, forbid_unknown_fields=True):
-    """The reward of a ticket, or rewards of many. Sent twice it counts once."""
+    """The reward of a ticket, or rewards of several. What is sent twice counts once."""
 
     ticket: Whole | None = None
     reward: float | None = None
