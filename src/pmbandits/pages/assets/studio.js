@@ -248,7 +248,9 @@
     $("big-bar").hidden = Boolean(tie);
     $("big-bar").replaceChildren(...(tie ? [] : bar(found.arms)));
     $("gives").textContent = tie ? tie.why : found.gives;
-    $("price").textContent = tie ? "" : [found.price, found.why].filter(Boolean).join(" ");
+    $("price").textContent = tie ? "" : found.price;
+    $("why").textContent = tie ? "" : found.why;
+    $("why").hidden = !$("why").textContent;
     $("offers").replaceChildren(...(tie && tie.offers.length ? [element("p", {}, "What can tell them apart:"),
       element("div", { class: "near" }, tie.offers.map((one) => element("button", { type: "button",
         onclick: () => (one.per ? table.per(one.per) : understand(one.metric, { formula: true })) }, one.say)))] : []));
