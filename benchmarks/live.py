@@ -81,6 +81,8 @@ def serving(url: str, processes: int) -> Iterator[tuple[str, str, int]]:
             time.sleep(0.02)
         yield address, key, service.pid
     finally:
+        if service.poll() is not None:
+            print(f"the service had ended already, with {service.returncode}", file=sys.stderr)
         service.terminate()
         service.wait(30)
 
@@ -90,7 +92,7 @@ def load(
 ) -> dict[str, float]:  # fmt: skip
     """What clients in a process of their own saw."""
     command = [sys.executable, "-m", "benchmarks.load", address, key, name, str(clients), str(seconds), str(batch)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return found
 
 

@@ -24,6 +24,7 @@ class Line(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.buffer, self.waiting = b"", asyncio.get_running_loop().create_future()
+        self.again = 0  # requests that had to be sent once more
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -46,12 +47,16 @@ class Line(asyncio.Protocol):
         self.waiting.set_result((status, body))
 
     async def send(self, head: bytes, body: bytes) -> bytes:
-        self.waiting = asyncio.get_running_loop().create_future()
-        self.transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
-        status, answer = await self.waiting
-        if status != 200:
-            raise RuntimeError(f"{status}: {answer[:200]!r}")
-        return answer
+        while True:
+            self.waiting = asyncio.get_running_loop().create_future()
+            self.transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
+            status, answer = await self.waiting
+            if status == 200:
+                return answer
+            if status != 503:
+                raise RuntimeError(f"{status}: {answer[:200]!r}")
+            self.again += 1
+            await asyncio.sleep(0.2)
 
 
 PAUSE = float(os.environ.get("LOAD_PAUSE", "0"))
@@ -64,11 +69,13 @@ async def play(url: str, key: str, name: str, clients: int, seconds: float, batc
     heads = [f"POST /v1/experiments/{name}/{verb} HTTP/1.1\r\n{known}".encode() for verb in ("ask", "tell")]
     asks: list[float] = []
     tells: list[float] = []
+    again = 0
     ask_body = b"{}" if batch == 1 else json.dumps({"n": batch}).encode()
     begin = time.perf_counter() + 1.0  # a second to get going, which is not counted
     end = begin + seconds
 
     async def one(number: int) -> None:
+        nonlocal again
         draw = random.Random(number).random
         _, line = await asyncio.get_running_loop().create_connection(Line, where.hostname, where.port)
         while (t0 := time.perf_counter()) < end:
@@ -85,6 +92,7 @@ async def play(url: str, key: str, name: str, clients: int, seconds: float, batc
             if t0 >= begin:
                 asks.append(t1 - t0)
                 tells.append(t2 - t1)
+        again += line.again
         line.transport.close()
 
     await asyncio.gather(*(one(number) for number in range(clients)))
@@ -93,6 +101,7 @@ async def play(url: str, key: str, name: str, clients: int, seconds: float, batc
     pairs = len(asks)
     return {
         "pairs": pairs * batch / seconds,
+        "again": again,
         "ask50": 1e3 * asks[pairs // 2],
         "ask99": 1e3 * asks[pairs * 99 // 100],
         "tell50": 1e3 * tells[pairs // 2],

@@ -21,6 +21,7 @@ html_theme = "furo"
 html_title = f"pmbandits {release}"
 html_static_path = ["_static"]
 html_css_files = ["pmbandits.css"]
+html_js_files = ["pages.js"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}

@@ -87,7 +87,7 @@ def analyst(folder: Path, browser: Any) -> None:
         page.locator("#said").fill("bad weeks are not too bad")
         page.keyboard.press("Enter")
         page.wait_for_selector("#offers button")
-        film.take("The analyst says in words what counts. For single visits that says nothing: most of them buy nothing.")
+        film.take("The analyst says in words what counts. That says nothing of single visits: most buy nothing.")
         page.locator("#said-period button").click()
         page.wait_for_timeout(800)
         page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)

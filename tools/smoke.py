@@ -81,7 +81,7 @@ def simulations_and_pictures(folder: Path) -> None:
     run = pmb.simulate(coins, "gini", ["vet", "track", "uniform"], 500, trials=4, seed=0, n_jobs=2)
     assert "vet" in str(run.summary()).lower()
     run.save(folder / "run.parquet")
-    assert pmb.Run.load(folder / "run.parquet").summary().markdown() == run.summary().markdown()
+    assert np.array_equal(pmb.Run.load(folder / "run.parquet").regret("Vet")[1], run.regret("Vet")[1])
     run.plot(folder / "run.png")
     assert (folder / "run.png").stat().st_size > 5000
 

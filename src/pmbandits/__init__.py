@@ -1,7 +1,24 @@
 """pmbandits: preference-centric bandits.
 
-State what you value about rewards as a preference metric, and learn the mixture of arms that is best for it.
+Say what you value about rewards, and find or learn the mixture of arms that is best for it.
+
+- You have a table of rewards: :func:`advise` says what to play, and whether that could be chance.
+- You choose an arm in every round: a policy such as :class:`Vet` is asked for the arm and told its reward.
+- You know the distributions of the arms: :func:`oracle` finds the best mixture.
+- You want to compare policies: :func:`simulate` plays them against known arms.
+- You look for words for what you value: :func:`preferences` goes from plain statements to metrics.
+
 Importing this package is light: each name is loaded when it is first used.
+
+Examples
+--------
+>>> import pmbandits as pmb
+>>> best = pmb.oracle("gini", pmb.Bandit.bernoulli([0.4, 0.9]))
+>>> best.weights.round(3).tolist()
+[0.8, 0.2]
+>>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary())
+>>> arm = policy.ask()
+>>> policy.tell(arm, 1.0)
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ except ImportError:  # no such locks on this system
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file such that a reader finds the old content or the new content, and never a part of it.
 
-    The new content is written to a temporary file beside the target, brought to the disk, and then renamed. If
-    anything goes wrong, also by Ctrl-C, the temporary file is removed and the target stays as it was. What a process
-    left behind that was killed in the middle is removed, too. Missing folders are made. If the path is a link, the file
-    that it points to is replaced. The permissions are those of any new file of the user.
+    The new content is written to a temporary file beside the target, flushed to the disk, and then renamed. If anything
+    goes wrong, also by Ctrl-C, the temporary file is removed and the target stays as it was. What a process left behind
+    that was killed in the middle is removed, too. Missing folders are made. If the path is a link, the file that it
+    points to is replaced. The permissions are those of any new file of the user.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def latex(rows: Rows, right: Collection[int] = (), *, caption: str = "", label: 
     ----------
     rows, right : as in :func:`columns`.
     caption, label : of the table.
-    ready : whether the cells and the caption are LaTeX already; else they are plain text, and are made safe.
+    ready : whether the cells and the caption are LaTeX already. Otherwise they are plain text, and are made safe.
 
     >>> print(latex([("arm", "share"), ("a_1", "50 %")], right=[1]))
     \begin{table}

@@ -29,9 +29,9 @@ class Bandit:
     ----------
     arms : for each arm one frozen ``scipy.stats`` distribution, or one sample (an array of numbers).
     names : a name for each arm; by default ``"arm 0"``, ``"arm 1"``, …
-    support : where rewards lie. By default it is worked out from the arms where that is possible: ``Binary`` for
-        rewards 0 and 1, ``Finite`` for finitely many values, ``Interval`` for bounded arms, and ``Real`` with the
-        largest standard deviation for normal arms. Otherwise it is ``None``.
+    support : where rewards lie. By default it follows from the arms: ``Binary`` for rewards 0 and 1, ``Finite`` for
+        finitely many values, and ``Interval`` for bounded arms. For normal arms it is ``Real`` with the largest
+        standard deviation. Where nothing follows, it is ``None``.
 
     Examples
     --------

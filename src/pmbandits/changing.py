@@ -38,8 +38,8 @@ class Changing:
 
     Time is the number of rounds that were played before: ``at(0)`` has the arms of the first round. Time is cut into
     pieces, and within a piece the arms do not change. Steps are pieces by themselves. A drift, a season or a function
-    is looked at once for each piece of ``every`` rounds, in its middle, and the arms stay like that for the whole
-    piece. Both playing and measuring use these pieces, so neither is an approximation of the other.
+    is cut into pieces of ``every`` rounds, and the arms of a piece are those in its middle. Both playing and measuring
+    use these pieces, so neither is an approximation of the other.
 
     It is made by :meth:`steps`, :meth:`drift`, :meth:`season` or :meth:`function`. All bandits in it must have the same
     names of arms.
@@ -135,7 +135,7 @@ class Changing:
         every : the length of a piece, in rounds; by default a hundredth of the way.
         by : how the arms move. ``"parameters"`` moves the numbers of each distribution in straight lines (means of
             normal arms, probabilities of atoms); both ends of an arm must be of one family. ``"mixture"`` draws the
-            reward from the last distribution with a chance that rises from 0 to 1, and else from the first. For
+            reward from the last distribution with a chance that rises from 0 to 1, and otherwise from the first. For
             Bernoulli arms both are the same.
         support : where all rewards lie; by default what both bandits have in common.
 
@@ -305,7 +305,7 @@ class Changing:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Changing:
-        """Make the world that :meth:`to_dict` described."""
+        """Make the changing arms that :meth:`to_dict` described."""
         kind = _check.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
         if kind == "function":
             raise ValueError("the arms came from a function of yours; code is never stored, so make them again.")
@@ -439,7 +439,7 @@ def _moved(one: Law, other: Law, share: float, name: str) -> Law:
 
 
 def _mixed(one: Law, other: Law, share: float, name: str) -> Law:
-    """The law that pays from ``other`` with the chance ``share``, else from ``one``."""
+    """The law that pays from ``other`` with the chance ``share``, otherwise from ``one``."""
     if isinstance(one, Atoms) and isinstance(other, Atoms):
         x = np.unique(np.concatenate((one.x, other.x)))
         p = np.zeros(x.size)

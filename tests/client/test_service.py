@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,31 @@ def test_corrections_history_and_status(url: str) -> None:
     with pytest.raises(pmb.ServiceError, match="already"):
         make_shop(url, "status")
     assert "status" in [known["name"] for known in shop.client.experiments()]
+    shop.client.close()
+
+
+def test_tickets_that_never_came_back(url: str) -> None:
+    shop = make_shop(url, "late")
+    lost = shop.ask(3)
+    shop.tell(lost[1], 1.0)
+    assert shop.expire(older_than=timedelta(days=1), reward=0.0) == []
+    time.sleep(0.01)
+    assert shop.expire(older_than=timedelta(0), reward=0.0) == [lost[0].id, lost[2].id]
+    with pytest.raises(TypeError, match="length of time"):
+        shop.expire(older_than=10, reward=0.0)
+    with pytest.raises(pmb.ServiceError, match="support"):
+        shop.expire(older_than=timedelta(0), reward=7.0)
+
+    async def later() -> list[int]:
+        async with pmb.connect_async(url) as client:
+            asked = await client["late"].ask()
+            await asyncio.sleep(0.01)
+            gone = await client["late"].expire(older_than=timedelta(0), reward=1.0)
+            assert gone == [asked.id]
+            return gone
+
+    assert asyncio.run(later()) == [lost[2].id + 4]
+    assert [arm["pending"] for arm in shop.state()["arms"]] == [0, 0]
     shop.client.close()
 
 

@@ -23,6 +23,7 @@ class Database:
 
     def new(self, name: str) -> str:
         """The address of a new, empty database."""
+        self.be_there()  # an earlier round in this folder may have stopped it
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self._server.get_uri(database=name)

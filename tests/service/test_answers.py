@@ -73,7 +73,7 @@ def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
         (change,) = state["changes"]
         assert change["arm"] == "B" and state["watched"] == state["events"] == 650
         assert 550 < change["event"] <= 650 and change["before"]["share"] == 0.0 and change["after"]["share"] > 0.5
-        detector = pmb.ChangeDetector(watch.LEVEL * 6.0 / (np.pi * 2) ** 2)  # alone, on the rewards of B
+        detector = pmb.ChangeDetector(watch.LEVEL * 6.0 / (np.pi * 2) ** 2)  # alone, with B's rewards
         assert detector.extend([0.0] * 500 + [1.0] * 100)[0] + 1 == 500 + change["event"] - 550
         assert str(detector.changes[0]).removeprefix("R") in change["sentence"]
         event = served.get(f"/shop/log?after={change['event'] - 1}&limit=1")["events"][0]
@@ -121,3 +121,34 @@ def test_of_very_many_arms_nothing_is_watched(tmp_path: Path, monkeypatch: pytes
         served.post("/shop/tell", {"arms": ["B"] * 600, "rewards": [0] * 500 + [1] * 100})
         state = served.get("/shop/state")
         assert state["changes"] == [] and state["watched"] is None and _gauges(served) == {}
+
+
+def test_mistakes_with_the_support_are_answered_with_an_example(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        for support in ({"lo": 0, "hi": 1}, "Interval(0, 1)", {"kind": "interval", "min": 0, "max": 1}, [0, 1]):
+            status, sentence = served.refused("", {**SHOP, "support": support})
+            assert status == 422 and '{"kind": "interval", "lo": 0, "hi": 1}' in sentence, sentence
+            assert "Value error" not in sentence and not sentence.endswith("..")
+        served.post("", {**SHOP, "support": {"kind": "interval", "lo": 0, "hi": 100}})
+        ticket = served.post("/shop/ask")["ticket"]
+        status, sentence = served.refused("/shop/tell", {"ticket": ticket, "reward": 250})
+        assert status == 422 and "cannot be changed" in sentence and "cut off at 100" in sentence
+        assert served.post("/shop/tell", {"ticket": ticket, "reward": 100})["taken"] == 1
+        status, sentence = served.refused("/shop/tell", {"ticket": ticket, "reward": -3, "correct": True})
+        assert status == 422 and "cut off at 0" in sentence
+        assert served.get("/shop/state")["arms"][0]["mean"] == 100
+
+
+def test_the_wrong_method_is_said_to_be_wrong_everywhere(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        for method, path, takes in (
+            ("GET", "shop/ask", "POST"), ("PUT", "shop/tell", "POST"), ("GET", "shop/arms", "POST"),
+            ("POST", "shop/limits", "PUT"), ("DELETE", "shop/state", "GET"),
+        ):  # fmt: skip
+            found = served.send(method, f"/v1/experiments/{path}", json={})
+            assert found.status_code == 405 and found.headers["allow"] == takes, (method, path, found.text)
+            assert found.json()["error"] == f"this address takes {takes}, not {method}."
+        assert served.send("GET", "/v1/experiments/shop/asks").status_code == 404
+        served.post("/shop/arms", {"do": "pause", "arm": "A"})
+        assert served.refused("/shop/ask", {"among": ["A"]})[1].endswith("name one that does: B, C.")

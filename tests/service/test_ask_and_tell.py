@@ -57,7 +57,7 @@ def test_another_reward_is_refused(service: Served, shop: str) -> None:
     service.post(f"{shop}/tell", {"ticket": ticket, "reward": 1})
     status, sentence = service.refused(f"{shop}/tell", {"ticket": ticket, "reward": 0})
     assert status == 409
-    assert sentence.startswith(f"ticket {ticket} has the reward 1 already, not 0; nothing was taken in.")
+    assert sentence.startswith(f"ticket {ticket} has the reward 1 already, not 0; nothing was stored.")
 
 
 def test_a_reward_can_be_corrected(service: Served, shop: str) -> None:

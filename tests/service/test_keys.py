@@ -185,7 +185,7 @@ def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Ser
     keys.revoke(store, number, "test")
     time.sleep(1.1 * keys.FRESH)
     assert service.send("GET", "/v1/experiments", key=token).status_code == 401
-    with pytest.raises(ValueError, match="there is no key"):
+    with pytest.raises(ValueError, match="is revoked already"):
         keys.revoke(store, number, "test")
 
 
@@ -294,7 +294,12 @@ def test_the_command_line(tmp_path: Path) -> None:
     listed = run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
     assert token.split("_")[1] in listed and "[red]web" in listed and "ask, tell" in listed
     assert token.split("_")[2] not in listed
-    assert "is revoked" in run.invoke(app, ["key", "revoke", token, "--store", store]).stdout
+    narrow = run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "80"}).stdout
+    assert "…" not in narrow and all(len(line) <= 80 for line in narrow.splitlines())
+    assert re.search(r"20\d\d-\d\d-\d\d", narrow) and "experiments" in narrow
+    with pytest.raises(ValueError, match="the key 'abc' is not known"):
+        run.invoke(app, ["key", "revoke", "pmb_abc", "--store", store], catch_exceptions=False)
+    assert "is revoked" in run.invoke(app, ["key", "revoke", token.rpartition("_")[0], "--store", store]).stdout
     assert "revoked" in run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
     wrong = run.invoke(app, ["key", "create", "--scopes", "write", "--store", store])
     assert "unknown scope 'write'" in str(wrong.exception)

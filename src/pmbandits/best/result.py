@@ -82,7 +82,8 @@ class Best:
         from pmbandits import _html
 
         used = np.flatnonzero(self.weights > 0.0)
-        proof = f"no mixture is better by more than {self.gap:.2g}" if self.certified else "a search, not certified"
+        better = "no mixture is better" + (f" by more than {self.gap:.2g}" if self.gap else "")
+        proof = better if self.certified else "none: it was found by a search"
         rows = [
             ("utility", f"{self.value:.6g}"),
             ("best single arm", f"{self.names[self.best_arm]}, {self.best_arm_value:.6g}"),
@@ -101,6 +102,6 @@ class Best:
         others = "" if self.unique is not False else ", others are as good"
         others += f", within {self.limits}" if self.limits is not None and len(self.limits) else ""
         return (
-            f"Best({{{used}}}, value={self.value:.9g}, {proof}, best arm {self.names[self.best_arm]} "
+            f"Best({{{used}}}, value={self.value:.9g}, {proof}, best single arm {self.names[self.best_arm]!r} with "
             f"{self.best_arm_value:.9g}, gain={self.gain:.3g}{others})"
         )

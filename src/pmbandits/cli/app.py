@@ -224,11 +224,8 @@ def oracle(
     table.add_section()
     table.add_row("[bold]best mixture[/]", f"[bold]{best.value:.6g}[/]", "")
     out.print(table)
-    proof = (
-        f"no mixture is better by more than {best.gap:.1g}"
-        if best.certified
-        else "not certified: it was found by a search"
-    )
+    proof = "no mixture is better" + (f" by more than {best.gap:.1g}" if best.gap else "")
+    proof = proof if best.certified else "not certified: it was found by a search"
     if best.limits is not None and len(best.limits):
         out.print(f"Within the limits {proof}. {shown[best.best_arm]} alone is worth {best.best_arm_value:.6g}.")
         for price in best.prices.values():

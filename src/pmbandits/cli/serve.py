@@ -61,22 +61,43 @@ def serve(
 
     settings = Settings(store=store, host=host, port=port, open=without_keys, processes=processes, rate=rate)
     check(settings)
-    if example:
-        _example(store, f"http://{host}:{port}")
+    lines = _addresses(host, port)
+    lines |= _example(store) if example else _advice(store, without_keys)
+    out.print("\n".join(f"{name:<12}{text}" for name, text in lines.items()), highlight=False, soft_wrap=True)
     run(settings)
 
 
-def _example(store: str, address: str) -> None:
-    """An experiment with three offers, unless there is one; and a new key."""
+def _addresses(host: str, port: int) -> dict[str, str]:
+    """Where it can be reached, from this machine at least."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    address = f"http://{f'[{name}]' if ':' in name else name}:{port}"
+    return {"address": address, "board": f"{address}/board/", "interface": f"{address}/docs"}
+
+
+def _example(store: str) -> dict[str, str]:
+    """An experiment with three offers, unless there is one; and a new key, which takes the place of the last one."""
     from pmbandits.service import keys
-    from pmbandits.service.example import NAME, SPEC
+    from pmbandits.service.example import LABEL, NAME, SPEC
 
     opened = _opened(store)
     if opened.find(NAME) is None:
         opened.create(NAME, SPEC, _who())
-    key = keys.create(opened, ("read", "ask", "tell"), [NAME], "the example", _who())
+    for old in keys.listed(opened):
+        if old.revoked is None and old.label == LABEL and old.experiments == frozenset({NAME}):
+            keys.revoke(opened, old.id, _who())
+    key = keys.create(opened, ("read", "ask", "tell"), [NAME], LABEL, _who())
     opened.close()
-    out.print(f"address     {address}\nexperiment  {NAME}\nkey         {key}", highlight=False, soft_wrap=True)
+    return {"experiment": NAME, "key": key}
+
+
+def _advice(store: str, without_keys: bool) -> dict[str, str]:
+    """What somebody lacks who has no key yet."""
+    from pmbandits.service import keys
+
+    opened = _opened(store)
+    good = without_keys or any(key.revoked is None for key in keys.listed(opened))
+    opened.close()
+    return {} if good else {"key": "there is none yet; make one with: pmbandits key create --scopes admin"}
 
 
 @app.command("create")
@@ -115,7 +136,7 @@ def create_key(
 
 @app.command("list")
 def list_keys(store: Store = _DEFAULT) -> None:
-    """Show all keys: what they are for, and when they were used last.
+    """Show all keys: what they are for, and when they were used last (UTC).
 
     Examples:
 
@@ -127,13 +148,16 @@ def list_keys(store: Store = _DEFAULT) -> None:
     from pmbandits.service import keys
 
     opened = _opened(store)
-    table = Table("key", "label", "scopes", "experiments", "created", "last used", "state", box=None)
-    table.columns[0].no_wrap = True
-    table.columns[0].min_width = 12
+    table = Table("key", "label", "scopes", "experiments", "made", "last used", box=None, pad_edge=False)
+    for place in (0, 4, 5):
+        table.columns[place].no_wrap = True
+    for column in table.columns:
+        column.overflow = "fold"
     for key in keys.listed(opened):
         where = "all" if key.experiments is None else ", ".join(sorted(key.experiments))
-        cells = (key.id, key.label, ", ".join(sorted(key.scopes)), where, _when(key.created), _when(key.used))
-        table.add_row(*(escape(readable(cell)) for cell in cells), "good" if key.revoked is None else "revoked")
+        used = "revoked" if key.revoked is not None else _when(key.used, "%Y-%m-%d %H:%M")
+        cells = (key.id, key.label, ", ".join(sorted(key.scopes)), where, _when(key.created, "%Y-%m-%d"), used)
+        table.add_row(*(escape(readable(cell)) for cell in cells))
     out.print(table)
     opened.close()
 
@@ -155,7 +179,7 @@ def revoke_key(
     from pmbandits.service import keys
 
     opened = _opened(store)
-    number = key.split("_")[1] if key.startswith("pmb_") and key.count("_") == 2 else key  # also the whole key
+    number = key.removeprefix("pmb_").partition("_")[0]  # also the whole key, or its beginning
     keys.revoke(opened, number, _who())
     opened.close()
     print(f"{readable(number)} is revoked.")
@@ -171,8 +195,8 @@ def _who() -> str:
     return f"command line, {readable(getpass.getuser())}"
 
 
-def _when(at: int | None) -> str:
-    return "never" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _when(at: int | None, form: str) -> str:
+    return "never" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime(form)
 
 
 def _needs_extra() -> None:

@@ -85,7 +85,7 @@ def _upper(k: FloatArray, n: FloatArray, depth: FloatArray) -> FloatArray:
 
 
 def berk_jones(n: int, level: float) -> tuple[FloatArray, FloatArray]:
-    """A confidence band for the distribution of a sample that is looked at once, after n rewards.
+    """A confidence band for the distribution of a sample that is looked at only once, after n rewards.
 
     With probability ``level`` the true survival function lies, for all x at once, between ``lower[k]`` and
     ``upper[k]``, where k is the number of rewards above x. For a continuous distribution the probability is exactly
@@ -95,8 +95,8 @@ def berk_jones(n: int, level: float) -> tuple[FloatArray, FloatArray]:
     The band is that of Berk and Jones (1979) and Owen (1995): n·kl(k/n, q) ≤ c, with the same c for all k. The c is
     found from the probability that an empirical distribution crosses two boundaries. Beyond 2,000 rewards c is that of
     the next larger n of a table. This relies on c growing with n; it does as far as it was worked out, but that is not
-    proved. Beyond 100,000 rewards, and for a failure below 1e-8, the band is the overlap of two bands that share the
-    failure and have proofs: the one that holds at all times, and that of Dvoretzky, Kiefer and Wolfowitz.
+    proved. Beyond 100,000 rewards, and for a failure below 1e-8, the band is the overlap of two bands that have proofs
+    and share the failure. One is the band that holds at all times, the other that of Dvoretzky, Kiefer and Wolfowitz.
 
     Parameters
     ----------

@@ -10,12 +10,11 @@ values are valid limits, but wider than necessary. This program says what is rea
 For concave h it is a concave program. Where h is smooth, it is solved by an interior point method. A cell touches only
 its neighbours, so a step costs as much as a few passes over the cells. Where h has corners, it is solved as a linear
 program, with h as the lowest of its tangents. Either way the answer comes with a proof. For smooth h the proof is this:
-no curves give more than the value that is reached plus the best gain that its slopes promise, and that gain is found
+no curves give more than the value that is reached plus the best gain that its slopes promise. That gain is found
 exactly, level by level of the curves.
 
-For the smallest utility of concave h the values cell by cell are exact already: they are at an end of each cell's
-interval, first at upper ends and then, from some cell on, at lower ends, so that every arm's curve falls. For convex h
-the two cases are exchanged.
+For the smallest utility of concave h the values cell by cell are exact already. They are at upper ends in the first
+cells, and at lower ends from some cell on, so that every arm's curve falls. For convex h the two cases are exchanged.
 """
 
 from __future__ import annotations

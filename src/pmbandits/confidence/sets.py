@@ -71,9 +71,10 @@ class ConfidenceSet:
     failure : the probability that the arm's distribution is ever outside, while the set is valid. It is nan where that
         is not known: for the paper's constants without a horizon, and for sets of your own.
     source : who proved it, and when.
-    stretched : whether ends that are far from the observed share are moved further out. Belts that hold for all x at
-        once need this.
-    mean_failure : for belts on ``Real`` rewards, how much of ``failure`` is for the interval of the arm's mean.
+    stretched : whether ends that are far from the observed share are moved further out. Sets of the kind ``belt`` that
+        hold for all x at once need this.
+    mean_failure : for the kind ``belt`` on ``Real`` rewards, how much of ``failure`` is for the interval of the arm's
+        mean.
     """
 
     name: str

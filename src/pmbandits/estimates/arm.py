@@ -29,7 +29,8 @@ class ArmEstimate:
     rounding : how far a reward was moved at most to be kept in bins; 0 if rewards are kept as they came.
     kind : what the radius means: ``"interval"``, ``"band"``, ``"belt"`` or ``"ball"`` (see
         :mod:`pmbandits.confidence.sets`).
-    ends : for a belt, the smallest and the largest possible survival before the first reward, and from each reward on.
+    ends : for the kind ``belt``, the smallest and the largest possible survival before the first reward, and from each
+        reward on.
     """
 
     name: str

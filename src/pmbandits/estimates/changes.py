@@ -21,24 +21,23 @@ rewards, which then do not count here.
 **Early changes.** A change among the first 64 rewards, or right after them, leaves nothing to compare with. But the
 ranks say something. Let v be the r-th smallest of the first 64. If nothing changes and no two rewards are equal, then
 the share of all later rewards below v is drawn from Beta(r, 65 − r). So whether each later reward lies below v follows
-Pólya's urn, which begins with r balls of one kind and 65 − r of the other. If k of n later rewards lie below v, the
-evidence for a change is the probability of these rewards by an urn with s·r balls of the first kind instead, divided by
-that by the true urn; for s = 4 and s = 64, of which the larger one is halved. The alarm is raised when it reaches
+Pólya's urn, which begins with r balls of one kind and 65 − r of the other. Say k of n later rewards lie below v. The
+evidence for a change is the probability of this by an urn with s·r balls of the first kind, divided by the probability
+by the true urn. It is taken for s = 4 and s = 64, and the larger of both is halved. The alarm is raised when it reaches
 128/(0.1·level). The same is done with the rewards above v.
 
-**False alarms.** In a world that does not change, whether each reward lies in A is decided by independent coins with
-one probability q. Give those before k and those since k each the probability of Krichevsky and Trofimov's mixture of
-coins. The product, divided by the true probability of all of them, is a nonnegative martingale that starts at 1. So by
-Ville's inequality it ever reaches 1/a with probability a at most. The true probability is no more than that with q = p,
+**False alarms.** If nothing changes, whether each reward lies in A is decided by independent coins with one probability
+q. Give those before k and those since k each the probability of Krichevsky and Trofimov's mixture of coins. The
+product, divided by the true probability of all of them, is a nonnegative martingale that starts at 1. So by Ville's
+inequality the probability that it ever reaches 1/a is at most a. The true probability is no more than that with q = p,
 the most likely one, and the mixture's of n coins is at least 1/(2√n) of the most likely one's. So G ≥ ln(1/a) +
-½·ln(n₁·n₂) + ln 4 ever happens with probability a at most. Take a = level·w, and add up over all sets and moments: **in
-a world that does not change, an alarm is ever raised with probability level at most, however long it lasts.** (A tenth
-of the level is for early changes: by the true urn their evidence is a nonnegative martingale, too, for each of 64 ranks
-and two sides. If rewards can be equal, think of each as made from a uniform number by the quantile function. Rewards
-below v are then fewer than those whose number is below the r-th smallest number, which follow the urn. The evidence
-grows with k, so it is only made smaller.) This
-stays true however often one looks, and however few of the moments one looks at. So only some 60 moments are kept, the
-closer together the more recent they are.
+½·ln(n₁·n₂) + ln 4 has a probability of at most a to happen ever. Take a = level·w, and add up over all sets and
+moments: **if nothing changes, the probability that an alarm is ever raised is at most the level, however long it
+runs.** (A tenth of the level is for early changes: by the true urn their evidence is a nonnegative martingale, too, for
+each of 64 ranks and two sides. If rewards can be equal, think of each as made from a uniform number by the quantile
+function. Rewards below v are then fewer than those whose number is below the r-th smallest number, which follow the
+urn. The evidence grows with k, so it is only made smaller.) This stays true however often one looks, and however few of
+the moments one looks at. So only some 60 moments are kept, the closer together the more recent they are.
 
 **Memory and time** are bounded: about 35 kB for a stream, and half a microsecond for a reward.
 
@@ -180,7 +179,7 @@ class ChangeDetector:
     def extend(self, rewards: ArrayLike) -> list[int]:
         """Take several rewards in, and return the positions of those that raised an alarm.
 
-        If one of them is not a finite number, none is taken in.
+        If one of them is not a finite number, none of them counts.
         """
         x = _check.numbers("rewards", rewards, minimum=0)
         at, out, depth = 0, [], math.log(1.0 / self.level)

@@ -89,7 +89,7 @@ class Sketch:
 
     Attributes
     ----------
-    n : how many numbers were taken in.
+    n : how many numbers it was shown.
     least, most : the smallest and the largest of them, exactly.
 
     Examples
@@ -114,7 +114,7 @@ class Sketch:
 
     @property
     def n(self) -> int:
-        """How many numbers were taken in."""
+        """How many numbers the sketch was shown."""
         return int(self._book[COUNT])
 
     @property
@@ -138,7 +138,7 @@ class Sketch:
         put(self._book, self._items, self._marks, self.k, self.seed, 0, x)
 
     def extend(self, values: ArrayLike) -> None:
-        """Take numbers in, one after the other. If one of them is not finite, none is taken in."""
+        """Take numbers in, one after the other. If one of them is not finite, none of them counts."""
         if not _check.is_list(values) or len(values):  # type: ignore[arg-type]
             x = _check.numbers("values", values)
             put_all(self._book, self._items, self._marks, self.k, self.seed, 0, x)

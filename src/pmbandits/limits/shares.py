@@ -129,8 +129,8 @@ def limits(
 
     Parameters
     ----------
-    shares : text like ``"A >= 10%; B + C <= 0.3; A == 2 * B"``; or a dictionary with the smallest and the largest share
-        of an arm, ``{"A": (0.1, 1.0)}``, or of a group, ``{("B", "C"): (0.0, 0.3)}``; or a list of these. An end that
+    shares : text like ``"A >= 10%; B + C <= 0.3; A == 2 * B"``. Or a dictionary with the smallest and the largest share
+        of an arm, ``{"A": (0.1, 1.0)}``, or of a group, ``{("B", "C"): (0.0, 0.3)}``. Or a list of these. An end that
         is ``None`` is not limited.
     names : the names of all arms.
     cost, budget : what a pull of each arm costs (0 for arms that are not named), and what a round may cost on average.

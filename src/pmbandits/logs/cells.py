@@ -17,7 +17,7 @@ NOTHING = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a re
 
 
 def pick(name: str, known: list[str], source: str, what: str) -> int:
-    """Where a column is: by its name, else by its name in any case; or a sentence with what there is."""
+    """Where a column is: by its name, or by its name in another case; or an error that says what there is."""
     if name in known:
         return known.index(name)
     plain = [k.strip().lower() for k in known]

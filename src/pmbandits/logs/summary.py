@@ -22,7 +22,7 @@ PARTS = 8  # random parts of an arm, from which many splits into two halves are 
 
 
 class PartOfArm:
-    """Rewards of a part of an arm: counted one by one while few differ, else summarised by a sketch.
+    """Rewards of a part of an arm: counted one by one while few differ, and later summarised by a sketch.
 
     The same rewards in the same pieces give the same summary, to the bit.
     """
@@ -81,7 +81,7 @@ class PartOfArm:
 
 
 class PartsOfArm:
-    """Rewards of an arm in several random parts: one table of counts while few rewards differ, else a sketch each."""
+    """Rewards of an arm in several random parts: counted while few differ, and later a sketch of each part."""
 
     def __init__(self) -> None:
         self.n = 0

@@ -11,7 +11,7 @@ from pmbandits._check import FloatArray
 
 
 class Blend(rv_continuous):
-    """A reward comes from ``other`` with the chance ``share``, else from ``one``; both are frozen distributions.
+    """A reward comes from ``other`` with the chance ``share``, otherwise from ``one``; both are frozen distributions.
 
     >>> import scipy.stats as st
     >>> float(Blend(st.uniform(0, 1), st.uniform(1, 1), 0.25)().cdf(1.5))

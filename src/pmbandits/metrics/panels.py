@@ -1,9 +1,9 @@
 """Continuous laws side by side on shared quadrature panels.
 
 Every law is evaluated once at every node, in calls that take all laws of one family together. Panels are split until
-the integrals that the caller asks for agree with those over their halves; so their number depends on how many
-different shapes the curves have, not on how many arms there are. Positions are kept as distances from an anchor:
-laws that lie far from 0, however narrow, lose no digits.
+the integrals that the caller asks for agree with those over their halves. So their number depends on how many different
+shapes the curves have, not on how many arms there are. Positions are kept as distances from an anchor: laws that lie
+far from 0, however narrow, lose no digits.
 """
 
 from __future__ import annotations
@@ -351,7 +351,7 @@ class Crossing:
     """Where falling curves (rows) cross a level: panel, share of it that lies before, and integrals up to there.
 
     ``until`` maps the node values of the crossed panel to the integral of the polynomial through them up to the
-    crossing, as a share of the panel's width; ``there`` maps them to the value at the crossing, ``slope`` to the
+    crossing, as a share of the panel's width. ``there`` maps them to the value at the crossing, ``slope`` to the
     derivative there.
     """
 

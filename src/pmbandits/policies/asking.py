@@ -131,7 +131,8 @@ class Asking(Holding):
         else:
             inside = barred if bench is None else barred[list(bench.seated)]
             if inside.all():
-                raise ValueError("none of the arms in among plays now; name one that does (policy.playing).")
+                known = [_check.readable(name) for name in lineup.playing(cast("Policy", self))[:20]]
+                raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
             code = int(choose_among(where, address, inside, out))
         if bench is not None and code == OK:
             out[:] = np.array(bench.seated)[out]

@@ -56,8 +56,8 @@ class Bench:
     def next_due(self, barred: NDArray[np.int64] | None = None) -> tuple[int, int] | None:
         """Which of the arms that wait and are not barred is tried next, and in which round; ``None`` if there is none.
 
-        An arm without a reward is tried when its pulls are at most the root of the rounds since it came: at once, and
-        then more and more rarely, while nobody knows when its first reward will come.
+        An arm without a reward is tried when its pulls are at most the root of the rounds since it came. So it is tried
+        at once, and then more and more rarely until its first reward comes.
         """
         rounds = [
             (self.came[arm] + int(self.shelf.pulls[-1 - self.place[arm]]) ** 2, arm)

@@ -52,15 +52,15 @@ class Setup:
 
     Parameters
     ----------
-    grid : the mixtures among which it chooses, one in each row. For each row there is room for one number in ``value``
-        and in ``index``. Without a grid there is room for one number of each arm.
+    grid : the mixtures among which it chooses, one in each row. For each row there is space for one number in ``value``
+        and in ``index``. Without a grid there is space for one number of each arm.
     epsilon : the spacing of the grid, if it has one.
     numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
     table : whether the arms' distributions are also laid out on a table of cells, and arms that are left out are
         tested.
-    slopes : whether there is room for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
+    slopes : whether there is space for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
     """
 
     grid: FloatArray | None = None

@@ -11,7 +11,7 @@ counts stay whole numbers, memory is bounded, and no kernel that decides knows a
 rewards among all that came after the first f·c. When that moment comes it is known to be one of these, and the rewards
 after it are new. So an anytime set that begins there, with the share δ/((f + 1)(f + 2)) of the failure δ, holds for all
 of them, however many. The shares of all f = 0, 1, 2, … add up to δ: with probability 1 − δ the sets of all windows
-hold, at all times, for every arm that has stood still since the oldest of its rewards that is kept.
+hold, at all times, for every arm that has not changed since the oldest of its rewards that is kept.
 
 **After a restart** the same holds: f counts the restarts of all arms, and a restart is known when it comes.
 

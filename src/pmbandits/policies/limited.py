@@ -170,8 +170,8 @@ def inequalities(polytope: Polytope) -> tuple[FloatArray, FloatArray]:
 def beyond(found: Limits) -> FloatArray:
     """By how many pulls each limit is exceeded at most, at any time, whatever a policy proposes.
 
-    In units of its largest coefficient. One pull where all limits are on single arms. Else it follows from the lags of
-    ``mixtures/_gate.py``: an arm is ahead by at most 1, and the j arms that are furthest behind by at most
+    In units of its largest coefficient. One pull where all limits are on single arms. Otherwise it follows from the
+    lags of ``mixtures/_gate.py``: an arm is ahead by at most 1, and the j arms that are furthest behind by at most
     j·(H_K − H_j) + j/(K·(K − 1)) together. These are the worst cases.
 
     >>> beyond(limits("A >= 10%; B <= 0.3", ["A", "B", "C"]))

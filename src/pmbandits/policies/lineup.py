@@ -79,7 +79,7 @@ def add_arm(policy: Policy, name: str | None = None) -> int:
 
 
 def pause(policy: Policy, arm: int | str) -> None:
-    """Stop asking for an arm until :meth:`resume`. What is known of it stays, and late rewards of it are taken in.
+    """Stop asking for an arm until :meth:`resume`. What is known of it stays, and late rewards of it count.
 
     >>> import pmbandits as pmb
     >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
@@ -97,7 +97,7 @@ def resume(policy: Policy, arm: int | str) -> None:
 
 
 def retire(policy: Policy, arm: int | str) -> None:
-    """Never ask for an arm again. What is known of it can still be read, and late rewards of it are taken in."""
+    """Never ask for an arm again. What is known of it can still be read, and late rewards of it count."""
     _set(policy, arm, RETIRED)
 
 

@@ -25,8 +25,8 @@ def merge(policy: Policy, other: Policy) -> None:
     This is for two servers with one experiment. Afterwards this policy knows the rewards of both. The pulls of both
     count for the proportions, for exploration and for the time t, as if one policy had played alone. This is exact for
     exact and binned estimates; sketches merge within their stated error. What was decided before stays: a mixture that
-    PMETC has chosen, and phases of CIRT that are over. Merge the same policy only once: rewards that were taken in
-    before cannot be told from new ones.
+    PMETC has chosen, and phases of CIRT that are over. Merge the same policy only once: the policy cannot tell rewards
+    that it knows already from new ones.
 
     Metric, support, names of arms and ``estimates`` must be the same; the kind of policy may differ. Where arms came
     and went, two arms with the same name are taken to be the same arm, and this policy must have all arms of the other.

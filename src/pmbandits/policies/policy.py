@@ -65,8 +65,8 @@ class Policy(Asking, Declared):
 
     ``Binary`` and ``Finite`` rewards are counted exactly in either way. Only the table of radii is coarser then.
 
-    For a world that changes, some policies (Vet and Track among them) can forget. The guide "When the world changes"
-    says which way to take when.
+    For arms that change, some policies (Vet and Track among them) can forget. The guide "When the world changes" says
+    which way to take when.
 
     - ``"window:10000"`` keeps the last 10,000 rewards of all arms together, and up to 1 % more. Confidence sets hold
       for arms that have not changed since the oldest of their rewards that is kept.
@@ -81,8 +81,8 @@ class Policy(Asking, Declared):
     A policy that was made without a metric, arms and a support is a recipe. :meth:`bind` makes a policy of it that can
     be played.
 
-    One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it is taken in as a
-    whole or not at all, even if Ctrl-C comes in between.
+    One policy object can be shared between threads. A batch of rewards, or of asks, is one step: it counts as a whole
+    or not at all, even if Ctrl-C comes in between.
 
     A policy of your own is a subclass, ``class Mine(Policy, name="mine", choose=choose, update=update)``, with two
     kernels, options, and :meth:`setup`. If it has numbers of its own, it also gives the ``unpack`` that names them. The

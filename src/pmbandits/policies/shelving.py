@@ -85,7 +85,7 @@ def _count(number: Any) -> bool:
 def read_shelf(
     policy: Policy, memory: Memory, part: Callable[[str, tuple[int, ...], Any], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The shelf of a file, checked, beside a memory that was read already; its parts by name; or Damaged."""
+    """The parts of the shelf in a file by name, checked against a memory that was read already; or Damaged."""
     bench = policy._bench
     if bench is None or not bench.benched:
         if bench is not None:

@@ -1,4 +1,4 @@
-"""Tickets in files: who has answered, and who has not."""
+"""Tickets in files: those that are answered, and those that are open."""
 
 from __future__ import annotations
 

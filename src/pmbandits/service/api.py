@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,8 +22,7 @@ from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _check
 from pmbandits.pages import web
-from pmbandits.service import answers, board, fold, history, keys, manual, reading, warmth
-from pmbandits.service.counting import sample
+from pmbandits.service import answers, board, counting, fold, history, keys, manual, reading, warmth
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.front import App, Front, allow
 from pmbandits.service.live import Refused
@@ -33,6 +33,7 @@ from pmbandits.service.store import Record, Taken, check_name, iso, now
 from pmbandits.service.turns import DOWN
 
 log = logging.getLogger("pmbandits.service")
+IN_A_HURRY = re.compile(r"/v1/experiments/[^/]+/(ask|tell)")
 IMPORTED = 1 << 30  # bytes of memory that an imported policy may take
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -77,7 +78,7 @@ class NewExperiment(_Body):
     ]
     policy: Annotated[str, Field(max_length=100, description="The policy that plays, such as vet or track.")] = "vet"
     options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
-    seed: Annotated[int, Field(ge=0, le=2**53, description="Of the policy's own random choices.")] = 0
+    seed: Annotated[int, Field(ge=0, le=2**53, description="The seed of the policy's own random choices.")] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
 
 
@@ -174,9 +175,16 @@ def _errors(app: FastAPI) -> None:
         return problem(422, f"{_check.readable(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
-    async def other(_request: Request, error: HTTPException) -> Json:
-        words = {404: "there is no such address.", 405: "this address does not take that method."}
-        return problem(error.status_code, words.get(error.status_code, str(error.detail)))
+    async def other(request: Request, error: HTTPException) -> Json:
+        status, takes = error.status_code, (error.headers or {}).get("Allow")
+        if status == 404 and IN_A_HURRY.fullmatch(request.url.path):  # these are not known here, but before
+            status, takes = 405, "POST"
+        if status == 405:
+            found = problem(405, f"this address takes {takes or 'another method'}, not {request.method}.")
+            if takes is not None:
+                found.headers["allow"] = takes
+            return found
+        return problem(status, "there is no such address." if status == 404 else str(error.detail))
 
 
 def _health(app: FastAPI, service: Service) -> None:
@@ -194,18 +202,10 @@ def _health(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
-        """Counters of this process, for Prometheus."""
-        lines = list(service.counting.lines())
-        for name, n in service.turns.counts.items():
-            lines += [f"# TYPE pmbandits_{name}_total counter", f"pmbandits_{name}_total {n}"]
-        lives = list(service.book.lives.values())
-        for name, numbers in (
-            ("experiment_events", [live.fold.seen for live in lives]),
-            ("experiment_disagreements", [live.others for live in lives]),
-        ):
-            lines.append(f"# TYPE pmbandits_{name} gauge")
-            for live, n in zip(lives, numbers, strict=True):
-                lines.append(sample(f"pmbandits_{name}", {"experiment": live.record.name}, n))
+        """Counters of all processes, for Prometheus."""
+        mine, lives = service.counted(), list(service.book.lives.values())
+        found = await service.aside(lambda: service.counting.all(mine))
+        lines = list(counting.lines(found))
         lines += await service.alarms.lines(lives)
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 

@@ -1,22 +1,39 @@
-"""Counters and times of one process, in the text that Prometheus reads."""
+"""Counters and times of all processes of one service, in the text that Prometheus reads.
+
+Every process counts in its own memory. Where several serve at one port, a request for the counters reaches one of them
+by chance: so each of them leaves what it counted in a folder that they share, and whoever is asked reads them all.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+OFTEN = 1.0  # seconds after which a process leaves its counters for the others
+
+Counted = dict[str, Any]  # what one process counted, as JSON
 
 
 class Counting:
     """Requests by route and status, and how long they took."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = None if folder is None else Path(folder)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
         self.times: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self.sums: dict[str, float] = defaultdict(float)
+
+    @property
+    def shared(self) -> bool:
+        """Whether there are other processes."""
+        return self._folder is not None
 
     def note(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
@@ -24,20 +41,59 @@ class Counting:
         self.times[route][bisect_left(BUCKETS, seconds)] += 1
         self.sums[route] += seconds
 
-    def lines(self) -> Iterable[str]:
-        """What was counted, for Prometheus."""
-        process = str(os.getpid())
-        yield "# TYPE pmbandits_requests_total counter"
-        for (route, status), n in sorted(self.requests.items()):
+    def counted(self, counts: Mapping[str, int], experiments: Mapping[str, tuple[int, int]]) -> Counted:
+        """All that this process counted; with its turns, and events and disagreements of its experiments."""
+        return {
+            "requests": [[route, status, n] for (route, status), n in self.requests.items()],
+            "times": {route: list(counts) for route, counts in self.times.items()},
+            "sums": dict(self.sums),
+            "counts": dict(counts),
+            "experiments": dict(experiments),
+        }
+
+    def leave(self, mine: Counted) -> None:
+        """Let the other processes see it."""
+        if self._folder is not None:
+            file = self._folder / f"{os.getpid()}.json"
+            new = file.with_suffix(".new")
+            new.write_text(json.dumps(mine))
+            os.replace(new, file)
+
+    def all(self, mine: Counted) -> dict[str, Counted]:
+        """What every process counted, by the number of the process; also of those that are gone."""
+        found: dict[str, Counted] = {}
+        if self._folder is not None:
+            for file in sorted(self._folder.glob("*.json")):
+                with suppress(OSError, ValueError):
+                    found[file.stem] = json.loads(file.read_text())
+        return {**found, str(os.getpid()): mine}
+
+
+def lines(found: Mapping[str, Counted]) -> Iterable[str]:
+    """What was counted, for Prometheus."""
+    yield "# TYPE pmbandits_requests_total counter"
+    for process, one in found.items():
+        for route, status, n in sorted(one["requests"]):
             yield sample("pmbandits_requests_total", {"route": route, "status": str(status), "process": process}, n)
-        yield "# TYPE pmbandits_request_seconds histogram"
-        for route, counts in sorted(self.times.items()):
+    yield "# TYPE pmbandits_request_seconds histogram"
+    for process, one in found.items():
+        for route, counts in sorted(one["times"].items()):
             label, total = {"route": route, "process": process}, 0
             for edge, n in zip((*BUCKETS, "+Inf"), counts, strict=True):
                 total += n
                 yield sample("pmbandits_request_seconds_bucket", {**label, "le": str(edge)}, total)
-            yield sample("pmbandits_request_seconds_sum", label, self.sums[route])
+            yield sample("pmbandits_request_seconds_sum", label, one["sums"][route])
             yield sample("pmbandits_request_seconds_count", label, total)
+    for name in ("turns", "events", "failures"):
+        yield f"# TYPE pmbandits_{name}_total counter"
+        for process, one in found.items():
+            yield sample(f"pmbandits_{name}_total", {"process": process}, one["counts"].get(name, 0))
+    names = sorted({name for one in found.values() for name in one["experiments"]})
+    for place, gauge in enumerate(("experiment_events", "experiment_disagreements")):
+        yield f"# TYPE pmbandits_{gauge} gauge"
+        for name in names:  # a process in which nobody asked lately knows less than another one
+            most = max(one["experiments"][name][place] for one in found.values() if name in one["experiments"])
+            yield sample(f"pmbandits_{gauge}", {"experiment": name}, most)
 
 
 def sample(name: str, labels: Mapping[str, str], value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-NAME = "example"
+NAME, LABEL = "example", "the example"
 SPEC: dict[str, Any] = {
     "metric": "gini",
     "arms": ["A", "B", "C"],

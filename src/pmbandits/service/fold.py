@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits import __version__
 from pmbandits.metrics.registry import metric as find_metric
@@ -140,25 +141,26 @@ class Fold:
         That is no mistake: another version of the library or another processor may have rounded otherwise. The stored
         arms count.
         """
+        if not rows:
+            return 0
+        kinds = np.array([row[1] for row in rows])
         others = start = 0
-        while start < len(rows):
-            end = start
-            while end < len(rows) and rows[end][1] in _REPLAYED:
-                end += 1
-            if end > start:
-                others += self._replay(rows[start:end])
-            if end < len(rows):
-                self._one(rows[end])
-                end += 1
-            start = end
+        for alone in [*np.flatnonzero(~np.isin(kinds, _REPLAYED)).tolist(), len(rows)]:
+            if alone > start:
+                others += self._replay(rows[start:alone], kinds[start:alone])
+            if alone < len(rows):
+                self._one(rows[alone])
+            start = alone + 1
         return others
 
-    def _replay(self, rows: Sequence[Old]) -> int:
+    def _replay(self, rows: Sequence[Old], kinds: NDArray[np.int64]) -> int:
         """Asks and tells that come one after the other, with one call of compiled code."""
         self._in_order(rows)
+        told = kinds == TELL
         arms = np.array([row[3] for row in rows], dtype=np.int64)
-        rewards = np.array([row[4] if row[1] == TELL else np.nan for row in rows], dtype=np.float64)
-        plain = all(row[1] == TELL or (row[1] == ASK and row[5] is None) for row in rows)
+        rewards = np.where(told, np.array([row[4] for row in rows], dtype=np.float64), np.nan)
+        given = np.array([row[5] is not None for row in rows])  # an ask with a choice of arms
+        plain = not (kinds == ASKED).any() and not (given & ~told).any()
         differs = plain and self.policy.replay(arms, rewards, check=True) is not None
         if differs or not plain:
             self.policy.replay(arms, rewards)

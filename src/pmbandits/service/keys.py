@@ -78,7 +78,9 @@ def revoke(store: Store, number: str, who: str) -> None:
             update(keys).where(keys.c.id == number, keys.c.revoked.is_(None)).values(revoked=now())
         )
         if done.rowcount == 0:
-            raise ValueError(f"there is no key {number!r} that could be revoked; pmbandits key list shows all keys.")
+            known = connection.execute(select(keys.c.id).where(keys.c.id == number)).first() is not None
+            why = "is revoked already" if known else "is not known; pmbandits key list shows all keys"
+            raise ValueError(f"the key {_check.short(number)} {why}.")
         store.write_down(connection, who, "revoke key", None, json.dumps({"key": number}))
 
 

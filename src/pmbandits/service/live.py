@@ -203,7 +203,7 @@ class Live:
             if known is None:
                 arm = self.open.get(ticket)
                 if arm is None:
-                    raise Refused(404, f"there is no ticket {ticket} in this experiment; nothing was taken in.")
+                    raise Refused(404, f"there is no ticket {ticket} in this experiment; nothing was stored.")
                 fresh[ticket] = (arm, reward)
             elif known[1] == reward:
                 repeated += 1
@@ -211,12 +211,12 @@ class Live:
                 raise Refused(
                     409,
                     f"ticket {ticket} is twice in this request, with the rewards {known[1]:g} and {reward:g}; "
-                    "nothing was taken in.",
+                    "nothing was stored.",
                 )
             elif not request.correct:
                 raise Refused(
                     409,
-                    f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was taken in. "
+                    f"ticket {ticket} has the reward {known[1]:g} already, not {reward:g}; nothing was stored. "
                     'To replace it, send the new one with "correct": true.',
                 )
             else:

@@ -15,9 +15,9 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 h2{margin-top:2.5rem}h3{font-size:1rem;margin:.5rem 0}section{border-top:1px solid #ccc;padding:.5rem 0}
 code,pre{font:14px/1.45 ui-monospace,monospace;overflow-wrap:anywhere}
 pre{background:#f4f4f4;padding:.6rem;white-space:pre-wrap}.verb{font-weight:700;color:#005a8c}
-.scope{float:right;font-weight:400;color:#555}a{color:#005a8c}summary{cursor:pointer}
+.scope{font-weight:400;color:#555;margin-left:1rem;white-space:nowrap}a{color:#005a8c}summary{cursor:pointer}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}
-td{border-top:1px solid #ddd;overflow-wrap:anywhere}
+td{border-top:1px solid #ddd}td code{overflow-wrap:normal;white-space:nowrap}
 @media(prefers-color-scheme:dark){body{background:#161616;color:#eee}pre{background:#262626}.verb,a{color:#7cc4f0}
 .scope{color:#bbb}section,td{border-color:#444}}
 """

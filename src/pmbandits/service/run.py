@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import socket
+from contextlib import nullcontext
+from tempfile import TemporaryDirectory
 
 import uvicorn
 
@@ -37,6 +39,11 @@ def check(settings: Settings) -> None:
 
 def serve(settings: Settings) -> None:
     """Serve until somebody stops it. The port opens when everything is warm; a process that dies is replaced."""
+    with TemporaryDirectory(prefix="pmbandits-") if settings.processes > 1 else nullcontext() as shared:
+        _serve(dataclasses.replace(settings, shared=shared))
+
+
+def _serve(settings: Settings) -> None:
     os.environ[_TOLD] = json.dumps(dataclasses.asdict(settings))
     uvicorn.run(
         "pmbandits.service.run:one", factory=True, host=settings.host, port=settings.port, workers=settings.processes,

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
@@ -16,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from pmbandits import _check
 from pmbandits.service.alarms import Alarms
 from pmbandits.service.book import Book
-from pmbandits.service.counting import Counting
+from pmbandits.service.counting import OFTEN, Counted, Counting
 from pmbandits.service.events import ARCHIVED, Batch
 from pmbandits.service.expiry import Overdue
 from pmbandits.service.fold import Gap
@@ -44,12 +45,13 @@ class Service:
     """What all routes share."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.counting = settings, Counting()
+        self.settings, self.counting = settings, Counting(settings.shared)
         self.ready = False
         self.store: Store
         self.book: Book
         self.turns: Turns
         self.keyring: Keyring
+        self._counts: asyncio.Task[None] | None = None
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.historian: Historian
         self.overdue: Overdue
@@ -58,6 +60,17 @@ class Service:
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
         began = time.perf_counter()
+        gc.disable()  # a million events are a million small things, of which none is garbage
+        try:
+            await self._start()
+        finally:
+            gc.enable()
+        gc.collect()
+        gc.freeze()  # what is here now stays: the collector need not look at it again
+        self.ready = True
+        log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
+
+    async def _start(self) -> None:
         self.store = await self._open()
         lane = await asyncio.to_thread(self.store.lane)
         self.book = Book(self.store, lane, warm=self.settings.warm)
@@ -72,10 +85,21 @@ class Service:
                 await self._warm_up(record.name)
         self.turns.start()
         self.historian.start()
-        gc.collect()
-        gc.freeze()  # what is here now stays: the collector need not look at it again
-        self.ready = True
-        log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
+        if self.counting.shared:
+            self._counts = asyncio.get_running_loop().create_task(self._share_counts())
+
+    def counted(self) -> Counted:
+        """What this process counted."""
+        lives = list(self.book.lives.values())
+        return self.counting.counted(
+            self.turns.counts, {live.record.name: (live.fold.seen, live.others) for live in lives}
+        )
+
+    async def _share_counts(self) -> None:
+        while True:
+            with suppress(OSError):  # a full disk, for example: the others see what was left before
+                await asyncio.to_thread(self.counting.leave, self.counted())
+            await asyncio.sleep(OFTEN)
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Work that takes long, in threads of its own: two at a time, so that asks and tells need not wait for it."""
@@ -102,6 +126,8 @@ class Service:
     async def stop(self) -> None:
         """Answer who waits, and close everything."""
         self.ready = False
+        if self._counts is not None:
+            self._counts.cancel()
         await self.historian.stop()
         await self.alarms.stop()
         await self.turns.stop()
@@ -193,7 +219,7 @@ class Service:
             support.check([reward])
         except ValueError as error:
             raise Refused(422, _check.readable(str(error))) from None
-        found = await asyncio.to_thread(self.overdue.find, live.record.id, seconds, self.settings.batch)
+        found = await self.aside(lambda: self.overdue.find(live.record.id, seconds, self.settings.batch))
         about = Tell(tickets=found) if found else None
         late = await self.turns.do(live, lambda batch: live.expire(found, reward, seconds, who, batch), about)
         return {"tickets": late, "more": len(found) == self.settings.batch}

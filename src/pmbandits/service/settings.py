@@ -23,6 +23,7 @@ class Settings:
     batch : arms or rewards in one request, at most.
     file : bytes of a policy that is imported, at most.
     warm : whether kernels are compiled before they are needed.
+    shared : a folder in which several processes leave their counters for each other.
     """
 
     store: str = DEFAULT
@@ -35,6 +36,7 @@ class Settings:
     batch: int = 10_000
     file: int = 64 << 20
     warm: bool = True
+    shared: str | None = None
 
     def __post_init__(self) -> None:
         if self.open and not is_loopback(self.host):

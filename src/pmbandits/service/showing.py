@@ -64,6 +64,7 @@ class Showing:
             "now": self._now,
             "known": self._known,
             "sure": self._sure,
+            "next": self._next,
             "decisions": self._decisions,
             "happened": self._happened,
             "alone": self._alone,
@@ -209,7 +210,6 @@ class Showing:
             ],
             "arms": arms,
             "limits": None if policy.limits is None else str(policy.limits),
-            "next": "Next is {}. {}".format(*why(policy)) if live.status == "running" else None,
             "events": fold.seen,
         }
 
@@ -279,6 +279,9 @@ class Showing:
         if not since or now - since[0][0] < _DAY / 1440 or t <= since[0][1]:
             return None
         return (t - since[0][1]) * _DAY / (now - since[0][0])
+
+    def _next(self, live: Live, fold: Fold) -> dict[str, Any]:
+        return {"next": "Next is {}. {}".format(*why(fold.policy)) if live.status == "running" else None}
 
     def _decisions(self, live: Live, fold: Fold) -> dict[str, Any]:
         self._trail.follow(self.service.store, live.record, fold)

@@ -78,9 +78,9 @@ def simulate(
     trials : how many trials, or which ones (a list of their numbers, which begin with 0).
     seed : the seed of all rewards and of the policies' own random choices.
     delay : how many rounds rewards are late. The reward of round r is told after round r + delay, so 0 means before the
-        next ask. It can be a number; a frozen ``scipy.stats`` distribution, rounded to whole rounds; a function of a
-        numpy ``Generator`` and a count that returns that many delays; or a mapping from arms to these. Rewards are told
-        in the order in which they come. Those that would come after the last round never come.
+        next ask. It can be a number, or a frozen ``scipy.stats`` distribution, rounded to whole rounds. It can be a
+        function of a numpy ``Generator`` and a count that returns that many delays, or a mapping from arms to any of
+        these. Rewards are told in the order in which they come. Those that would come after the last round never come.
     batch : how many arms to ask for at once. Rewards that have come are told when a batch is over, all together.
     schedule : arms that come and go, as in ``[(5000, "add", "D"), (8000, "pause", "B")]``. Each event has a number of
         rounds after which it happens, a word (``add``, ``pause``, ``resume``, ``retire``) and an arm. The bandit has

@@ -198,7 +198,7 @@ class Onlooker:
         return regret.mean(axis=0), error
 
     def _written(self, line: int) -> tuple[FloatArray, FloatArray] | None:
-        """The regret as the finished run holds it, of a world that changes."""
+        """The regret as the finished run holds it, for arms that change."""
         try:
             if self._run is None:
                 self._run = Run.load(self.folder / "run.parquet")
@@ -225,7 +225,7 @@ class Onlooker:
 
 
 def _turns(spec: dict[str, Any], horizon: int) -> list[int]:
-    """When the moments of a world end that does not stand still; empty if it does."""
+    """When the moments of arms that change end; empty if nothing changes."""
     starts = {int(event[0]) for event in spec.get("schedule", []) if 0 < int(event[0]) < horizon}
     if "changing" in spec["bandit"]:
         starts |= {piece.start for piece in Changing.from_dict(spec["bandit"]).pieces(horizon)} - {0}

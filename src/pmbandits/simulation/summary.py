@@ -63,7 +63,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """``"less regret"`` or ``"more regret"`` if the interval does not contain 0, else ``"cannot tell"``."""
+        """``"less regret"`` or ``"more regret"``, or ``"cannot tell"`` if the interval contains 0."""
         if self.high < 0.0:
             return "less regret"
         return "more regret" if self.low > 0.0 else "cannot tell"

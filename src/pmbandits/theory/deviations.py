@@ -57,8 +57,8 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
     """The radius n → r(n) in Wasserstein distance (W1) that a confidence set of any kind implies.
 
     A ball has such a radius already. A band of height c has the radius (hi − lo)·c. A Bernoulli interval kl(p̂, p) ≤ c
-    lies in ±√(c/2) (Pinsker's inequality). So does a belt at each x, but for a third more where c > 0.2 and its ends
-    are stretched.
+    lies in ±√(c/2) (Pinsker's inequality). So does a set of the kind ``belt`` at each x, but for a third more where c >
+    0.2 and its ends are stretched.
 
     >>> import pmbandits as pmb
     >>> from pmbandits.confidence import confidence_set

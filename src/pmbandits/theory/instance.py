@@ -40,7 +40,7 @@ class Facts:
     distance : W (``eq:W``), half the largest Wasserstein distance between two arms.
     largest_utility : B_h, the largest utility of a mixture.
     largest_loss : what a mixture can lose at most. It is B_h where utilities cannot be negative (as the paper takes for
-        granted), else 𝓛(2W)^q.
+        granted), and otherwise 𝓛(2W)^q.
     best : the best mixture.
     """
 

@@ -139,7 +139,7 @@ def _in_the_box(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> 
 
 
 def _holds_best(bandit: Bandit, metric: Distortion, best: Best, low: FloatArray, high: FloatArray) -> bool:
-    """Whether a best mixture lies in the box. For Bernoulli arms any whose mean is the best one; else the oracle's."""
+    """Whether a best mixture lies in the box: for Bernoulli arms any with the best mean, otherwise the oracle's."""
     if bool(((best.weights >= low - 1e-9) & (best.weights <= high + 1e-9)).all()):
         return True
     if not isinstance(bandit.support, Binary):

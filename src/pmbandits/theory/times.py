@@ -136,7 +136,7 @@ def settling_time(
 
 
 def _first(holds: Callable[[int], bool], start: int) -> float:
-    """The smallest whole number from ``start`` on at which a condition holds; from there on it must hold for ever."""
+    """The smallest whole number from ``start`` on at which a condition holds; from there on it must always hold."""
     if holds(start):
         return float(start)
     low, high = start, 2 * start

@@ -105,7 +105,7 @@
       element("li", {}, mark.text)) : [element("li", { class: "soft" }, "Nothing but pulls and rewards so far.")]));
     if (moved("decisions")) {
       $("decisions-card").hidden = !found.decisions.length;
-      $("decisions").tBodies[0].replaceChildren(...found.decisions.map((d) => element("tr", {}, element("td", {}, d.when),
+      $("decisions").tBodies[0].replaceChildren(...together(found.decisions).map((d) => element("tr", {}, element("td", {}, d.when),
         element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, whole(d.reason || "–")))));
       label($("decisions"), ["when", "what", "arm", "reason"]);
     }
@@ -114,6 +114,17 @@
       $("limits").textContent = found.limits || "none";
       $("pause-all").textContent = found.status === "running" ? "Pause the experiment" : "Let it run again";
     }
+  }
+
+  // Decisions in a row that are alike stand in one row; the newest comes first.
+  function together(decisions) {
+    const out = [];
+    for (const one of decisions) {
+      const last = out[out.length - 1];
+      if (last && last.arm === one.arm && last.reason === one.reason) last.from = one.seq;
+      else out.push({ ...one, from: one.seq });
+    }
+    return out.map((one) => (one.from === one.seq ? one : { ...one, what: `asks ${one.from.toLocaleString("en")} to ${one.seq.toLocaleString("en")}` }));
   }
 
   // A number and its sign stay in one line.
@@ -201,6 +212,7 @@
     const all = joined(found);
     const shown = live ? found.arms.slice().sort((a, b) => Math.max(b.wanted, b.played || 0) - Math.max(a.wanted, a.played || 0))
       .slice(0, 8).map((arm) => arm.place).sort((a, b) => a - b) : all.played.map((line) => line.place);
+    $("chart-shares").parentElement.hidden = !all.x.length;
     const lines = [], data = [all.x];
     for (const place of shown) {
       const arm = found.arms[place];

@@ -104,9 +104,7 @@ const Charts = (() => {
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
-        // On a logarithmic scale also 2 and 5 times a power of ten are written.
-        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { filter: (u, ticks) => ticks.map((v) => (/^[125]/.test(Number(v).toExponential())
-          && /^\de/.test(Number(v).toExponential()) ? v : null)) } : {}) }, { ...axis(options.y, 54) }],
+        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { filter: Chart.few } : {}) }, { ...axis(options.y, 54) }],
         legend: { live: true, markers: { dash: (u, k) => { const s = this.series[k - 1] || {};
           return (s.dash || (s.place === undefined ? [] : dash(s.place))).length ? "dashed" : "solid"; } } },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
@@ -122,6 +120,12 @@ const Charts = (() => {
       }, this.data, this.plot);
       const entries = this.chart.root.querySelectorAll(".u-legend .u-series");
       this.series.forEach((s, k) => { if (s.quiet || (s.width || 2) < 0.1) entries[k + 1].classList.add("quiet"); });
+    }
+
+    // On a logarithmic scale powers of ten are written, and on a short one 2 and 5 times them, too.
+    static few(u, ticks) {
+      const written = u.scales.x.max > 200 * u.scales.x.min ? /^1e/ : /^[125]e/;
+      return ticks.map((v) => (written.test(Number(Number(v).toPrecision(6)).toExponential()) ? v : null));
     }
 
     // Events are lines from top to bottom.
