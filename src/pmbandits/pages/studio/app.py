@@ -154,6 +154,7 @@ def make(studio: Studio) -> Starlette:
         "/read": read,
         "/wish": lambda asked: sliders.understood(str(asked.get("said", "")), formula=bool(asked.get("formula"))),
         "/look": lambda asked: answers.look(studio.table(asked), asked),
+        "/why": lambda asked: answers.why(studio.table(asked), asked),
         "/way": lambda asked: answers.way(studio.table(asked), asked),
         "/compare": lambda asked: answers.compare(studio.table(asked), asked),
         "/verdict": verdict,
