@@ -28,10 +28,11 @@ class Overdue:
             tell.c.exp == exp, tell.c.ticket == ask.c.seq, tell.c.kind == TELL, tell.c.ticket.is_not(None)
         )
         with self._store.engine.connect() as connection:
+            # First of all: what is asked for while this looks is younger, and is not looked at.
+            last = int(connection.execute(select(func.max(ask.c.seq)).where(asks)).scalar() or after)
             wanted = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
             found = [int(seq) for (seq,) in connection.execute(wanted)]
             if not found:  # the clocks of two machines may differ: so the first young ticket is looked for
                 young = connection.execute(select(func.min(ask.c.seq)).where(asks, ask.c.at >= before)).scalar()
-                last = select(func.max(ask.c.seq)).where(asks)
-                self._finished[exp] = int(young) - 1 if young else connection.execute(last).scalar() or after
+                self._finished[exp] = min(last, int(young) - 1) if young else last
         return found
