@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import ColumnElement, and_, exists, literal_column, select
 
 from pmbandits.service.events import ASK, ASKED, TELL
 from pmbandits.service.schema import events
@@ -24,15 +24,21 @@ class Overdue:
         ask, tell = events.alias("ask"), events.alias("tell")
         before, after = now() - 1000.0 * seconds, self._finished.get(exp, 0)
         asks = and_(ask.c.exp == exp, ask.c.seq > after, ask.c.kind.in_((ASK, ASKED)))
+        reward: ColumnElement[int] = literal_column(
+            str(TELL)
+        )  # written out, so that the index of tells is known to fit
         told = exists().where(
-            tell.c.exp == exp, tell.c.ticket == ask.c.seq, tell.c.kind == TELL, tell.c.ticket.is_not(None)
+            tell.c.exp == exp, tell.c.ticket == ask.c.seq, tell.c.kind == reward, tell.c.ticket.is_not(None)
         )
+        young = select(ask.c.seq).where(asks, ask.c.at >= before).order_by(ask.c.seq).limit(1)
+        last = select(ask.c.seq).where(asks).order_by(ask.c.seq.desc()).limit(1)
+        late = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
         with self._store.engine.connect() as connection:
-            # First of all: what is asked for while this looks is younger, and is not looked at.
-            last = int(connection.execute(select(func.max(ask.c.seq)).where(asks)).scalar() or after)
-            wanted = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
-            found = [int(seq) for (seq,) in connection.execute(wanted)]
-            if not found:  # the clocks of two machines may differ: so the first young ticket is looked for
-                young = connection.execute(select(func.min(ask.c.seq)).where(asks, ask.c.at >= before)).scalar()
-                self._finished[exp] = min(last, int(young) - 1) if young else last
+            # The clocks of two machines may differ: old tickets may come after a young one, and new ones may look old.
+            # So the end of what is old now is found first.
+            newest = connection.execute(last).scalar() or after
+            first = connection.execute(young).scalar()
+            found = [int(seq) for (seq,) in connection.execute(late)]
+        if not found:
+            self._finished[exp] = int(newest) if first is None else min(int(newest), int(first) - 1)
         return found
