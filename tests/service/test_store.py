@@ -247,26 +247,6 @@ def test_a_slow_disk_has_a_thread_of_its_own(tmp_path: Path, monkeypatch: pytest
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
 
-def test_a_program_that_knows_nothing_of_our_lock_does_not_stop_the_process(tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    with serving(store) as served:
-        served.post("", SHOP)
-        served.post("/shop/ask")
-        other = sqlite3.connect(store, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        answers: list[int] = []
-        thread = threading.Thread(target=lambda: answers.append(served.post("/shop/ask")["ticket"]))
-        thread.start()
-        time.sleep(0.3)
-        began = time.monotonic()
-        assert served.send("GET", "/health").status_code == 200 and time.monotonic() - began < 3
-        assert not answers
-        other.execute("ROLLBACK")
-        other.close()
-        thread.join(30)
-        assert answers == [2]
-
-
 def test_a_full_disk(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     with serving(store) as served:
