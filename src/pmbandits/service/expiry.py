@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import ColumnElement, and_, exists, func, literal_column, select
 
 from pmbandits.service.events import ASK, ASKED, TELL
 from pmbandits.service.schema import events
@@ -27,13 +27,17 @@ class Overdue:
         told = _told(ask)
         before, after = now() - 1000.0 * seconds, self._finished.get(exp, 0)
         asks = and_(ask.c.exp == exp, ask.c.seq > after, ask.c.kind.in_((ASK, ASKED)))
+        young = select(ask.c.seq).where(asks, ask.c.at >= before).order_by(ask.c.seq).limit(1)
+        last = select(ask.c.seq).where(asks).order_by(ask.c.seq.desc()).limit(1)
+        late = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
         with self._store.engine.connect() as connection:
-            wanted = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
-            found = [int(seq) for (seq,) in connection.execute(wanted)]
-            if not found:  # the clocks of two machines may differ: so the first young ticket is looked for
-                young = connection.execute(select(func.min(ask.c.seq)).where(asks, ask.c.at >= before)).scalar()
-                last = select(func.max(ask.c.seq)).where(asks)
-                self._finished[exp] = int(young) - 1 if young else connection.execute(last).scalar() or after
+            # The clocks of two machines may differ: old tickets may come after a young one, and new ones may look old.
+            # So the end of what is old now is found first.
+            newest = connection.execute(last).scalar() or after
+            first = connection.execute(young).scalar()
+            found = [int(seq) for (seq,) in connection.execute(late)]
+        if not found:
+            self._finished[exp] = int(newest) if first is None else min(int(newest), int(first) - 1)
         return found
 
     def oldest(self, exp: int) -> tuple[int, int] | None:
@@ -55,6 +59,7 @@ class Overdue:
 def _told(ask: Any) -> Any:
     """Whether an ask has a reward."""
     tell = events.alias("tell")
+    kind: ColumnElement[int] = literal_column(str(TELL))  # written out, so that the index of tells is known to fit
     return exists().where(
-        tell.c.exp == ask.c.exp, tell.c.ticket == ask.c.seq, tell.c.kind == TELL, tell.c.ticket.is_not(None)
+        tell.c.exp == ask.c.exp, tell.c.ticket == ask.c.seq, tell.c.kind == kind, tell.c.ticket.is_not(None)
     )
