@@ -423,7 +423,6 @@
     const before = remembered();
     const found = await (await fetch(`start?table=${Number(before.table) || ""}`)).json();
     catalogue = found.catalogue;
-    if (!found.excel) $("excel").textContent = ". A sheet of Excel: save it as CSV UTF-8 first (or pip install openpyxl)";
     $("statement").append(element("option", { value: "" }, "(your own numbers)"),
       ...catalogue.map((entry, k) => element("option", { value: k }, entry.statement)));
     $("named").append(element("option", { value: "" }, "…"),

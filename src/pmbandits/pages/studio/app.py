@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -90,7 +89,6 @@ def make(studio: Studio) -> Starlette:
                 "named": sliders.named(),
                 "examples": examples.EXAMPLES,
                 "first": first,
-                "excel": find_spec("openpyxl") is not None,
             }
         )
 
