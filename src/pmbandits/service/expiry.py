@@ -59,7 +59,7 @@ class Overdue:
 def _told(ask: Any) -> Any:
     """Whether an ask has a reward."""
     tell = events.alias("tell")
-    kind: ColumnElement[int] = literal_column(str(TELL))  # written out, so that the index of tells is known to fit
+    reward: ColumnElement[int] = literal_column(str(TELL))  # written out, so that the index of tells is known to fit
     return exists().where(
-        tell.c.exp == ask.c.exp, tell.c.ticket == ask.c.seq, tell.c.kind == kind, tell.c.ticket.is_not(None)
+        tell.c.exp == ask.c.exp, tell.c.ticket == ask.c.seq, tell.c.kind == reward, tell.c.ticket.is_not(None)
     )
