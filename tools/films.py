@@ -83,11 +83,12 @@ def analyst(folder: Path, browser: Any) -> None:
         page.wait_for_selector("#answer[data-count]")
         film.take("The log is dropped in. The quick numbers are there at once; the verdict is being worked out.")
         page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)
-        film.take("The careful verdict has come: the gain could be noise.")
+        film.take("The careful verdict has come: by the plain average, the lead of the best offer could be noise.")
         page.locator("#said").fill("go for the best 10 %")
         page.keyboard.press("Enter")
+        page.wait_for_timeout(800)
         page.wait_for_selector("#verdict .badge:not(.wait)", timeout=60_000)
-        film.take("The analyst says in words what counts.")
+        film.take("The analyst says in words what counts: now a mixture is best, though its gain could be noise.")
         page.locator("#columns-said").click()
         page.locator("#range").select_option("between")
         page.locator("#range-lo").fill("0")
@@ -244,8 +245,7 @@ def main(words: list[str]) -> None:
             {"analyst": analyst, "student": student, "team": team}[name](folder, browser)
         browser.close()
     if docs:
-        pictures = {"studio.png": "analyst/03.png", "studio-way.png": "student/06.png", "board.png": "team/04.png",
-                    "board-list.png": "team/01.png"}  # fmt: skip
+        pictures = {"studio.png": "analyst/04.png", "studio-way.png": "student/06.png", "board.png": "team/04.png"}
         static = Path(__file__).parent.parent / "docs" / "_static"
         for target, source in pictures.items():
             if (folder / source).is_file():
