@@ -248,7 +248,8 @@
     $("big-bar").hidden = Boolean(tie);
     $("big-bar").replaceChildren(...(tie ? [] : bar(found.arms)));
     $("gives").textContent = tie ? tie.why : found.gives;
-    $("price").textContent = tie ? "" : [found.price, found.why].filter(Boolean).join(" ");
+    $("price").textContent = tie ? "" : found.price;
+    $("why").hidden = true;
     $("offers").replaceChildren(...(tie && tie.offers.length ? [element("p", {}, "What can tell them apart:"),
       element("div", { class: "near" }, tie.offers.map((one) => element("button", { type: "button",
         onclick: () => (one.per ? table.per(one.per) : understand(one.metric, { formula: true })) }, one.say)))] : []));
@@ -320,6 +321,13 @@
     if (!mine) return;
     way();
     if (mine.tie) return;
+    if (mine.arms.filter((arm) => arm.share > 0).length > 1) {
+      post("why", asked).then((found) => {
+        if (mine !== state.now) return;
+        $("why").textContent = found.why;
+        $("why").hidden = !found.why;
+      }).catch(() => {}); // it can be left out
+    }
     try {
       const found = await post("verdict", asked);
       if (found.stale || mine !== state.now) return;

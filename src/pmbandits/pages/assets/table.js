@@ -104,7 +104,8 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
       range: { kind: $("range").value, lo: end("range-lo"), hi: end("range-hi") } };
     for (const id of CHOICES) asked[id] = $(id).value;
     if (per) asked.unit = "";
-    if (per && per !== "time" && state.when) asked.time = state.when;
+    if (per && per !== "time" && state.when) { state.lent = state.lent || !asked.time; asked.time = state.when; }
+    else if (!per && state.lent) { state.lent = false; asked.time = ""; } // dates were asked for by the period only
     return taking(post("read", asked), place);
   }
 
@@ -117,6 +118,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     });
   }
   $("wide").addEventListener("change", wideOrLong);
+  $("time").addEventListener("change", () => { state.lent = false; });
   $("range").addEventListener("change", rangeEnds);
   $("columns").addEventListener("submit", (event) => { event.preventDefault(); read($("unit").value ? "" : state.per || "", "read-wrong"); });
   $("per").addEventListener("change", () => read($("per").value, "per-wrong"));

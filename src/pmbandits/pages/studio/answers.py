@@ -137,7 +137,6 @@ def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         "sentence": sentences.play(names, seen.weights),
         "gives": sentences.worth(names, seen, table.means, metric),
         "price": sentences.price(names, seen, limits, metric),
-        "why": sentences.why(table, seen, metric, limits),
         "limits": None
         if limits is None
         else {"text": str(limits), "cost": seen.cost, "unlimited": seen.unlimited, "sentence": sentences.cost(seen)},
@@ -148,6 +147,12 @@ def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         "again": again(table, _with_kept(metric, asked.get("kept")), limits, asked),
         "ms": 1e3 * (perf_counter() - start),
     }
+
+
+def why(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Why a mixture is best; it is asked for when nobody moves a slider any more."""
+    metric, limits = _metric(asked.get("metric")), table.limits(asked.get("limits"))
+    return {"why": sentences.why(table, table.glance.look(metric, limits), metric, limits)}
 
 
 def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,4 +290,4 @@ def _metrics(texts: Any) -> list[Distortion]:
     return [_metric(text) for text in texts]
 
 
-__all__ = ["again", "careful", "compare", "described", "look", "overview", "way"]
+__all__ = ["again", "careful", "compare", "described", "look", "overview", "way", "why"]

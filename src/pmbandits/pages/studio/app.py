@@ -84,12 +84,7 @@ def make(studio: Studio) -> Starlette:
         at = int(given) if given.isascii() and given.isdigit() and int(given) in studio.tables else studio.first
         first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
         return web.as_json(
-            {
-                "catalogue": sliders.catalogue(),
-                "named": sliders.named(),
-                "examples": examples.EXAMPLES,
-                "first": first,
-            }
+            {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
         )
 
     async def drop(request: Request) -> Response:
@@ -159,6 +154,7 @@ def make(studio: Studio) -> Starlette:
         "/read": read,
         "/wish": lambda asked: sliders.understood(str(asked.get("said", "")), formula=bool(asked.get("formula"))),
         "/look": lambda asked: answers.look(studio.table(asked), asked),
+        "/why": lambda asked: answers.why(studio.table(asked), asked),
         "/way": lambda asked: answers.way(studio.table(asked), asked),
         "/compare": lambda asked: answers.compare(studio.table(asked), asked),
         "/verdict": verdict,

@@ -77,7 +77,7 @@ def described(metric: Distortion) -> dict[str, Any]:
             {
                 "weight": weight,
                 "name": part.name,
-                "meaning": part.meaning,
+                "meaning": spoken(part),
                 "values": part.parameters,
                 "sliders": [_slider(part, f.name, f.metadata) for f in fields(part)],  # type: ignore[arg-type]
             }
@@ -199,4 +199,4 @@ def catalogue() -> list[dict[str, Any]]:
 
 def named() -> list[dict[str, str]]:
     """All named preferences, for those who know them."""
-    return [{"name": cls.name, "text": written(cls.example()), "meaning": cls.meaning} for cls in FAMILIES]
+    return [{"name": cls.name, "text": written(cls.example()), "meaning": spoken(cls.example())} for cls in FAMILIES]
