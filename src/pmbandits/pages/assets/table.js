@@ -66,6 +66,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     $("source").open = false;
     $("source-said").textContent = "Take another table";
     $("account").textContent = read ? read.account || "Every row could be used." : "";
+    if (read) $("arm-head").textContent = found.asked.wide ? "arm" : `${found.asked.arm} (arm)`;
     if (read) outcome(found);
     else $("waiting").textContent = `There is no answer for ${found.name} yet: say in part 1 which columns hold the arms and the rewards.`;
     for (const id of ["charts", "compare", "take", "limits", "result"]) $(id).hidden = !read;
