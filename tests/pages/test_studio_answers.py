@@ -269,3 +269,11 @@ def test_an_excel_file_is_read_and_named_as_its_owner_does(ask: Ask, tmp_path: P
 def test_a_curve_of_ones_own_can_be_said() -> None:
     own = pmb.Distortion.from_function(lambda u: u**2)
     assert spoken(own) and spoken(0.5 * pmb.Mean() + 0.5 * own).startswith("50 % the plain average, 50 % ")
+
+
+def test_why_a_table_is_not_read_is_said_without_options_of_the_command_line(ask: Ask) -> None:
+    found = _drop(ask, "money.csv", "variant,revenue\n" + "A,€ 1.50\nB,€ 2.00\n" * 20)
+    assert found["read"] is None and found["why"].startswith("money.csv holds no usable rewards")
+    assert found["why"].endswith("look like amounts of money: say so under “Change how it is read”.")
+    read = ask("/read", table=found["table"], arm="variant", reward="revenue", currency="€")["read"]
+    assert [arm["mean"] for arm in read["arms"]] == [1.5, 2.0]

@@ -17,7 +17,7 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio import examples, sentences, ties
 from pmbandits.pages.studio.sliders import described, written
-from pmbandits.pages.studio.table import Table
+from pmbandits.pages.studio.table import Table, for_people
 from pmbandits.palette import colour
 from pmbandits.plots import distortion_line
 from pmbandits.supports import Binary
@@ -67,7 +67,7 @@ def overview(table: Table) -> dict[str, Any]:
         "per": log.per,
         "outcome": sentences.outcome(table),
         "outcomes_can_be": sentences.outcomes(table),
-        "account": log.account(),
+        "account": for_people(log.account()),
         "examples": [str(bad) for bad in log.examples],
         "arms": [
             {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
