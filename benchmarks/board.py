@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,11 +67,6 @@ async def fill(url: str, name: str, options: dict[str, Any], events: int = EVENT
     store.keep(record.id, live.fold.seen, packed(live.fold.policy))
     lane.close()
     store.close()
-
-
-def _child() -> int:
-    """The process that serves: the only child of this one."""
-    return int(Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text().split()[0])
 
 
 def watched(address: str, key: str, name: str, viewers: int, process: int) -> dict[str, float]:
@@ -142,8 +136,7 @@ def tables() -> Iterator[Table]:
         kinds: dict[str, dict[str, Any]] = {"exact": {}, "binned": {"estimates": "binned"}}
         for name, options in kinds.items():
             asyncio.run(fill(url, name, options))
-        with serving(url, 1) as (address, key):
-            process = _child()
+        with serving(url, 1) as (address, key, process):
             for name in kinds:
                 seen = in_a_browser(address, key, name)
                 if seen is not None:

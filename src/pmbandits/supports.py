@@ -18,19 +18,21 @@ LARGEST_SIGMA = 1e140  # squares of rewards must be numbers of 64 bits
 
 
 class Support:
-    """Base of the five supports; ``lo``, ``hi`` and ``width`` bound the rewards."""
+    """Where rewards can lie: the base class of the five supports. ``lo``, ``hi`` and ``width`` limit the rewards."""
 
     lo: float
     hi: float
 
     @property
     def width(self) -> float:
-        """hi − lo."""
+        """The width hi − lo."""
         return self.hi - self.lo
 
     @property
     def scale(self) -> float:
-        """σ, if every law on this support is σ-sub-Gaussian around its mean: half the width, by Hoeffding's lemma.
+        """σ, if every distribution on this support is σ-sub-Gaussian around its mean.
+
+        On a bounded support it is half the width, by Hoeffding's lemma.
 
         >>> Interval(0, 1000).scale, Real(sigma=2).scale
         (500.0, 2.0)
@@ -39,16 +41,16 @@ class Support:
 
     @property
     def typical(self) -> float:
-        """How far rewards typically lie from their middle, in the order of magnitude."""
+        """How far rewards typically lie from their middle, as an order of magnitude."""
         return self.scale
 
     def contains(self, rewards: ArrayLike) -> Any:
-        """Whether each reward may occur."""
+        """Whether each of these rewards may occur."""
         x = _check.floats("rewards", rewards)
         return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
 
     def check(self, rewards: ArrayLike) -> FloatArray:
-        """The rewards as an array, or an error that names the first one outside.
+        """Return the rewards as an array, or raise an error that names the first one outside.
 
         >>> Interval(0, 1).check([0.5, 1.5])
         Traceback (most recent call last):
@@ -66,12 +68,12 @@ class Support:
         return x
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON- and TOML-ready description."""
+        """A description of the support that can be written as JSON or TOML."""
         raise NotImplementedError
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Support:
-        """The support that :meth:`to_dict` described.
+        """Make the support that :meth:`to_dict` described.
 
         >>> Support.from_dict({"kind": "interval", "lo": 0, "hi": 2})
         Interval(lo=0.0, hi=2.0)
@@ -94,7 +96,7 @@ _EXAMPLE = '{"kind": "interval", "lo": 0, "hi": 1}'
 
 @dataclass(frozen=True)
 class Binary(Support):
-    """Rewards are 0 or 1.
+    """Rewards are 0 or 1, such as failure and success.
 
     >>> Binary().width
     1.0
@@ -102,10 +104,12 @@ class Binary(Support):
 
     @property
     def lo(self) -> float:  # type: ignore[override]
+        """The smallest reward that is possible."""
         return 0.0
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return 1.0
 
     @property
@@ -123,7 +127,7 @@ class Binary(Support):
 
 @dataclass(frozen=True, init=False, eq=False)
 class Finite(Support):
-    """Rewards are among finitely many known numbers.
+    """Rewards are among finitely many known numbers, such as the stars of a rating.
 
     >>> Finite([0, 0.5, 2]).width
     2.0
@@ -147,10 +151,12 @@ class Finite(Support):
 
     @property
     def lo(self) -> float:  # type: ignore[override]
+        """The smallest reward that is possible."""
         return float(self.atoms[0])
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return float(self.atoms[-1])
 
     def contains(self, rewards: ArrayLike) -> Any:
@@ -175,7 +181,7 @@ class Finite(Support):
 
 @dataclass(frozen=True)
 class Interval(Support):
-    """Rewards lie between two known numbers.
+    """Rewards lie between two known numbers ``lo`` and ``hi``.
 
     >>> Interval(0, 1).contains([0.5, 2.0])
     array([ True, False])
@@ -214,15 +220,17 @@ class Real(Support):
 
     @property
     def lo(self) -> float:  # type: ignore[override]
+        """The smallest reward that is possible."""
         return -np.inf
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return np.inf
 
     @property
     def scale(self) -> float:
-        """σ, as declared."""
+        """The σ that was declared."""
         return self.sigma
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,16 +239,17 @@ class Real(Support):
 
 @dataclass(frozen=True)
 class Heavy(Support):
-    """Rewards can be any number, and may have heavy tails: all that is promised is a moment, E|X|^order ≤ bound.
+    """Rewards can be any number, and may have heavy tails. Only a moment is promised: E|X|^order ≤ bound.
 
-    For delays, claims, incomes: laws such as lognormal, Pareto or Student's t. The moment is about 0. So if typical
-    rewards are far from 0, subtract a known number from all: then ``bound`` is small, and what can be said is tight.
+    This is for delays, claims or incomes, with distributions such as lognormal, Pareto or Student's t. The moment is
+    about 0. So if typical rewards are far from 0, subtract a known number from all of them. Then ``bound`` is small,
+    and the library can say more.
 
     Parameters
     ----------
-    order : p > 1. The largest for which you know a bound; 2 is a bound on the mean square.
-    bound : what E|X|^p does not exceed, for every arm.
-    lo : no reward is less than this. Give it if you know it (0 for delays): bounds are tighter then.
+    order : p, above 1: the largest order for which you know a bound. 2 means a bound on the mean square.
+    bound : a number that E|X|^p does not exceed, for every arm.
+    lo : no reward is smaller than this. Give it if you know it (0 for delays), because bounds are tighter then.
 
     Examples
     --------
@@ -256,7 +265,7 @@ class Heavy(Support):
     lo: float = -np.inf
 
     def __post_init__(self) -> None:
-        hint = "with less than a first moment not even the mean of rewards need exist"
+        hint = "Otherwise not even the mean of the rewards need exist."
         object.__setattr__(self, "order", _check.within("order", self.order, 1.0, open_lo=True, hint=hint))
         object.__setattr__(self, "bound", _check.within("bound", self.bound, 0.0, open_lo=True))
         lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _check.number("lo", self.lo)
@@ -269,6 +278,7 @@ class Heavy(Support):
 
     @property
     def hi(self) -> float:  # type: ignore[override]
+        """The largest reward that is possible."""
         return np.inf
 
     @property
@@ -280,7 +290,7 @@ class Heavy(Support):
 
     @property
     def typical(self) -> float:
-        """bound^(1/order)."""
+        """How far rewards typically lie from 0: bound^(1/order)."""
         return float(self.bound ** (1.0 / self.order))
 
     def to_dict(self) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def distribution(piece: str, text: str | None = None) -> object:
     try:
         return family(*arguments)
     except TypeError:
-        needs = family.shapes or "no shape parameters"
-        raise ValueError(f"{piece!r} has wrong parameters: {found[1]} takes {needs}, then loc and scale.") from None
+        needs = f"{family.shapes}, then loc and scale" if family.shapes else "loc and scale"
+        raise ValueError(f"{piece!r} has wrong parameters: {found[1]} takes {needs}.") from None
 
 
 def _number(piece: str, text: str) -> float:

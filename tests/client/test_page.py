@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import pmbandits as pmb
@@ -40,9 +41,13 @@ def warm(url: str) -> None:
 def test_the_examples_run(url: str, tmp_path: Path) -> None:
     shown = run([sys.executable, "-"], blocks("py"), url, tmp_path)
     assert "is next" in shown and "('A', 'B', 'C') running" in shown and (tmp_path / "shop.pmb").exists()
+    told = pd.read_csv(tmp_path / "rewards.csv")
+    log = pmb.connect(url)["shop"].log()
+    assert len(told) == sum(event["kind"] in ("ask", "asked") for event in log) and told.reward.notna().sum() > 100
+    assert told.reward[told.reward == 0.75].size == 1 and not (told.reward == 0.25).any()  # the corrected one
     if shutil.which("curl"):
         shown = run(["bash", "-e"], blocks("bash"), url, tmp_path)
-        assert '"ticket":' in shown and '"taken":1' in shown
+        assert '"playing":["one-page","three-steps"]' in shown and '"ticket":' in shown and '"taken":1' in shown
         assert (tmp_path / "shop.csv").read_text().startswith("seq,time,kind")
 
 

@@ -81,8 +81,10 @@ def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
         assert {pair for pair, n in _gauges(served).items() if n} == {("shop", "B")}
         listed = {one["name"]: one["changes"] for one in served.get("")["experiments"]}
         assert listed == {"shop": [change], "quiet": []}
-    with serving(tmp_path / "store.db") as served:  # a process that came later reads the rewards anew
-        assert served.get("/shop/state")["changes"] == [change]
+    with serving(tmp_path / "store.db") as served, serving(tmp_path / "store.db") as other:
+        assert served.get("/shop/state")["changes"] == [change]  # a process that came later reads the rewards anew
+        other.post("/quiet/tell", {"arms": ["B"] * 100, "rewards": [1] * 100})  # and what others did counts
+        assert {pair for pair, n in _gauges(served).items() if n} == {("shop", "B"), ("quiet", "B")}
 
 
 def test_a_policy_that_watches_its_arms_is_believed(tmp_path: Path) -> None:
@@ -152,3 +154,25 @@ def test_the_wrong_method_is_said_to_be_wrong_everywhere(tmp_path: Path) -> None
         assert served.send("GET", "/v1/experiments/shop/asks").status_code == 404
         served.post("/shop/arms", {"do": "pause", "arm": "A"})
         assert served.refused("/shop/ask", {"among": ["A"]})[1].endswith("name one that does: B, C.")
+
+
+def test_the_state_has_the_oldest_ticket_without_a_reward(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        assert served.get("/shop/state")["awaited"] == {"rewards": 0, "oldest": None, "since": None}
+        open_ones: list[int] = []
+        rng = np.random.default_rng(3)
+        for _ in range(12):
+            open_ones += served.post("/shop/ask", {"n": 5})["tickets"]
+            for ticket in rng.permutation(open_ones)[: int(rng.integers(0, 8))].tolist():
+                served.post("/shop/tell", {"ticket": ticket, "reward": 1})
+                open_ones.remove(ticket)
+            found = served.get("/shop/state")["awaited"]
+            assert found["rewards"] == len(open_ones) and found["oldest"] == min(open_ones, default=None)
+            event = served.get(f"/shop/log?after={min(open_ones) - 1}&limit=1")["events"][0] if open_ones else {}
+            assert found["since"] == event.get("time")
+        served.post("/shop/tell", {"tickets": open_ones, "rewards": [0] * len(open_ones)})
+        assert served.get("/shop/state")["awaited"]["oldest"] is None
+        late = served.post("/shop/ask")["ticket"]
+        assert served.get("/shop/state")["awaited"]["oldest"] == late
+        assert served.post("/shop/expire", {"seconds": 0, "reward": 0})["tickets"] in ([late], [])

@@ -332,3 +332,28 @@ def test_mistakes_on_the_command_line_are_one_sentence_and_leave_nothing_behind(
             assert isinstance(found.exception, ValueError) and sentence in str(found.exception), words
             assert "secret" not in str(found.exception) + found.output
     assert not missing.exists()
+
+
+def test_who_opens_a_page_is_refused_with_a_page_and_programs_with_json(service: Served) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    wrong = keys.create(service.service.store, ["ask"], None, "", "test")
+    reader = keys.create(service.service.store, ["read"], None, "", "test")
+    for path, key, status, said in (
+        ("/board/", None, 401, "A key is needed"),
+        ("/board/shop/", "pmb_0", 401, "This key is not known here"),
+        ("/board/shop/", wrong, 403, "This key is for something else"),
+        ("/board/<b>nobody/", reader, 404, "There is no experiment &#x27;&lt;b&gt;nobody&#x27;"),
+        ("/docs", None, 401, "A key is needed"),
+    ):
+        found = service.send("GET", path, key=key, headers=browser)
+        assert found.status_code == status and found.headers["content-type"] == "text/html; charset=utf-8"
+        assert said in found.text and "{" not in re.sub("<style>.*</style>", "", found.text)
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+        assert len(found.content) == int(found.headers["content-length"])
+        assert (status == 401) == ("www-authenticate" in found.headers)
+        plain = service.send("GET", path, key=key)
+        assert plain.status_code == status and list(plain.json()) == ["error"]
+    assert service.send("GET", "/v1/experiments", headers=browser).headers["content-type"] == "application/json"
+    good = service.send("GET", "/board/shop/", key=reader, headers=browser)
+    assert good.status_code == 200 and "script-src 'self'" in good.headers["content-security-policy"]
+    assert service.send("GET", "/board/shop/view", key=reader, headers=browser).json()["title"] == "shop"

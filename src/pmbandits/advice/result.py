@@ -70,7 +70,7 @@ class Advice:
     verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.
     more : how many more rewards of each arm would settle the question in 8 of 10 cases. Empty if it is settled, or if
         no reasonable number would settle it.
-    arms : for every arm its name, rewards, share, average, utility and interval.
+    arms : one :class:`~pmbandits.advice.result.ArmAdvice` for every arm: name, rewards, share, mean, utility.
     level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
     family : how many preferences were tested at once; the verdicts allow for that.
     support, support_assumed : where rewards lie, and whether that was only assumed from the data.

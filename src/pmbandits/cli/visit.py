@@ -12,6 +12,7 @@ from rich.table import Table
 from pmbandits import _check
 
 out = Console()
+_FIRST_START = 600.0  # seconds: a slow machine compiles for minutes
 
 
 def visit(
@@ -64,9 +65,10 @@ def _play(address: str, key: str | None, experiment: str, rounds: int, seed: int
     from pmbandits.client import connect
 
     rng = np.random.default_rng(seed)
-    with connect(address, key=key, patience=120.0) as client:
-        if not connect(address, patience=0.0).ready():
-            out.print(f"waiting for {_check.readable(address)}, which compiles what it needs when it starts …")
+    if not connect(address, patience=0.0).ready():
+        out.print(f"waiting for {_check.readable(address)}; at its first start a service compiles for a minute …")
+        connect(address, patience=_FIRST_START).ready()
+    with connect(address, key=key) as client:
         shop = client.experiment(experiment)
         names = shop.names
         low, high = np.linspace(2.0, 8.0, len(names)), np.linspace(8.0, 2.0, len(names))

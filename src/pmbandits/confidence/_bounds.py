@@ -227,7 +227,7 @@ def sweep_ends(s, a, what):
 
 @shared("state, floats -> float")
 def utility(s, a):
-    """U_h of the mixture ``a``, for the rewards so far: what ``eq:ETC_alpha`` makes as large as it can be."""
+    """The utility U_h of the mixture ``a``, for the rewards so far. PM-ETC-M maximises it (``eq:ETC_alpha``)."""
     return binary_utility(s, a) if s.mode == BINARY else sweep(s, a, EMPIRICAL)
 
 

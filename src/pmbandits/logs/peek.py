@@ -38,7 +38,7 @@ class Peek:
     dates : of each column, whether what was seen of it are dates.
     wide : whether the table looks as if each column was an arm.
     arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
-    sure : whether only one choice is likely; else people should be asked.
+    sure : whether only one choice is likely. Otherwise people should be asked.
     decimal : the decimal sign: a comma where all numbers are written so, and none could mean thousands.
     """
 

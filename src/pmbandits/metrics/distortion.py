@@ -43,7 +43,10 @@ class HasWidth(Protocol):
 
 @dataclass(frozen=True)
 class Holder:
-    """|U_h(F) − U_h(G)| ≤ constant · W1(F, G)^q for all F, G on the support (``eq:Holder``)."""
+    """A Hölder pair: |U_h(F) − U_h(G)| ≤ constant · W1(F, G)^q for all F and G on the support (``eq:Holder``).
+
+    So two distributions that are close in Wasserstein distance (W1) have utilities that are close.
+    """
 
     q: float
     constant: float
@@ -51,7 +54,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Extremum:
-    """Where h is largest (or smallest) on an interval, and how large it is there."""
+    """Where h is largest (or smallest) on an interval, and its value there."""
 
     at: float
     value: float
@@ -65,9 +68,10 @@ def warped_grid(n: int = 2049) -> FloatArray:
 
 
 class Distortion(ABC):
-    """A preference: a distortion h of the survival function, and the metric U_h that it induces.
+    """A preference: a curve h through which the survival function is looked at, and the metric U_h that follows.
 
-    Distortions add, subtract and scale; every result is a distortion again.
+    h is a function on [0, 1] with h(0) = 0. U_h adds up h(P(X > x)) over all x, instead of P(X > x) itself, which would
+    give the mean. Distortions can be added, subtracted and multiplied by numbers; the result is a distortion again.
 
     Examples
     --------
@@ -134,23 +138,23 @@ class Distortion(ABC):
 
     @property
     def kinks(self) -> Sequence[tuple[float, float]]:
-        """(u, change of slope) where h has a corner."""
+        """The corners of h, as pairs of a place u and the change of slope there."""
         return ()
 
     @property
     def jumps(self) -> Sequence[tuple[float, float]]:
-        """(u, height) where h steps up or down just after u."""
+        """The steps of h, as pairs of a place u and the height by which h jumps just after u."""
         return ()
 
     @property
     @abstractmethod
     def shape(self) -> Shape:
-        """``"concave"``, ``"convex"``, ``"linear"`` or ``"neither"``; it decides whether mixtures can be best."""
+        """``"concave"``, ``"convex"``, ``"linear"`` or ``"neither"``. It decides whether mixtures can be best."""
 
     @property
     @abstractmethod
     def monotonicity(self) -> Monotonicity:
-        """``"increasing"``, ``"decreasing"``, ``"constant"`` or ``"neither"``."""
+        """Whether h is ``"increasing"``, ``"decreasing"``, ``"constant"`` or ``"neither"``."""
 
     # ---- what a user calls ------------------------------------------------------------------------------
     @overload
@@ -162,7 +166,7 @@ class Distortion(ABC):
         return self._apply(self._h, u)
 
     def derivative(self, u: ArrayLike) -> Any:
-        """h'(u): the left derivative at a kink, ±infinity where h is vertical.
+        """The derivative h'(u). At a corner it is the left derivative; it is ±infinity where h is vertical.
 
         >>> import pmbandits as pmb
         >>> pmb.GiniDeviation().derivative(0.25)
@@ -174,7 +178,7 @@ class Distortion(ABC):
         return float(slope) if np.ndim(u) == 0 else slope
 
     def maximum(self, lo: float = 0.0, hi: float = 1.0) -> Extremum:
-        """The maximiser of h on [lo, hi] and the maximum (the least maximiser, if there are several).
+        """The place in [lo, hi] where h is largest, and its value there (the smallest place, if there are several).
 
         >>> import pmbandits as pmb
         >>> pmb.WangRightTail().maximum()
@@ -183,14 +187,15 @@ class Distortion(ABC):
         return self._extremum(lo, hi, 1.0)
 
     def minimum(self, lo: float = 0.0, hi: float = 1.0) -> Extremum:
-        """The minimiser of h on [lo, hi] and the minimum."""
+        """The place in [lo, hi] where h is smallest, and its value there."""
         return self._extremum(lo, hi, -1.0)
 
     def holder(self, support: HasWidth) -> Holder:
-        """The Hölder pair of U_h with respect to the Wasserstein distance on a support (``table:table_risks``).
+        """The Hölder pair of U_h on a support: how much utilities can differ for distributions that are close.
 
-        If |h(u) − h(v)| ≤ C|u − v|^q then, by Jensen's inequality, U_h has exponent q and constant
-        C·width^(1−q). Where h is not Lipschitz (q < 1) the support must be bounded.
+        Distance is that of Wasserstein. If |h(u) − h(v)| ≤ C|u − v|^q then, by Jensen's inequality, U_h has exponent q
+        and constant C·width^(1−q) (``table:table_risks``). Where h is not Lipschitz (q < 1) the support must be
+        bounded.
 
         >>> import pmbandits as pmb
         >>> pmb.GiniDeviation().holder(pmb.Interval(0, 1))
@@ -209,12 +214,13 @@ class Distortion(ABC):
         return Holder(q=q, constant=constant * (width ** (1.0 - q) if q < 1.0 else 1.0))
 
     def value(self, x: Any, weights: ArrayLike | None = None) -> float:
-        """U_h of a sample (with optional weights), a ``scipy.stats`` distribution, or a mixture.
+        """The utility U_h of a sample, of a ``scipy.stats`` distribution, or of a mixture of distributions.
 
         Parameters
         ----------
-        x : array of numbers, frozen scipy.stats distribution, or list of these distributions
-        weights : probabilities of the sample's points, or mixing weights of a list of distributions.
+        x : an array of numbers, a frozen ``scipy.stats`` distribution, or a list of such distributions.
+        weights : the probabilities of the numbers of a sample (by default all alike), or the mixing weights of a list
+            of distributions.
 
         Examples
         --------
@@ -233,11 +239,16 @@ class Distortion(ABC):
         return value(self, x, weights)
 
     def value_of_cdf(self, x: ArrayLike, cdf: ArrayLike, *, between: Literal["steps", "lines"] = "steps") -> float:
-        """U_h of a distribution given by its CDF on a grid.
+        """The utility U_h of a distribution that is given by its distribution function (CDF) on a grid.
 
-        ``between`` says what happens from one grid point to the next: the CDF stays (``"steps"``, all mass
-        lies on the grid) or rises linearly (``"lines"``, mass is spread over each cell).
+        Parameters
+        ----------
+        x, cdf : the points of the grid, and the CDF at each of them.
+        between : what happens from one grid point to the next. With ``"steps"`` the CDF stays: all rewards lie on the
+            grid. With ``"lines"`` it rises in a straight line: rewards are spread evenly between the points.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> round(pmb.Mean().value_of_cdf([0, 1, 2], [0.0, 0.5, 1.0], between="lines"), 12)
         1.0
@@ -247,7 +258,7 @@ class Distortion(ABC):
         return value_of_cdf(self, x, cdf, between)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON- and TOML-ready description; :meth:`from_dict` gives the same metric back.
+        """A description that can be written as JSON or TOML. :meth:`from_dict` gives the same metric back.
 
         >>> import pmbandits as pmb
         >>> pmb.CVaR(0.9).to_dict()
@@ -257,7 +268,7 @@ class Distortion(ABC):
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Distortion:
-        """The metric that :meth:`to_dict` described. Only known names are looked up; nothing is executed.
+        """Make the metric that :meth:`to_dict` described. Only known names are looked up; nothing is executed.
 
         >>> import pmbandits as pmb
         >>> pmb.Distortion.from_dict({"name": "cvar", "c": 0.9})
@@ -275,17 +286,19 @@ class Distortion(ABC):
         derivative: Callable[[Any], Any] | None = None,
         holder: tuple[float, float] | None = None,
     ) -> Distortion:
-        """A distortion of your own.
+        """Make a distortion from a function of your own.
 
         Parameters
         ----------
-        function : h, on a number or an array in [0, 1], with h(0) = 0 and finite values.
+        function : h, for a number or an array in [0, 1], with h(0) = 0 and finite values.
         name : what messages and pictures call it.
-        derivative : h', if you have it; else a difference quotient.
-        holder : (q, C) with \\|h(u) − h(v)\\| ≤ C\\|u − v\\|^q, if you know it: some policies need it.
+        derivative : h', if you have it. By default it is a difference quotient.
+        holder : (q, C) with |h(u) − h(v)| ≤ C|u − v|^q for all u and v, if you know it. Some policies need it.
 
-        Its shape is found numerically: a bend counts when h leaves its chord by more than 1e-10 of max\\|h\\|.
+        Its shape is found numerically: a bend counts when h leaves its chord by more than 1e-10 of max|h|.
 
+        Examples
+        --------
         >>> import pmbandits as pmb
         >>> mine = pmb.Distortion.from_function(lambda u: u**0.7 - u, name="mine")
         >>> mine.shape, round(mine.maximum().at, 6)
@@ -302,7 +315,7 @@ class Distortion(ABC):
 
     @property
     def terms(self) -> tuple[tuple[float, Distortion], ...]:
-        """The metric as Σ coefficient · named distortion."""
+        """The metric as a sum of pairs: a coefficient, and a named distortion."""
         return ((1.0, self),)
 
     # ---- algebra ----------------------------------------------------------------------------------------
@@ -319,7 +332,8 @@ class Distortion(ABC):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
             raise TypeError(
-                f"a distortion adds to a distortion, got {_check.short(other)}; a constant c would break h(0) = 0."
+                f"only a distortion can be added to a distortion, got {_check.short(other)}; with a constant, h(0) "
+                "would not be 0."
             )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
@@ -327,7 +341,9 @@ class Distortion(ABC):
         from pmbandits.metrics.combination import simplify
 
         if isinstance(factor, Distortion):
-            raise TypeError("distortions scale by numbers; the product of two distortions is not defined here.")
+            raise TypeError(
+                "a distortion can be multiplied by a number only; the product of two distortions is not defined."
+            )
         scale = _check.number("the factor of a distortion", factor)
         return simplify([(scale * c, d) for c, d in self.terms])
 

@@ -39,17 +39,18 @@ def parameter(
     default: Any = MISSING,
     example: float | None = None,
 ) -> Any:
-    """Declare a parameter of a named metric: the interval it lies in, its default, and an ordinary value as example."""
+    """Declare a parameter of a named metric: the interval in which it lies, its default, and an ordinary value."""
     limits = dict(zip(_LIMITS, (lo, hi, open_lo, open_hi), strict=True))
     return field(default=default, metadata={"limits": limits, "example": example})
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter,))
 class Family(Numeric):
-    """A metric with a name. A subclass is registered by being defined.
+    """A metric with a name. A subclass is registered when it is defined.
 
-    It states ``name``, its parameters, and ``h``: a static method of u and the parameters, in their order. What else
-    it knows (shape, direction, slope, extrema, Hölder modulus) it may state; the rest is found from values of h.
+    It states ``name``, its parameters, and ``h``: a static method of u and the parameters, in their order. It may also
+    state what else it knows (shape, direction, slope, extrema, Hölder modulus). Whatever it does not state is found
+    from values of h.
 
     Examples
     --------

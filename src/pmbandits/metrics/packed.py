@@ -140,7 +140,7 @@ def _tabulate(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
 
 @step("floats, float -> float")
 def h_value(h: FloatArray, u: float) -> float:
-    """h(u); below 0 and above 1 it is h(0) and h(1)."""
+    """The value h(u). Below 0 it is h(0), and above 1 it is h(1)."""
     u = min(max(u, 0.0), 1.0)
     if h[_TERMS] == 1.0 and h[_FAMILY] == _GINI:  # the common case, without a call
         return h[_WEIGHT] * (u * (1.0 - u))

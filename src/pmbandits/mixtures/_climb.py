@@ -36,12 +36,13 @@ from pmbandits.state.shared import shared, step
 
 @shared("state, floats, float, floats -> none")
 def empirical_slopes(s, a, e, out):
-    """∂U_h/∂a_i of the mixture of the empirical laws, for every arm i, into ``out``.
+    """How fast U_h rises towards each arm: ∂U_h/∂a_i for the empirical distributions, into ``out``.
 
     ``a`` are the shares of the mixture. The slope of h is taken between u − e and u + e; :func:`grain` is a good e.
 
-    The sum over cells of width·h'(S)·S_i, where S_i is the share of arm i's rewards that lie above. Summed the other
-    way round it is the mean, over arm i's rewards x, of Φ(x) = Σ width·h'(S) over the cells below x.
+    It is the sum over cells of width·h'(S)·S_i, where S_i is the share of arm i's rewards that lie above the cell.
+    Summed the other way round, it is the mean over arm i's rewards x of Φ(x), the sum of width·h'(S) over the cells
+    below x.
     """
     slope_moments(s, a, e, out, np.empty(0))
 
@@ -345,7 +346,7 @@ def accuracy(s):
 
 @step("state -> float")
 def grain(s):
-    """Over what distance to take slopes of h: half the weight of one reward, or less where rewards have few values."""
+    """The distance over which to take slopes of h: half the weight of one reward, or less with few values."""
     return (0.5 if s.mode == SAMPLES else 0.05) / s.rewards
 
 

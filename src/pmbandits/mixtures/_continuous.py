@@ -28,7 +28,7 @@ from pmbandits.state.views import unpack
 
 @shared("state, floats -> none")
 def arm_utilities(s, out):
-    """U_h of every arm alone, for the rewards so far, into ``out``: one pass over the rewards."""
+    """The utility U_h of every arm alone, for the rewards so far, into ``out``: one pass over the rewards."""
     k, h = s.n_arms, s.h
     inverse, one = inverses(s.told), h_value(s.h, 1.0)
     if s.mode != SAMPLES:
@@ -207,7 +207,7 @@ def best_of_many(s):
 
 @shared("state -> none")
 def best_mixture(s):
-    """Make ``s.mix`` the best of all mixtures for the rewards so far; if it is among the best already, leave it.
+    """Make ``s.mix`` the best of all mixtures for the rewards so far. If it is among the best already, it stays.
 
     Nothing happens before every arm has paid. On other than 0/1 rewards, :func:`due` then waits for 1 % more rewards.
     """

@@ -53,7 +53,7 @@ def shares_played(s, out):
 
 @step("state -> int")
 def most_behind(s):
-    """The arm that is furthest behind its share in ``s.mix``: argmax t·a(i) − τ(i), ``eq:UCB_sampling_rule``."""
+    """The arm that is furthest behind its share in ``s.mix``: argmax t·a(i) − τ(i) (``eq:UCB_sampling_rule``)."""
     t = s.asked
     arm, lag = 0, t * s.mix[0] - s.pulls[0]
     for i in range(1, s.n_arms):
@@ -65,10 +65,10 @@ def most_behind(s):
 
 @step("state -> int")
 def explore_or_track(s):
-    """An arm that was explored too little, if there is one; else the arm furthest behind: ``eq:any_sampling_rule``.
+    """An arm that was explored too little, if there is one; otherwise the arm that is furthest behind its share.
 
-    What was told without an ask, or before the clock began anew, counts like pulls. An arm that came late has much to
-    catch up with: it is explored in every other round at most.
+    This is ``eq:any_sampling_rule``. Rewards that were told without an ask, or before the clock began anew, count like
+    pulls. An arm that came late has much to catch up with: it is explored in every other round at most.
     """
     k, t = s.n_arms, time_so_far(s)
     if t < s.explored_until:

@@ -108,13 +108,17 @@ def update(memory: int) -> None:
 
 
 class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):
-    """CE-UCB-M (Algorithm 3): the empirical utility plus a Hölder bonus, then as PM-UCB-M.
+    """CE-UCB-M (Algorithm 3): play the mixture with the largest utility so far plus a bonus.
 
-    Cheaper than PM-UCB-M on continuous rewards, and looser: its bonus is first order where the best value inside
-    the sets is second order. Needs a metric with a Hölder pair on the support. Parameters as :class:`PMUCB`.
+    The bonus is made of the Hölder pair of the metric and of the radius of each arm's confidence set, so the metric
+    must have a Hölder pair on the support. On continuous rewards this is cheaper than PM-UCB-M, and looser: the bonus
+    is of first order where the best value inside the sets is of second order.
+
+    All else is as in PM-UCB-M. Parameters as :class:`PMUCB`.
+
     A round works out only mixtures that may have become the best. On ``Real`` rewards ``confidence="auto"`` takes
-    balls, because the bonus is made of their radius; ``"kl"`` has narrower bounds for readers, and a bonus that is
-    5 to 17 % larger.
+    balls, because the bonus is made of their radius. ``"kl"`` gives narrower bounds to those who read them, and a bonus
+    that is 5 to 17 % larger.
 
     Examples
     --------

@@ -368,31 +368,34 @@ def lay_grid(memory: int) -> None:
 
 
 class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
-    """CIRT (Algorithm 4): zoom in on the best mixture phase by phase, then keep its proportions. Anytime.
+    """CIRT (Algorithm 4): zoom in on the best mixture phase by phase, then keep its proportions.
+
+    It is anytime: the number of rounds need not be known. Each phase looks at mixtures inside a box, keeps a smaller
+    box around the best one, and goes on with finer steps.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
-    epsilon : final resolution of the weights. Smaller ends with less regret, and starts tracking later: each
-        halving of ε takes roughly four times as many rounds.
-    branching : A, an even number ≥ 4: how many steps each side of the box is cut into. Larger needs fewer phases,
-        with (A+1)^(K−1) mixtures to look at each round.
-    delta : probability that some arm's confidence set ever fails.
-    exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Near 0 exploration is nearly linear
-        and costs regret; the default 1 is the square root.
+    epsilon : how fine the weights are in the end, by default 0.06. A smaller one ends with less regret, and starts
+        tracking later: each halving of ε takes roughly four times as many rounds.
+    branching : A, an even number ≥ 4 (the default): how many steps each side of the box is cut into. A larger one needs
+        fewer phases, with (A+1)^(K−1) mixtures of K arms to look at in each round.
+    delta : the probability that some arm's confidence set ever fails, by default 5 %.
+    exploration : ξ, above 0. Every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Near 0 exploration is nearly
+        linear and costs regret; the default 1 is the square root.
     confidence : as for :class:`PMUCB`, in its anytime form.
-    stopping : ``"box"`` also ends a phase when all that may still be best lies in the box to be kept, or differs by
-        less than ``tolerance``: needed where mixtures tie (symmetric arms, three Bernoulli arms). ``"literal"`` is
-        the paper's rule.
-    tolerance : utility that the box rule gives away at most in a phase: what the final resolution could not see
-        anyway. Default ½s² of the metric's range on the support (of 4σ on ``Real``), with s the spacing of the last
-        phase. Larger starts tracking earlier and ends with more regret.
-    search : ``"grid"`` is the paper's; ``"continuous"`` leads and tests over all mixtures of the box (for concave
-        metrics 2K certified programs, for convex ones the arms alone), whenever 1 % more rewards are in; ``"auto"``
-        takes that when a phase's grid would pass 20,000 points.
+    stopping : when a phase ends. ``"literal"`` is the paper's rule. ``"box"`` (the default) also ends it when all that
+        may still be best lies in the box to be kept, or differs by less than ``tolerance``. This is needed where
+        mixtures tie (symmetric arms, three 0/1 arms).
+    tolerance : how much utility the box rule may give away in a phase. Default: what the last phase could not see
+        anyway, ½s² of the metric's range on the support (of 4σ on ``Real``), with s its spacing. A larger one starts
+        tracking earlier and ends with more regret.
+    search : ``"grid"`` is the paper's. ``"continuous"`` looks at all mixtures of the box whenever 1 % more rewards are
+        in (for concave metrics by 2K certified programs, for convex ones at the arms alone). ``"auto"`` (the default)
+        takes that when a phase's grid would have more than 20,000 points.
 
-    The paper's guarantee is for Bernoulli arms; on others refinement is a sound heuristic for concave metrics.
-    A round works out only what may have changed, with the exceptions of :class:`PMUCB`.
+    The paper's guarantee is for 0/1 rewards; on others refinement is a sound heuristic for concave metrics. A round
+    works out only what may have changed, with the exceptions that :class:`PMUCB` names.
 
     Examples
     --------
@@ -487,5 +490,5 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
 
     @property
     def phase_ends(self) -> tuple[int, ...]:
-        """After how many rounds each phase so far ended; phases begin anew when the arms that play change."""
+        """After how many rounds each phase so far ended. Phases begin anew when the arms that play change."""
         return tuple(self._began + int(t) for t in self._look().ends if t > 0)

@@ -78,29 +78,31 @@ _TIED = "With tied mixtures the gap is 0: give n_explore instead."
 
 
 class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
-    """PM-ETC-M (Algorithm 1): explore every arm equally, fix the best mixture of the grid, play its proportions.
+    """PM-ETC-M (Algorithm 1): explore every arm equally, choose the best mixture of a grid, play its proportions.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     horizon : T, the number of rounds that will be played. The proportions are met at T, not before (with limits on
-        shares: all the time from the commitment on).
-    epsilon : spacing of the grid. Smaller is closer to the best mixture but needs more exploration to tell grid
-        points apart. Default: the paper's schedule with ``epsilon_constant``.
-    n_explore : rounds of exploration N, all arms together. More gives a better mixture, and leaves fewer rounds to
-        make up for the equal shares. Default: from ``delta_12`` or ``delta_13`` if given, else ½KεT.
-    delta_12, delta_13 : a gap of the instance, if you know it: N(ε) or N_13(ε) of the paper. At usual horizons N
-        exceeds T/2; then ½KεT is taken, as the paper's own experiments do.
-    explore_cap : the largest share of the horizon that ½KεT may take; ours, and ½ by default, so that half of the
-        rounds are left for the mixture. ``None`` is the paper's rule, without a cap.
-    epsilon_constant : leading constant of the schedule of ε.
+        shares: all the time once the mixture is chosen).
+    epsilon : ε, the spacing of the grid of mixtures. A smaller one comes closer to the best mixture, but more
+        exploration is needed to tell the points of the grid apart. Default: the paper's schedule with
+        ``epsilon_constant``.
+    n_explore : N, how many rounds explore, for all arms together. More give a better mixture, and leave fewer rounds to
+        make up for the equal shares. By default it follows from ``delta_12`` or ``delta_13``. Without these it is ½KεT
+        for K arms.
+    delta_12, delta_13 : a gap of the problem, if you know it: then N is N(ε) or N_13(ε) of the paper. At usual horizons
+        that exceeds T/2; then ½KεT is taken, as the paper's own experiments do.
+    explore_cap : the largest share of the horizon that ½KεT may take. This is ours, and ½ by default, so that half of
+        the rounds are left for the mixture. ``None`` is the paper's rule, without a cap.
+    epsilon_constant : the leading constant of the schedule of ε, by default 0.2.
     beta : β of that schedule: see :class:`PMUCB`.
-    ties : which of several mixtures with the largest empirical utility is committed to: ``"best"``, the first of the
-        grid, or ``"random"``, any, drawn with the policy's seed.
-    search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures, for metrics that are concave or convex;
-        ``"auto"`` takes that when the grid would pass 20,000 points.
+    ties : which mixture is chosen where several have the largest utility so far: ``"best"`` (the default), the first of
+        the grid, or ``"random"``, any of them, drawn with the policy's seed.
+    search : ``"grid"`` is the paper's. ``"continuous"`` looks at all mixtures, for metrics that are concave or convex.
+        ``"auto"`` (the default) takes that when the grid would have more than 20,000 points.
 
-    All of the grid is worked out, once: there is nothing to be lazy about.
+    The whole grid is worked out, but only once.
 
     Examples
     --------

@@ -41,18 +41,20 @@ def choose(memory: int) -> int:
 
 
 class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
-    """The anytime algorithm without refinement: all of the final grid, spacing ε/A, from the first round on.
+    """The anytime algorithm without refinement: it looks at the whole final grid from the first round on.
 
-    What CIRT is compared with in the paper: it finds as fine a mixture, at the price of the whole grid each round
-    (of which it works out what may have become the best, with the exceptions of :class:`PMUCB`).
+    The paper compares CIRT with it. It finds a mixture that is as fine, but every round looks at the whole grid. Of
+    that grid it works out what may have become the best, with the exceptions that :class:`PMUCB` names.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
-    epsilon, branching : the grid has spacing ε/A. Finer is closer to the best mixture and slower.
-    exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
+    epsilon, branching : the grid has the spacing ε/A; the defaults are ε = 0.12 and A = 4. A finer one comes closer to
+        the best mixture, and is slower.
+    exploration : ξ, above 0. Every arm is pulled about (t/K)^(1/(1+ξ)) times at least, for K arms after t rounds. A
+        larger one explores less. The default 1 is the square root.
     confidence, delta : as for :class:`CIRT`.
-    search : as for :class:`PMUCB`; with ``"continuous"`` ε/A only sets the floor ε/(2A) of every weight.
+    search : as for :class:`PMUCB`. With ``"continuous"`` the spacing only sets ε/(2A), the smallest share of every arm.
 
     Examples
     --------

@@ -26,7 +26,7 @@ unpack_arm = state(arm=int)
 
 @step("state -> float")
 def random_share(s: Any) -> float:
-    """A number from 0 to 1, 1 not included: splitmix64 of the seed and a counter that is part of the state."""
+    """A random number from 0 to below 1: splitmix64 of the seed and a counter that is part of the state."""
     z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.stream + 1)
     s.stream += 1
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -37,7 +37,7 @@ def random_share(s: Any) -> float:
 
 @step("state, int -> int")
 def random_below(s: Any, count: int) -> int:
-    """A whole number from 0 on, below ``count``."""
+    """A random whole number from 0 to below ``count``."""
     return int(random_share(s) * count)
 
 
@@ -111,7 +111,9 @@ def name_best_mean(memory: int) -> None:
 
 
 class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep):
-    """Every arm equally often: in every K rounds each arm once, in random order.
+    """Play every arm equally often: in every K rounds each of the K arms once, in random order.
+
+    It learns nothing, and is here for comparison.
 
     Parameters
     ----------
@@ -137,12 +139,12 @@ def _arm(name: str, value: Any) -> int | str:
 
 
 class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, unpack=unpack_arm):
-    """Always the same arm.
+    """Play always the same arm. It learns nothing, and is here for comparison.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
-    arm : its position or name.
+    arm : the position of the arm, counted from 0 (the default), or its name.
 
     Examples
     --------
@@ -165,13 +167,20 @@ class SolitaryArm(Policy, name="solitary_arm", choose=choose_one, update=keep, u
 
 
 class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=name_best_mean, unpack=unpack_scale):
-    """UCB1 for the mean: everybody's yardstick. It settles on one arm, whatever the metric.
+    """UCB1: pull the arm whose mean so far, plus a bonus for what chance can do to it, is the largest.
 
-    The index is mean + s·√(8·ln t/n), with s half the width of the support (√(2·ln t/n) on [0, 1]), or σ on ``Real``.
+    It is the usual one to compare with. It looks for the largest mean and settles on one arm, whatever the metric is.
+    The index of an arm with n rewards in round t is mean + s·√(8·ln t/n), with s half the width of the support (so the
+    bonus is √(2·ln t/n) on [0, 1]), or σ on ``Real``.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used.
+
+    References
+    ----------
+    P. Auer, N. Cesa-Bianchi and P. Fischer (2002), *Finite-time analysis of the multiarmed bandit problem*, Machine
+    Learning 47.
 
     Examples
     --------

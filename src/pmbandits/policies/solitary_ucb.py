@@ -51,21 +51,24 @@ def choose(memory: int) -> int:
 class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_utility, unpack=unpack):
     """PM-UCB-M or CE-UCB-M over single arms: for risk-sensitive bandits, where only one arm may be played.
 
-    The paper compares with risk-sensitive bandits by letting its algorithms decide for one arm (ε = 1). PM-UCB-M's own
-    grid keeps a share ε/2 for every arm and cannot do that; here the grid is the K vertices, so tracking is pulling.
+    The paper compares with risk-sensitive bandits by letting its algorithms decide for one arm (ε = 1). The grid of
+    PM-UCB-M keeps a share ε/2 for every arm, so it cannot do that. Here the grid is the K arms alone, and to track a
+    mixture is to pull that arm.
 
     1. Pull every arm once.
-    2. Then the arm whose utility can be the largest in its confidence set (``index="optimistic"``, PM-UCB-M), or the
-       one with the largest U_h(rewards) + 𝓛·r^q (``index="additive"``, CE-UCB-M).
+    2. Then pull the arm whose utility can be the largest in its confidence set (``index="optimistic"``, PM-UCB-M), or
+       the one with the largest U_h(rewards) + 𝓛·r^q (``index="additive"``, CE-UCB-M). Here r is the radius of the arm's
+       confidence set, and (q, 𝓛) is the Hölder pair of the metric on the support.
 
-    ``mixture`` is the arm with the largest empirical U_h. With ``LowerCVaR`` and ``confidence="dkw"`` it is CVaR-UCB to
-    the letter. A round costs one pass over the rewards so far (over the atoms on a finite support), for all arms.
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest U_h. With ``LowerCVaR`` and
+    ``confidence="dkw"`` the policy takes exactly the decisions of CVaR-UCB. A round costs one pass over the rewards so
+    far (over the atoms on a finite support), for all arms together.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
-    horizon : T: how long the confidence sets must hold.
-    index : ``"optimistic"`` or ``"additive"``.
+    horizon : T, how many rounds will be played: so long the confidence sets must hold.
+    index : ``"optimistic"`` (the default) or ``"additive"``, as above.
     confidence, delta : as for :class:`PMUCB`.
 
     Examples

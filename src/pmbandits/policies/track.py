@@ -39,37 +39,49 @@ def update(memory: int) -> None:
 
 
 class Track(Policy, name="track", choose=choose, update=update, uses_sets=False):
-    """Estimate and track: play the proportions of the best mixture of what was seen so far, and explore all arms.
+    """Play the proportions of the best mixture of what was seen so far, and explore all arms a little.
 
-    It needs no grid, no ε and no horizon. Every arm is pulled about √(t/K) times whatever happens. The mixture is the
-    best one for the rewards seen so far, and the arm that is furthest behind its share is pulled. It is a variant, for
-    preference metrics, of ForcingBalance (forced exploration of about √t pulls, the best mixture of the estimates,
-    tracking), with D-tracking. No regret bound is proved for it. It had no more regret than the paper's four algorithms
-    in all our runs where a mixture is best.
+    It needs no grid, no ε and no horizon. In each round:
 
-    Bernoulli rewards: closed form, every round. Concave metrics: a warm-started solver that stops when it has proved
-    that no mixture is better by more than a hundredth of what chance does to the estimates. Convex metrics: the best
-    arm. Others: from many starts, without a certificate. Where several mixtures are best it stays with the one it
-    plays.
+    1. If some arm has fewer than about √(t/K) pulls after t rounds, for K arms, that arm is pulled.
+    2. Otherwise the best mixture of the rewards seen so far is worked out, and the arm that is furthest behind its
+       share of it is pulled.
+
+    It is a variant, for preference metrics, of ForcingBalance (which forces about √t pulls of each arm, takes the best
+    mixture of the estimates, and tracks it), with the tracking rule called D-tracking. No regret bound is proved for
+    it. It had no more regret than the paper's four algorithms in all our runs where a mixture is best.
+
+    How the mixture is found depends on the rewards and on the metric:
+
+    - 0/1 rewards: by a closed form, in every round.
+    - Concave metrics: by a solver that goes on from the last mixture. It stops when it has proved that no mixture is
+      better by more than a hundredth of what chance does to the estimates.
+    - Convex metrics: it is the best arm.
+    - Other metrics: by a search from many starts, without a proof.
+
+    Where several mixtures are best, the policy stays with the one that it plays.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
-    exploration : ξ; every arm is pulled about (t/K)^(1/(1+ξ)) times at least. Larger explores less.
-    tolerance : beyond Bernoulli rewards the mixture is worked out again when this share of new rewards has come (so
-        the law of all rewards has moved by no more), and to this share of (range of rewards)·(range of h)/√t.
-        Smaller is closer and slower.
+    exploration : ξ, above 0. Every arm is pulled about (t/K)^(1/(1+ξ)) times at least. A larger one explores less. The
+        default 1 is the square root.
+    tolerance : a share, by default 0.01. Beyond 0/1 rewards the mixture is worked out again when this share of new
+        rewards has come, so that the distribution of all rewards has moved by no more. It is worked out to this share
+        of (range of rewards)·(range of h)/√t. A smaller one is closer and slower.
     certify : the share of pulls, from 0 to below 1, that serves to be certain sooner (:meth:`Policy.certainty`). These
         pulls go in turn to the arm whose rewards narrow what the best mixture can be worth the fastest, and to the arm
         with the fewest pulls. With 0.1 you can stop much sooner; the page "When can I stop?" says how much, and what it
         costs. Default: 0.
-    confidence, delta : the sets behind :meth:`Policy.certainty`; without ``certify`` they do not change what is played.
+    confidence, delta : the confidence sets behind :meth:`Policy.certainty`, and the probability (by default 5 %) that
+        one of them ever fails. Without ``certify`` they do not change what is played.
 
     References
     ----------
-    A. Erraqabi, A. Lazaric, M. Valko, E. Brunskill and Y.-E. Liu (2017), *Trading off rewards and errors in
-    multi-armed bandits*, AISTATS. A. Garivier and E. Kaufmann (2016), *Optimal best arm identification with fixed
-    confidence*, COLT.
+    A. Erraqabi, A. Lazaric, M. Valko, E. Brunskill and Y.-E. Liu (2017), *Trading off rewards and errors in multi-armed
+    bandits*, AISTATS.
+
+    A. Garivier and E. Kaufmann (2016), *Optimal best arm identification with fixed confidence*, COLT.
 
     Examples
     --------

@@ -67,32 +67,36 @@ def update(memory: int) -> None:
 
 
 class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
-    """PM-UCB-M (Algorithm 2): play the mixture whose best possible utility is the largest.
+    """PM-UCB-M (Algorithm 2): play the mixture whose utility can be the largest inside the confidence sets.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
-    horizon : T. Sets the exploration and how long the confidence sets must hold.
-    epsilon : spacing of the grid, at most 2/K: every arm keeps a share of at least ε/2. Smaller is closer to the
-        best mixture and costs time for each round. Default: the paper's schedule with ``epsilon_constant``.
-    rho : each arm is first pulled ⌈ρTε/4⌉ times. More is safer against a poor start; it costs nothing while it is
-        below the arm's final share.
-    confidence : ``"auto"`` (tight and valid), ``"paper"`` (its constants, too large to be of use),
-        ``"dkw"``, ``"wasserstein"``, ``"kl"`` or an object; see :func:`pmbandits.confidence.confidence_set`.
-    delta : probability that an arm's confidence set ever fails; default 1/T. Larger explores less.
-    epsilon_constant : leading constant of the schedule of ε.
-    beta : β of that schedule: 1, 2 or any number above 0. ``"auto"`` takes 1 where the metric and the support leave no
-        smooth peak (the mean, and others where one arm alone is best), and else 2, as the paper does.
-    ties : which mixture of the grid is taken where several have the largest index and the one before is not among
-        them: ``"best"``, the one with the highest empirical utility, or ``"random"``, any, as the paper allows (drawn
-        with the policy's seed; every round then works out all of the grid).
-    search : ``"grid"`` is the paper's; ``"continuous"`` looks at all mixtures with weights ≥ ε/2, for metrics that
-        are concave (a certified solver) or convex (the corners), again whenever 1 % more rewards are in; ``"auto"``
-        takes that when the grid would pass 20,000 points. With many arms the floor ε/2 of each costs up to Kε/2 of all
-        pulls, and optimism over mixtures explores for long: :class:`Track` does better.
+    horizon : T, how many rounds will be played. It sets how much is explored, and how long the confidence sets must
+        hold.
+    epsilon : ε, the spacing of the grid of mixtures, at most 2/K for K arms: every arm keeps a share of at least ε/2. A
+        smaller one comes closer to the best mixture, and every round takes longer. Default: the paper's schedule with
+        ``epsilon_constant``.
+    rho : ρ, by default 0.1. Each arm is first pulled ⌈ρTε/4⌉ times. More is safer against a poor start; it costs
+        nothing while it is below the arm's final share.
+    confidence : which confidence sets: ``"auto"`` (tight and valid), ``"paper"`` (its constants, too large to be of
+        use), ``"dkw"``, ``"wasserstein"``, ``"kl"`` or an object; see :func:`pmbandits.confidence.confidence_set`.
+    delta : the probability that an arm's confidence set ever fails; by default 1/T. A larger one explores less.
+    epsilon_constant : the leading constant of the schedule of ε, by default 0.2.
+    beta : β of that schedule: 1, 2 or any number above 0. ``"auto"`` (the default) takes 1 where the metric and the
+        support leave no smooth peak (the mean, and others where one arm alone is best). Elsewhere it takes 2, as the
+        paper does.
+    ties : which mixture of the grid is taken where several have the largest index and the one played before is not
+        among them. ``"best"`` (the default) takes the one with the highest utility so far. ``"random"`` takes any, as
+        the paper allows; it is drawn with the policy's seed, and every round then works out the whole grid.
+    search : ``"grid"`` is the paper's. ``"continuous"`` looks at all mixtures with weights ≥ ε/2, again whenever 1 %
+        more rewards are in; it is for metrics that are concave (by a certified solver) or convex (at the corners).
+        ``"auto"`` (the default) takes that when the grid would have more than 20,000 points. With many arms the
+        smallest share ε/2 of each costs up to Kε/2 of all pulls, and optimism over mixtures explores for long:
+        :class:`Track` does better.
 
-    A round works out only mixtures that may have become the best. Where nothing bounds how fast a value drifts (no
-    Hölder pair, unless the metric is concave and the support bounded) it works out all of the grid.
+    A round works out only mixtures that may have become the best. It works out the whole grid where nothing limits how
+    fast a value can change: without a Hölder pair, unless the metric is concave and the support bounded.
 
     Examples
     --------

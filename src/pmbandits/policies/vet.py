@@ -54,41 +54,51 @@ class Vet(Policy, name="vet", choose=choose, update=update, unpack=unpack, uses_
     forced. An arm that has no place in that mixture is tried again only while its rewards do not yet rule out that it
     should have one. So it is good where a mixture is best, and where one arm is.
 
-    The test is that of IMED (Honda and Takemura 2015), with the slope of the utility in place of the mean. An arm that
-    is left out has n rewards, and D is how little its law must change, in relative entropy, for the arm to deserve a
-    place. Its index is n·D + log n. It is tried while the index is below log(t/(m·K)), where m is the number of arms
-    in the mixture: so the less plausible it is that the arm deserves a place, the more rarely it is tried.
+    The test is that of IMED (Honda and Takemura 2015), with the slope of the utility in place of the mean. Take an arm
+    that is left out, with n rewards. D says how little its distribution must change, measured as relative entropy, for
+    the arm to deserve a place. The index of the arm is n·D + log n. In round t it is tried while the index is below
+    log(t/(m·K)), where K is the number of arms and m how many of them are in the mixture. So the less plausible it is
+    that the arm deserves a place, the more rarely it is tried.
 
-    In each look (when rewards have grown by 1 %, or an arm's own by 10 %, or an arm that was left out now deserves a
-    place):
+    The policy looks at the data again when rewards have grown by 1 %, when those of one arm have grown by 10 %, or when
+    an arm that was left out now deserves a place. In each look:
 
-    1. a is the best mixture of the empirical laws; shares of less than one pull are dropped.
-    2. b are the shares to have when the look's window ends, at 1 % more rounds; no less than what was pulled already.
-       For concave h it is the best of those. Otherwise what is left is divided in the proportions of a.
-    3. Φ is the integral of h' of the law of b, so that its mean over an arm's rewards is the slope of the utility
-       towards that arm; λ is the slope towards the arm that is furthest behind b.
-    4. D of each arm that is left out: for concave h the least relative entropy from its law to one whose mean of Φ is
-       λ; for convex h, to one that is worth as much as a; for other h, the smaller of both.
+    1. a is the best mixture of the empirical distributions. Shares of less than one pull are dropped.
+    2. b are the shares to have when the window of this look ends, after 1 % more rounds. No share can be less than what
+       was pulled already. For concave h, b is the best mixture that is still possible. Otherwise the rounds that are
+       left are divided in the proportions of a.
+    3. Φ is the integral of h' of the survival function that belongs to b. Its mean over the rewards of an arm is the
+       slope of the utility towards that arm. λ is the slope towards the arm that is furthest behind b.
+    4. D is worked out for each arm that is left out. For concave h it is the least relative entropy from its
+       distribution to one whose mean of Φ is λ. For convex h it is the least to one that is worth as much as a. For
+       other h it is the smaller of both.
 
-    A change of an arm's law may put rewards where the arm has not been seen to reach: further than
-    s·(√(2·log n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and
-    its D counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
+    A change of an arm's distribution may put rewards where the arm has not been seen to reach: further than s·(√(2·log
+    n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and its D
+    counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
 
-    In each round the arm with the least index is pulled if that is below the threshold, else the arm that is furthest
-    behind b. On ``Real`` rewards the support has no ends; an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
-    mean on either side.
+    In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm that
+    is furthest behind b is pulled. On ``Real`` rewards the support has no ends; there an arm is taken to reach
+    σ·(√(2·log n) + 2/√n) beyond its mean on either side.
 
-    It is ours, and has no proved regret bound. The page "All policies, on the same problems" compares it with the
-    others, and says where it loses; "What is assumed, and when not to use this" says what was found on the way.
+    This policy is our own, and no regret bound is proved for it. The page "All policies, on the same problems" compares
+    it with the others, and says where it loses. "What is assumed, and when not to use this" says what was found on the
+    way.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
-    caution : from above 0 to 1. With 1 an arm is ruled out only if its rewards speak even against rare, very large ones
-        that were never seen. Smaller values take that as less plausible: fewer pulls on arms that are left out, but an
-        arm that pays rarely and much may be found late.
-    certify : the share of pulls that is for a small certified regret; see :class:`Track`.
-    confidence, delta : the sets behind :meth:`Policy.certainty`; without ``certify`` they do not change what is played.
+    caution : a number above 0 and at most 1; the default is 1/3. With 1 an arm is ruled out only if its rewards speak
+        even against rare, very large rewards that were never seen. Smaller values take these as less plausible. Then
+        arms that are left out get fewer pulls, but an arm that pays rarely and much may be found late.
+    certify : the share of pulls that serves to be certain sooner; the default is 0. See :class:`Track`.
+    confidence, delta : the confidence sets behind :meth:`Policy.certainty`, and the probability (by default 5 %) that
+        one of them ever fails. Without ``certify`` they do not change what is played.
+
+    References
+    ----------
+    J. Honda and A. Takemura (2015), *Non-asymptotic analysis of a new bandit algorithm for semi-bounded rewards*, JMLR
+    16.
 
     Examples
     --------

@@ -128,6 +128,14 @@ class Forecast(_Answer):
     sentence: str
 
 
+class Awaited(_Answer):
+    """Rewards that have not come yet."""
+
+    rewards: Annotated[int, Meta(description="How many.")]
+    oldest: Annotated[int | None, Meta(description="The oldest ticket that has none.")]
+    since: Time | None
+
+
 class Shown(_Answer):
     """Everything that is known now."""
 
@@ -140,6 +148,7 @@ class Shown(_Answer):
     certainty: Annotated[Certainty | None, Meta(description="Null for policies that keep no confidence sets.")]
     explanation: Annotated[str, Meta(description="Why the next arm is next.")]
     forecast: Annotated[Forecast | None, Meta(description="Only with regret= in the address.")]
+    awaited: Awaited
     changes: Annotated[list[Change], Meta(description="Arms whose rewards changed; all else assumes that none did.")]
     watched: Annotated[int | None, Meta(description="Up to which event rewards were watched for changes.")]
 

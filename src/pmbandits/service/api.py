@@ -203,10 +203,12 @@ def _health(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
         """Counters of all processes, for Prometheus."""
-        mine, lives = service.counted(), list(service.book.lives.values())
+        mine, names = service.counted(), list(service.book.lives)
         found = await service.aside(lambda: service.counting.all(mine))
         lines = list(counting.lines(found))
-        lines += await service.alarms.lines(lives)
+        # Scrapes reach one process or another, and all must know the same: also of what others did.
+        lives = await asyncio.gather(*map(service.newest, names), return_exceptions=True)
+        lines += await service.alarms.lines(live for live in lives if not isinstance(live, BaseException))
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/openapi.json", tags=["health"])
@@ -334,7 +336,13 @@ def _reads(app: FastAPI, service: Service) -> None:
         found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
         changes, watched = await service.alarms.of(live)
         changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
-        return {"name": name, "status": status, "events": seen, **found, **changed}
+        oldest = await service.aside(lambda: service.overdue.oldest(live.record.id))
+        awaited = {
+            "rewards": int(twin.pending.sum()),
+            "oldest": None if oldest is None else oldest[0],
+            "since": None if oldest is None else iso(oldest[1]),
+        }
+        return {"name": name, "status": status, "events": seen, **found, "awaited": awaited, **changed}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(

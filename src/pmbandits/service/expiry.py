@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, exists, func, select
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, func, literal_column, select
 
 from pmbandits.service.events import ASK, ASKED, TELL
 from pmbandits.service.schema import events
@@ -21,17 +23,43 @@ class Overdue:
 
     def find(self, exp: int, seconds: float, most: int) -> list[int]:
         """Tickets that were asked for more than so many seconds ago and have no reward; the oldest, at most so many."""
-        ask, tell = events.alias("ask"), events.alias("tell")
+        ask = events.alias("ask")
+        told = _told(ask)
         before, after = now() - 1000.0 * seconds, self._finished.get(exp, 0)
         asks = and_(ask.c.exp == exp, ask.c.seq > after, ask.c.kind.in_((ASK, ASKED)))
-        told = exists().where(
-            tell.c.exp == exp, tell.c.ticket == ask.c.seq, tell.c.kind == TELL, tell.c.ticket.is_not(None)
+        young = select(ask.c.seq).where(asks, ask.c.at >= before).order_by(ask.c.seq).limit(1)
+        last = select(ask.c.seq).where(asks).order_by(ask.c.seq.desc()).limit(1)
+        late = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
+        with self._store.engine.connect() as connection:
+            # The clocks of two machines may differ: old tickets may come after a young one, and new ones may look old.
+            # So the end of what is old now is found first.
+            newest = connection.execute(last).scalar() or after
+            first = connection.execute(young).scalar()
+            found = [int(seq) for (seq,) in connection.execute(late)]
+        if not found:
+            self._finished[exp] = int(newest) if first is None else min(int(newest), int(first) - 1)
+        return found
+
+    def oldest(self, exp: int) -> tuple[int, int] | None:
+        """The oldest ticket without a reward, and when it was asked for."""
+        ask = events.alias("ask")
+        told = _told(ask)
+        after = self._finished.get(exp, 0)
+        wanted = select(ask.c.seq, ask.c.at).where(
+            ask.c.exp == exp, ask.c.seq > after, ask.c.kind.in_((ASK, ASKED)), ~told
         )
         with self._store.engine.connect() as connection:
-            wanted = select(ask.c.seq).where(asks, ask.c.at < before, ~told).order_by(ask.c.seq).limit(most)
-            found = [int(seq) for (seq,) in connection.execute(wanted)]
-            if not found:  # the clocks of two machines may differ: so the first young ticket is looked for
-                young = connection.execute(select(func.min(ask.c.seq)).where(asks, ask.c.at >= before)).scalar()
-                last = select(func.max(ask.c.seq)).where(asks)
-                self._finished[exp] = int(young) - 1 if young else connection.execute(last).scalar() or after
-        return found
+            last = connection.execute(select(func.max(events.c.seq)).where(events.c.exp == exp)).scalar()
+            row = connection.execute(wanted.order_by(ask.c.seq).limit(1)).first()
+        # Numbers are given in order: so all before the first open one have a reward, and later ones are larger.
+        self._finished[exp] = max(after, int(row[0]) - 1 if row is not None else int(last or 0))
+        return None if row is None else (int(row[0]), int(row[1]))
+
+
+def _told(ask: Any) -> Any:
+    """Whether an ask has a reward."""
+    tell = events.alias("tell")
+    reward: ColumnElement[int] = literal_column(str(TELL))  # written out, so that the index of tells is known to fit
+    return exists().where(
+        tell.c.exp == ask.c.exp, tell.c.ticket == ask.c.seq, tell.c.kind == reward, tell.c.ticket.is_not(None)
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pmbandits import _check
+from pmbandits.service.apology import for_people, in_words
 from pmbandits.service.keys import Key
 from pmbandits.service.live import Refused
 from pmbandits.service.service import Service
@@ -57,6 +58,8 @@ class Front:
                 self.service.counting.note(verb, status, time.perf_counter() - began)
             await answer(send, status, body)
             return
+        if for_people(scope):
+            send = in_words(send)
         try:
             key = None if path in FREE else await self._key(scope)
         except Refused as error:

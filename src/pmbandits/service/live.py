@@ -341,7 +341,7 @@ def _inside(support: Support | None, rewards: Sequence[float]) -> None:
             raise Refused(
                 422,
                 f"reward {reward:g} lies outside of {support!r}, where rewards of this experiment can lie; nothing was "
-                "taken in. That was declared when the experiment was created, and cannot be changed. Send a reward "
+                "stored. That was declared when the experiment was created, and cannot be changed. Send a reward "
                 f"that lies inside{cut if isinstance(support, Interval) else ''}, or create another experiment.",
             )
 

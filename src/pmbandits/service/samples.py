@@ -57,6 +57,7 @@ _STATE = {
                   "meaning": "…", "sentence": "With probability 95 %, this mixture falls short of the best …"},
     "explanation": "Round 1207: B is next. …",
     "forecast": None,
+    "awaited": {"rewards": 2, "oldest": 17, "since": _MOMENT},
     "changes": [_CHANGE],
     "watched": 2410,
 }  # fmt: skip

@@ -80,9 +80,13 @@ class Service:
         self.alarms = Alarms(self.store, self.aside)
         self.keyring = Keyring(self.store, self.settings.rate)
         await self.keyring.start()
-        for record in await asyncio.to_thread(self.store.experiments):
-            if record.status != ARCHIVED:
-                await self._warm_up(record.name)
+        running = [record for record in await asyncio.to_thread(self.store.experiments) if record.status != ARCHIVED]
+        if running:
+            log.info(
+                "experiments that run: %d; what they need is compiled at the first start, for a minute", len(running)
+            )
+        for record in running:
+            await self._warm_up(record.name)
         self.turns.start()
         self.historian.start()
         if self.counting.shared:

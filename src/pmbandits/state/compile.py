@@ -123,13 +123,13 @@ def no_hint() -> None:
 def kernel(
     function: F, *, inline: Literal["never", "always"] = "never", python: bool = True, built_in: bool = False
 ) -> F:
-    """Compile a function with numba on first use and keep the result on disk.
+    """Compile a function with numba when it is first used, and keep the result on disk.
 
-    ``python=False`` leaves out what Python needs to call it, which takes half of the time to compile. ``built_in``
-    makes it part of whoever calls it: for small steps in loops.
+    ``python=False`` leaves out what Python needs to call it, which halves the time to compile. ``built_in`` makes it
+    part of its callers: for small steps in loops.
 
-    Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic
-    (no fast-math): a result must be the same to the last bit wherever it is computed.
+    Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic (no
+    fast-math). So a result is the same to the last bit wherever it is computed.
     """
     import numba
 

@@ -136,10 +136,10 @@ def _from_address(context, builder, kind, address):
 
 
 def state(**own: type) -> Any:
-    """What gives names to the memory in a policy's kernels: ``unpack = state(explore=int)``.
+    """Make the function that gives names to the memory in a policy's kernels: ``unpack = state(explore=int)``.
 
-    The names given are the policy's own single numbers, each an ``int`` or a ``float``. In a kernel,
-    ``s = unpack(memory)`` makes them, and all fields of ``pmbandits.state.layout``, attributes of ``s``.
+    The names given are the policy's own single numbers, each an ``int`` or a ``float``. In a kernel, ``s =
+    unpack(memory)`` makes them, and all fields of ``pmbandits.state.layout``, attributes of ``s``.
     """
     kind = StateType(tuple(own.items()))
 

@@ -16,9 +16,17 @@ class CVaR(Family):
     """Upper conditional value at risk, also called expected shortfall: h(u) = min(u / (1 − c), 1).
 
     **In one sentence:** the average of the *best* 1 − c share of rewards.
-    **Use it** when the top end pays (hits, discoveries), or for losses written as positive numbers.
-    Most CVaR-bandit papers maximise the average of the *worst* share of rewards: that is :class:`LowerCVaR`.
 
+    **Use it** when the top end pays (hits, discoveries), or for losses written as positive numbers.
+
+    Most papers on CVaR bandits maximise the average of the *worst* share of rewards: that is :class:`LowerCVaR`.
+
+    Parameters
+    ----------
+    c : from 0 to below 1. The best 1 − c share of rewards counts: 0.9 means the best tenth.
+
+    Examples
+    --------
     >>> CVaR(0.5).value([1.0, 2.0, 3.0, 4.0])
     3.5
     """

@@ -12,11 +12,18 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class DualPower(Family):
-    """Dual power: h(u) = 1 − (1 − u)^s, s ≥ 1 (the paper takes s ≥ 2; its pair (1, s) holds from 1 on).
+    """Dual power: h(u) = 1 − (1 − u)^s.
 
     **In one sentence:** for whole s, the expected best of s independent rewards.
+
     **Use it** when you get several tries and keep the best one.
 
+    Parameters
+    ----------
+    s : at least 1: how many tries. (The paper takes s ≥ 2; its Hölder pair (1, s) holds from 1 on.)
+
+    Examples
+    --------
     >>> import scipy.stats as st
     >>> round(DualPower(2).value(st.uniform()), 12)      # s / (s + 1)
     0.666666666667

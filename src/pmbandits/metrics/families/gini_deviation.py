@@ -13,12 +13,15 @@ from pmbandits.metrics.family import Family
 
 
 class GiniDeviation(Family):
-    """Gini deviation: h(u) = u(1 − u); half the mean distance of two independent rewards.
+    """Gini deviation: h(u) = u(1 − u), which is half the mean distance of two independent rewards.
 
-    **In one sentence:** how different two rewards drawn one after the other are.
+    **In one sentence:** how much two rewards that come one after the other differ.
+
     **Use it** for rewards that lie far apart: variety, exploration of a catalogue. It does not make choices hard to
     guess.
 
+    Examples
+    --------
     >>> import scipy.stats as st
     >>> round(GiniDeviation().value(st.uniform()), 12)   # 1/6
     0.166666666667

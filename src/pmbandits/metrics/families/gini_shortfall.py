@@ -12,11 +12,19 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class GiniShortfall(Family):
-    """Gini shortfall: h(u) = w + 2·loading·w(1 − w) with w = min(u/(1−p), 1), 0 ≤ p < 1, loading ≥ 0.
+    """Gini shortfall: h(u) = w + 2·loading·w(1 − w) with w = min(u/(1−p), 1).
 
-    **In one sentence:** the average of the best 1 − p share plus a premium for spread inside that share.
-    **Use it** when the size of the top end and its variety both count. Concave (coherent) for loading ≤ ½.
+    **In one sentence:** the average of the best 1 − p share of rewards, plus a premium for spread inside that share.
 
+    **Use it** when the size of the top end and its variety both count.
+
+    Parameters
+    ----------
+    p : from 0 to below 1. The best 1 − p share of rewards counts.
+    loading : the weight of the spread, 0 or more. Up to ½ the metric is concave (and coherent).
+
+    Examples
+    --------
     >>> round(GiniShortfall(p=0.0, loading=0.5).value([0.0, 1.0]), 12)  # mean + ½·E|X − X'|
     0.75
     """

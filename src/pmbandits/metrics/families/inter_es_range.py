@@ -13,11 +13,19 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class InterESRange(Family):
-    """Inter-expected-shortfall range: h(u) = min(u/(1−c), 1) − max(0, (u−c)/(1−c)), 0 < c < 1.
+    """Inter-expected-shortfall range: h(u) = min(u/(1−c), 1) − max(0, (u−c)/(1−c)).
 
-    **In one sentence:** the average of the best 1 − c share minus the average of the worst 1 − c share.
+    **In one sentence:** the average of the best 1 − c share of rewards minus the average of the worst 1 − c share.
+
     **Use it** to reward a wide gap between good and bad outcomes (stress tests, diverse portfolios).
 
+    Parameters
+    ----------
+    c : between 0 and 1. The best and the worst 1 − c share of rewards count. The default ½ compares the better half
+        with the worse half.
+
+    Examples
+    --------
     >>> InterESRange(0.5).value([1.0, 2.0, 3.0, 4.0])    # 3.5 − 1.5
     2.0
     """

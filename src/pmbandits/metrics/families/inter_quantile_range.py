@@ -16,9 +16,18 @@ from pmbandits.metrics.formulas import where
 class InterQuantileRange(Family):
     """Inter-quantile range: h(u) = 1 if 1 − upper < u ≤ 1 − lower else 0.
 
-    **In one sentence:** the distance between the lower and the upper quantile.
-    **Use it** for a spread that no outlier can move. It jumps, so no continuity bound holds.
+    **In one sentence:** the distance between a lower and an upper quantile.
 
+    **Use it** for a spread that no outlier can move. Its h jumps, so a small change of the rewards can change it much,
+    and no Hölder pair exists.
+
+    Parameters
+    ----------
+    lower, upper : the probabilities of the two quantiles, between 0 and 1. The defaults ¼ and ¾ give the range of the
+        middle half.
+
+    Examples
+    --------
     >>> InterQuantileRange().value([1.0, 2.0, 3.0, 4.0])
     2.0
     """

@@ -12,12 +12,18 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class InvertedS(Family):
-    """Inverted-S (Prelec): h(u) = exp(−(−ln u)^β), β > 0.
+    """Inverted-S weighting of probabilities (Prelec): h(u) = exp(−(−ln u)^β).
 
-    **In one sentence:** probabilities as people feel them: β < 1 overweights rare events at both ends, β > 1
-    underweights them.
+    **In one sentence:** the average reward with probabilities as people feel them.
+
     **Use it** to model human attention to rare delays, losses or wins.
 
+    Parameters
+    ----------
+    beta : β, above 0. Below 1 rare events at both ends count more than their probability, above 1 they count less.
+
+    Examples
+    --------
     >>> round(InvertedS(0.5)(0.01), 4), round(InvertedS(2.0)(0.5), 4)
     (0.117, 0.6185)
     """

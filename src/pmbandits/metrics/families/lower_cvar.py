@@ -13,11 +13,19 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class LowerCVaR(Family):
-    """Lower-tail conditional value at risk: h(u) = max(0, (u − 1 + α)/α), 0 < α ≤ 1.
+    """Lower-tail conditional value at risk: h(u) = max(0, (u − 1 + α)/α).
 
     **In one sentence:** the average of the *worst* α share of rewards.
-    **Use it** to be safe against bad outcomes: what most CVaR bandits maximise. Convex, so one arm is always best.
 
+    **Use it** to be safe against bad outcomes. Most CVaR bandits maximise it. It is convex, so one arm alone is always
+    best.
+
+    Parameters
+    ----------
+    alpha : α, above 0 and at most 1. The worst α share of rewards counts: 0.1 means the worst tenth.
+
+    Examples
+    --------
     >>> LowerCVaR(0.5).value([1.0, 2.0, 3.0, 4.0])
     1.5
     """

@@ -14,9 +14,12 @@ from pmbandits.metrics.family import Family
 class Mean(Family):
     """The expected reward: h(u) = u.
 
-    **In one sentence:** what a unit of play earns on average.
-    **Use it** as the yardstick, or as a term beside a tail or spread metric.
+    **In one sentence:** what a round earns on average in the long run.
 
+    **Use it** to compare other preferences with, or as a part of a sum with a metric of tails or spread.
+
+    Examples
+    --------
     >>> Mean().value([1.0, 2.0, 6.0])
     3.0
     """

@@ -13,11 +13,14 @@ from pmbandits.metrics.family import Family
 
 
 class MeanMedianDeviation(Family):
-    """Mean–median deviation: h(u) = min(u, 1 − u); the mean distance from the median.
+    """Mean–median deviation: h(u) = min(u, 1 − u), which is the mean distance from the median.
 
     **In one sentence:** how far a reward typically lies from the middle one.
+
     **Use it** to reward spread without letting outliers dominate.
 
+    Examples
+    --------
     >>> MeanMedianDeviation().value([0.0, 1.0, 5.0])     # (1 + 0 + 4) / 3
     1.6666666666666665
     """

@@ -12,11 +12,19 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class PHT(Family):
-    """Proportional hazard transform: h(u) = u^s, 0 < s ≤ 1.
+    """Proportional hazard transform: h(u) = u^s.
 
-    **In one sentence:** the average reward with the tail of rare large rewards made fatter.
-    **Use it** when rare large gains matter more than their probability says. Needs bounded rewards (h'(0) = ∞).
+    **In one sentence:** the average reward, as if rare large rewards were more frequent than they are.
 
+    **Use it** when rare large gains matter more than their probability says. For s < 1 it needs bounded rewards,
+    because h is vertical at 0.
+
+    Parameters
+    ----------
+    s : above 0 and at most 1. With 1 it is the mean; the smaller s is, the more rare large rewards count.
+
+    Examples
+    --------
     >>> import scipy.stats as st
     >>> round(PHT(0.5).value(st.expon()), 9)             # 1 / s
     2.0

@@ -12,14 +12,22 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class PowerDeviation(Family):
-    """Power deviation: h(u) = u^m − r·u^(2m), 0 < m ≤ 1, 0 < r ≤ 1; the paper's category 1, up to a factor.
+    """Power deviation: h(u) = u^m − r·u^(2m), which is the paper's category 1, up to a factor.
 
-    **In one sentence:** spread, with the rare large rewards counting more the smaller m is, and a part 1 − r of reward.
-    **Use it** to move between known deviations: m = 1, r = 1 is the Gini deviation, m = ½, r = 1 Wang's right-tail
-    deviation. For m < 1 it needs bounded rewards (h'(0) = ∞).
+    **In one sentence:** spread, with rare large rewards counting more the smaller m is, and a part 1 − r of reward.
+
+    **Use it** to move between known deviations: m = 1, r = 1 is the Gini deviation, and m = ½, r = 1 is Wang's
+    right-tail deviation. For m < 1 it needs bounded rewards, because h is vertical at 0.
 
     C·PowerDeviation(m, r) is C₁u^m − C₂u^(2m) with C₁ = C and C₂ = rC. Its Hölder pair is (m, C₁·width^(1−m)).
 
+    Parameters
+    ----------
+    m : above 0 and at most 1.
+    r : above 0 and at most 1; the default is 1.
+
+    Examples
+    --------
     >>> PowerDeviation(1.0, 1.0).value([0.0, 1.0])       # as GiniDeviation
     0.25
     >>> import pmbandits as pmb

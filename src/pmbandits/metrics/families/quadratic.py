@@ -12,11 +12,18 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class Quadratic(Family):
-    """Quadratic: h(u) = (1 + s)u − su², 0 ≤ s ≤ 1; the mean plus s Gini deviations.
+    """Quadratic: h(u) = (1 + s)u − su², which is the mean plus s Gini deviations.
 
     **In one sentence:** the average reward with a premium of s for spread.
-    **Use it** when variety is worth something but never more than reward itself.
 
+    **Use it** when variety is worth something, but never more than reward itself.
+
+    Parameters
+    ----------
+    s : the weight of the spread, from 0 to 1.
+
+    Examples
+    --------
     >>> import scipy.stats as st
     >>> round(Quadratic(1).value(st.uniform()), 12)
     0.666666666667

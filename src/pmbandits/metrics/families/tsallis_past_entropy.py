@@ -25,11 +25,18 @@ def _entropy(v: FloatArray, log_v: FloatArray, alpha: float) -> FloatArray:
 
 
 class TsallisPastEntropy(Family):
-    """Cumulative Tsallis past entropy: h(u) = ((1−u) − (1−u)^α)/(α − 1), α > 0; −(1−u)·ln(1−u) at α = 1.
+    """Cumulative Tsallis past entropy: h(u) = ((1−u) − (1−u)^α)/(α − 1), or −(1−u)·ln(1−u) for α = 1.
 
-    **In one sentence:** how spread out the rewards are, counted along their CDF; α = 2 is the Gini deviation.
-    **Use it** as an entropy that is measured in units of reward; a smaller α looks more at the low end.
+    **In one sentence:** how spread out the rewards are, counted along their distribution function.
 
+    **Use it** as an entropy that is measured in units of reward.
+
+    Parameters
+    ----------
+    alpha : α, above 0. A smaller one looks more at the low end. With 2 it is the Gini deviation.
+
+    Examples
+    --------
     >>> from pmbandits import GiniDeviation
     >>> TsallisPastEntropy(2.0)(0.3) == GiniDeviation()(0.3)
     True

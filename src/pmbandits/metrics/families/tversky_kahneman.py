@@ -12,11 +12,18 @@ from pmbandits.metrics.family import Family, parameter
 
 
 class TverskyKahneman(Family):
-    """Tversky–Kahneman weighting: h(u) = u^γ / (u^γ + (1−u)^γ)^(1/γ), 0.28 ≤ γ ≤ 1 (monotone there).
+    """Tversky–Kahneman weighting of probabilities: h(u) = u^γ / (u^γ + (1−u)^γ)^(1/γ).
 
-    **In one sentence:** the probability weighting of prospect theory; γ = 0.61 fits people's gains.
+    **In one sentence:** the average reward with the probabilities of prospect theory.
+
     **Use it** to play for people who overweight rare wins and rare failures.
 
+    Parameters
+    ----------
+    gamma : γ, from 0.28 (below, h would not be monotone) to 1. 0.61 fits people's gains.
+
+    Examples
+    --------
     >>> round(TverskyKahneman(0.61)(0.01), 4)
     0.0553
     """

@@ -14,12 +14,20 @@ from pmbandits.metrics.formulas import where
 
 
 class VaR(Family):
-    """Value at risk, the c-quantile: h(u) = 1 if u > 1 − c else 0, 0 < c < 1.
+    """Value at risk, which is the c-quantile: h(u) = 1 if u > 1 − c else 0.
 
     **In one sentence:** the smallest reward that at least a share c of the rewards does not exceed.
-    **Use it** for service levels ("nine in ten below …"). It ignores how bad or good the tail beyond is, and it
-    jumps, so no continuity bound holds: prefer :class:`CVaR` or :class:`LowerCVaR` where you can choose.
 
+    **Use it** for service levels ("nine in ten below …"). It ignores how bad or good the rewards beyond are. Its h
+    jumps, so a small change of the rewards can change it much, and no Hölder pair exists. Prefer :class:`CVaR` or
+    :class:`LowerCVaR` if you can choose.
+
+    Parameters
+    ----------
+    c : the probability of the quantile, between 0 and 1. 0.5 is the median.
+
+    Examples
+    --------
     >>> VaR(0.9).value(range(1, 11))
     9.0
     """

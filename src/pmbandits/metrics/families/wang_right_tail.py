@@ -16,8 +16,11 @@ class WangRightTail(Family):
     """Wang's right-tail deviation: h(u) = √u − u.
 
     **In one sentence:** how much the rare large rewards stick out above the average.
-    **Use it** to look for upside surprises. Needs bounded rewards (h'(0) = ∞).
 
+    **Use it** to look for surprises on the upside. It needs bounded rewards, because h is vertical at 0.
+
+    Examples
+    --------
     >>> import scipy.stats as st
     >>> round(WangRightTail().value(st.expon()), 9)
     1.0

@@ -13,12 +13,19 @@ from pmbandits.metrics.formulas import cdf, quantile
 
 
 class WangTransform(Family):
-    """Wang transform: h(u) = Φ(Φ⁻¹(u) + shift).
+    """Wang transform: h(u) = Φ(Φ⁻¹(u) + shift), with Φ the normal distribution function.
 
     **In one sentence:** the average after every probability is shifted by ``shift`` standard normal units.
-    **Use it** as insurers do: a positive shift is optimistic about gains (concave), a negative one cautious
-    (convex). Needs bounded rewards where a Hölder pair is needed; its exponent can be any q < 1, we state q = ½.
 
+    **Use it** as insurers do, to be more hopeful or more cautious than the probabilities say. Where a Hölder pair is
+    needed, it needs bounded rewards. The exponent of the pair can be any q < 1; the library states q = ½.
+
+    Parameters
+    ----------
+    shift : any number. A positive one is optimistic about gains (concave), a negative one cautious (convex).
+
+    Examples
+    --------
     >>> import scipy.stats as st
     >>> round(WangTransform(0.5).value(st.norm(1, 2)), 9)        # 1 + 0.5·2
     2.0

@@ -432,7 +432,7 @@
     const before = remembered();
     const found = await (await fetch(`start?table=${Number(before.table) || ""}`)).json();
     catalogue = found.catalogue;
-    $("statement").append(element("option", { value: "" }, "…"),
+    $("statement").append(element("option", { value: "" }, "(your own numbers)"),
       ...catalogue.map((entry, k) => element("option", { value: k }, entry.statement)));
     $("named").append(element("option", { value: "" }, "…"),
       ...found.named.map((entry) => element("option", { value: entry.text }, `${entry.text}: ${entry.meaning}`)));

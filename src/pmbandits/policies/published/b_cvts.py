@@ -26,22 +26,30 @@ def choose(memory: int) -> int:
 
 
 class BCVTS(Policy, name="b_cvts", choose=choose, update=update_cvar, unpack=unpack_tail):
-    """B-CVTS: reweight each arm's rewards and the upper bound at random, and pull the arm with the best CVaR.
+    """B-CVTS: draw random weights for the rewards of each arm, and pull the arm whose CVaR is then the largest.
 
-    **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
-    **Assumes:** rewards at most B, the upper end of the support. No horizon. Asymptotically optimal.
+    **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
+    rewards.
 
-    1. For each arm draw Dirichlet(1, …, 1) weights on B and all its rewards.
-    2. Pull the arm whose weighted rewards have the largest CVaR.
+    **What it assumes:** no reward is larger than B, the upper end of the support. The horizon need not be known. Its
+    regret is proved to be the best possible in the long run (it is asymptotically optimal).
 
-    ``mixture`` is the arm with the largest empirical CVaR. **A round costs O(rewards so far)**, for all arms in one
-    pass, so T rounds cost O(T²); on a finite support equal rewards share one variate and a round costs O(K × atoms).
+    In each round:
+
+    1. For each arm draw Dirichlet(1, …, 1) weights for B and all rewards of the arm: weights that add up to 1, with all
+       choices of such weights equally likely.
+    2. Pull the arm whose weighted rewards have the largest lower-tail CVaR.
+
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest lower-tail CVaR. **The cost
+    of a round grows with the number of rewards**: it is one pass over all of them, for all arms together, so T rounds
+    cost O(T²). On a finite support equal rewards share one random number, and a round costs O(K × atoms) for K arms.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
         ``LowerCVaR(alpha)``.
-    alpha : the share; default that of the metric. Given, any metric is accepted and not used.
+    alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
+        If you give it, any metric is accepted, and the metric is not used.
 
     References
     ----------

@@ -28,24 +28,27 @@ def choose(memory: int) -> int:
 
 
 class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_cvar, unpack=unpack_tail):
-    """Brown-UCB: the empirical lower-tail CVaR plus an additive bonus.
+    """Brown-UCB: pull the arm whose lower-tail CVaR plus a bonus for what is not yet known is the largest.
 
-    **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
-    **Assumes:** rewards in a bounded interval of width B; the horizon is known.
+    **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
+    rewards.
+
+    **What it assumes:** rewards lie in a bounded interval of width B, and the horizon is known.
 
     1. Pull every arm once.
-    2. Then the arm with the largest index CVaR(rewards) + (B/α)·√(ln(1/δ)/(2n)).
+    2. Then pull the arm with the largest CVaR(rewards) + (B/α)·√(ln(1/δ)/(2n)), where n is the number of its rewards.
 
-    ``mixture`` is the arm with the largest empirical CVaR. A round costs one pass over the rewards so far (over the
-    atoms on a finite support), for all arms together.
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest lower-tail CVaR. A round
+    costs one pass over the rewards so far (over the atoms on a finite support), for all arms together.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
         ``LowerCVaR(alpha)``.
-    horizon : T.
-    alpha : the share; default that of the metric. Given, any metric is accepted and not used.
-    delta : probability that a bound fails; default T⁻².
+    horizon : T, how many rounds will be played.
+    alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
+        If you give it, any metric is accepted, and the metric is not used.
+    delta : δ, the probability with which one bound may fail. By default 1/T². A smaller δ explores more.
 
     References
     ----------

@@ -32,24 +32,31 @@ def choose(memory: int) -> int:
 
 
 class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_cvar, unpack=unpack_tail):
-    """CVaR-UCB: the largest lower-tail CVaR in a DKW band around each arm's empirical CDF.
+    """CVaR-UCB: pull the arm whose lower-tail CVaR can be the largest inside a confidence band.
 
-    **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
-    **Assumes:** rewards at most B, the upper end of the support; the horizon is known.
+    **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
+    rewards.
+
+    **What it assumes:** no reward is larger than B, the upper end of the support, and the horizon is known.
+
+    The band is that of Dvoretzky, Kiefer and Wolfowitz (DKW): all distribution functions (CDFs) that are at no point
+    further than b from the one of the arm's rewards.
 
     1. Pull every arm once.
-    2. Then the arm with the largest index B − (1/α)·Σ_{i=1..n} (x_(i+1) − x_(i))·clip(i/n − b, 0, α),
-       with x_(n+1) = B and b = √(ln(2T²)/(2n)).
+    2. Then pull the arm with the largest CVaR that is possible in its band: B − (1/α)·Σ_{i=1..n} (x_(i+1) −
+       x_(i))·clip(i/n − b, 0, α). Here x_(1) ≤ … ≤ x_(n) are its rewards in order, x_(n+1) = B, and b =
+       √(ln(2T²)/(2n)).
 
-    ``mixture`` is the arm with the largest empirical CVaR. A round costs one pass over the rewards so far (over the
-    atoms on a finite support), for all arms together.
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest lower-tail CVaR. A round
+    costs one pass over the rewards so far (over the atoms on a finite support), for all arms together.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
         ``LowerCVaR(alpha)``.
-    horizon : T.
-    alpha : the share; default that of the metric. Given, any metric is accepted and not used.
+    horizon : T, how many rounds will be played.
+    alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
+        If you give it, any metric is accepted, and the metric is not used.
 
     References
     ----------

@@ -26,21 +26,28 @@ def choose(memory: int) -> int:
 
 
 class MCVTS(Policy, name="m_cvts", choose=choose, update=update_cvar, unpack=unpack_tail):
-    """M-CVTS: draw a law of each arm from its Dirichlet posterior, and pull the one with the best CVaR.
+    """M-CVTS: draw a distribution of each arm from its posterior, and pull the arm whose draw has the largest CVaR.
 
-    **Objective:** the largest lower-tail CVaR (mean of the worst α share of rewards): maximised.
-    **Assumes:** a known finite support: ``Finite(atoms)`` or ``Binary()``.
+    **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
+    rewards.
 
-    1. For each arm draw probabilities of the atoms from Dirichlet(1 + counts).
-    2. Pull the arm whose draw has the largest CVaR.
+    **What it assumes:** rewards have a known finite support, ``Finite(atoms)`` or ``Binary()``.
 
-    ``mixture`` is the arm with the largest empirical CVaR. A round costs O(K × atoms), however many rewards there are.
+    In each round:
+
+    1. For each arm draw the probabilities of all atoms from Dirichlet(1 + counts). This is the posterior, that is what
+       the rewards so far leave possible, if all probabilities were equally likely before.
+    2. Pull the arm whose draw has the largest lower-tail CVaR.
+
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest lower-tail CVaR. A round
+    costs O(K × atoms) for K arms, however many rewards there are.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is
         ``LowerCVaR(alpha)``.
-    alpha : the share; default that of the metric. Given, any metric is accepted and not used.
+    alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
+        If you give it, any metric is accepted, and the metric is not used.
 
     References
     ----------

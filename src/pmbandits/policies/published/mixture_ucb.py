@@ -88,43 +88,50 @@ def update(memory: int) -> None:
 
 
 class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpack=unpack):
-    """Mixture-UCB for utilities that are quadratic in the mixture, such as the Gini deviation.
+    """Mixture-UCB: learn the best mixture for utilities that are quadratic in the mixture, such as the Gini deviation.
 
-    **Objective:** the least L(a) = aᵀKa + fᵀa over all mixtures, with K_ij the mean of a kernel κ over pairs of rewards
-    of the arms i and j, and f_i the mean of a function over the rewards of arm i. For h(u) = m·u + g·u(1 − u), U_h is
-    m·mean + (g/2)·E|X − X'|: so L = −U_h with κ(x, y) = −(g/2)·|x − y| and the function −m·x.
-    **Assumes:** such an h with g ≥ 0 (``Mean``, ``GiniDeviation``, ``Quadratic``, ``DualPower(2)``, and weighted sums
-    of them); a bounded support. No horizon.
-    **Proved:** regret Õ(1/√T) for the form ``"cab"``; nothing for ``"ogd"``, which was the better one in its authors'
-    experiments.
+    **What it looks for:** the mixture a with the smallest L(a) = aᵀKa + fᵀa. K_ij is the mean of a kernel κ over pairs
+    of rewards of the arms i and j, and f_i is the mean of a function over the rewards of arm i. For h(u) = m·u + g·u(1
+    − u) the utility U_h is m·mean + (g/2)·E|X − X'|. So L = −U_h, with κ(x, y) = −(g/2)·|x − y| and the function −m·x.
+
+    **What it assumes:** such an h with g ≥ 0 (``Mean``, ``GiniDeviation``, ``Quadratic``, ``DualPower(2)``, and
+    weighted sums of them), and a bounded support. The horizon need not be known.
+
+    **What is proved:** regret Õ(1/√T) for the form ``"cab"``. Nothing is proved for ``"ogd"``, which was the better one
+    in its authors' experiments.
 
     1. Pull the arms in turn until each has paid.
-    2. ε_i = Δ_L·√(β·ln t/(2n_i)) + Δ_κ/n_i. The first part is what chance can do to the estimate of L with probability
-       1 − t^(−β), the second what the pairs of a reward with itself do to it.
-    3. ``"ogd"`` (online gradient descent): pull the arm with the least slope of the estimated L at the shares played,
-       minus ε_i. ``"cab"`` (continuum-armed bandit): find the mixture with the least estimated L minus Σ a_i·ε_i, and
-       draw the arm from it.
+    2. Work out the bonus ε_i = Δ_L·√(β·ln t/(2n_i)) + Δ_κ/n_i, where n_i is the number of rewards of arm i. The first
+       part is what chance can do to the estimate of L, with probability 1 − t^(−β). The second part is what the pairs
+       of a reward with itself do to it.
+    3. With ``"ogd"`` (online gradient descent), pull the arm with the smallest slope of the estimated L, minus ε_i, at
+       the shares played so far. With ``"cab"`` (continuum-armed bandit), find the mixture with the smallest estimated L
+       minus Σ a_i·ε_i, and draw the arm from it.
 
-    Δ_κ is the range of κ and Δ_L = 2Δ_κ + (range of the function) that of the slope: here g·W/2 and (g + |m|)·W on a
-    support of width W, and the latter is W·max|h'|. ``mixture`` is the shares played so far for ``"ogd"``, and the
-    mixture that was found for ``"cab"``.
+    Δ_κ is the range of κ, and Δ_L = 2Δ_κ + (range of the function) is that of the slope. On a support of width W they
+    are g·W/2 and (g + |m|)·W, and the latter is W·max|h'|. ``mixture`` is the shares played so far for ``"ogd"``, and
+    the mixture that was found for ``"cab"``.
 
-    What differs from the publication: it plays generative models, scored by a kernel on images or texts; rewards take
-    their place here, and the kernel is the one that gives U_h. ε_i was worked out here with McDiarmid's inequality, and
-    its constants may differ from those in the publication. The authors' program has √(β·ln t/n_i) times a number that
-    is tuned by hand, and begins with five pulls of each arm. The quadratic program is solved until the mixture is
-    proved to be best up to a hundredth of (range of the rewards)·(range of h)/√t, or after some hundred passes.
-    And programs, and slopes beyond 0/1 rewards, are not worked out again in every round: see ``tolerance``.
+    **What differs from the publication:**
+
+    - The publication plays generative models, scored by a kernel on images or texts. Here rewards take their place, and
+      the kernel is the one that gives U_h.
+    - ε_i was worked out here with McDiarmid's inequality, and its constants may differ from those in the publication.
+      The authors' program has √(β·ln t/n_i) times a number that is tuned by hand, and begins with five pulls of each
+      arm.
+    - The quadratic program is solved until the mixture is proved to be best up to a hundredth of (range of the
+      rewards)·(range of h)/√t, or after some hundred passes.
+    - Programs, and slopes beyond 0/1 rewards, are not worked out again in every round: see ``tolerance``.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`; the seed draws
         the arms of ``"cab"``.
-    form : ``"ogd"`` or ``"cab"``.
-    beta : β. Larger explores more; the authors' program has 1.
-    tolerance : the share by which pulls and rewards grow between two looks; 0 looks in every round. Default 0.001 for
-        ``"ogd"``, that is in every round of the first thousand, and 0.01 for ``"cab"``, whose looks cost several passes
-        over the rewards.
+    form : ``"ogd"`` (the default) or ``"cab"``, as above.
+    beta : β. A larger one explores more. The default 1 is that of the authors' program.
+    tolerance : the share by which pulls and rewards must grow before slopes or the mixture are worked out again; 0
+        works them out in every round. The default is 0.001 for ``"ogd"``, that is every round of the first thousand,
+        and 0.01 for ``"cab"``, where it costs several passes over the rewards.
 
     References
     ----------

@@ -42,25 +42,28 @@ def update(memory: int) -> None:
 
 
 class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
-    """MV-LCB: play the arm whose variance − ρ·mean may be the smallest.
+    """MV-LCB: pull the arm whose variance − ρ·mean may be the smallest.
 
-    **Objective:** the smallest mean–variance σ² − ρμ of a single arm: minimised. It is no distortion, so a metric is
-    not used; score it with its own functional (see the ``risk`` page of ``pmbandits reproduce``).
-    **Assumes:** rewards in a bounded interval; the horizon is known.
+    **What it looks for:** the single arm with the smallest mean–variance σ² − ρμ. This is not a distortion of the
+    survival function, so the metric is not used. Score the policy with mean–variance itself; the ``risk`` page of
+    ``pmbandits reproduce`` does so.
+
+    **What it assumes:** rewards lie in a bounded interval, and the horizon is known.
 
     1. Pull every arm once.
-    2. Then the arm with the smallest σ̂² − ρμ̂ − (5 + ρ)·√(ln(1/δ)/(2n)) of rewards in [0, 1]; on an interval of width
-       w the factor is 5w² + ρw, the same rule for rewards in other units.
+    2. Then pull the arm with the smallest σ̂² − ρμ̂ − (5 + ρ)·√(ln(1/δ)/(2n)), where n is the number of its rewards.
+       This is for rewards in [0, 1]. On an interval of width w the factor is 5w² + ρw, which is the same rule in other
+       units.
 
-    ``mixture`` is the arm with the smallest empirical σ̂² − ρμ̂. A round costs one pass over the rewards so far (over
-    the atoms on a finite support), for all arms together.
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the smallest σ̂² − ρμ̂. A round costs one
+    pass over the rewards so far (over the atoms on a finite support), for all arms together.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used.
-    horizon : T.
-    rho : weight of the mean. 0 minimises the variance.
-    delta : probability that a bound fails; default T⁻².
+    horizon : T, how many rounds will be played.
+    rho : ρ, the weight of the mean, 0 or more. With 0 it looks for the smallest variance. The default is 1.
+    delta : δ, the probability with which one bound may fail. By default 1/T². A smaller δ explores more.
 
     References
     ----------

@@ -28,20 +28,25 @@ def choose(memory: int) -> int:
 
 
 class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unpack=unpack):
-    """ρ-NPTS: reweight each arm's rewards and an anchor at random, and pull the arm with the best U_h.
+    """ρ-NPTS: draw random weights for the rewards of each arm, and pull the arm whose utility is then the largest.
 
-    **Objective:** the largest U_h of a single arm: maximised, for whatever the metric says.
-    **Assumes:** a bounded support, whose upper end is the anchor; h is continuous. No horizon.
+    **What it looks for:** the single arm with the largest utility U_h, whatever the metric is.
 
-    1. For each arm draw Dirichlet(1, …, 1) weights on the anchor and all its rewards.
+    **What it assumes:** a bounded support, and a metric whose h is continuous. The horizon need not be known.
+
+    In each round:
+
+    1. For each arm draw Dirichlet(1, …, 1) weights for all its rewards and for the upper end of the support, which is
+       called the anchor. The weights add up to 1, with all choices of such weights equally likely.
     2. Pull the arm whose weighted rewards have the largest U_h.
 
-    The upper end alone is optimistic only where h is increasing. For the other metrics (deviations, which are 0 for an
-    arm that always pays the most) the published rule would give up an arm after one reward; there the lower end is a
-    second anchor, which is our addition. With ``LowerCVaR`` it is B-CVTS.
+    The anchor makes the draws hopeful only where h is increasing. Deviations, for example, are 0 for an arm that always
+    pays the most, and the published rule would give up an arm after one reward. For such metrics the lower end of the
+    support is a second anchor here; this is our addition. With ``LowerCVaR`` the policy is the same as :class:`BCVTS`.
 
-    ``mixture`` is the arm with the largest empirical U_h. **A round costs O(rewards so far)**, for all arms in one
-    pass, so T rounds cost O(T²); on a finite support a round costs O(K × atoms).
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest U_h. **The cost of a round
+    grows with the number of rewards**: it is one pass over all of them, for all arms together, so T rounds cost O(T²).
+    On a finite support a round costs O(K × atoms) for K arms.
 
     Parameters
     ----------
@@ -49,8 +54,8 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unp
 
     References
     ----------
-    J. Q. L. Chang and V. Y. F. Tan (2022), *A unifying theory of Thompson sampling for continuous risk-averse
-    bandits*, AAAI.
+    J. Q. L. Chang and V. Y. F. Tan (2022), *A unifying theory of Thompson sampling for continuous risk-averse bandits*,
+    AAAI.
 
     Examples
     --------

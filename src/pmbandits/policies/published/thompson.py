@@ -41,25 +41,32 @@ def choose(memory: int) -> int:
 
 
 class Thompson(Policy, name="thompson", choose=choose, update=name_best_mean, unpack=unpack_scale):
-    """Thompson sampling for the mean: what a user would pick without knowing better.
+    """Thompson sampling for the mean: draw a plausible mean of each arm, and pull the arm with the largest one.
 
-    **Objective:** the largest mean, whatever the metric. It settles on one arm.
-    **Assumes:** Binary rewards (Beta(1, 1) prior), or any others with the Gaussian posterior N(mean, σ²/n), σ that of
-    ``Real(sigma)`` or half the width of a bounded support.
+    It is here for comparison, as the usual choice of those who look at the mean only.
 
-    1. Draw a mean for each arm from its posterior.
+    **What it looks for:** the arm with the largest mean, whatever the metric is. It settles on one arm.
+
+    **What it assumes:** nothing beyond the support. ``Binary`` rewards have the Beta(1, 1) prior. All others have the
+    normal posterior N(mean, σ²/n), where n is the number of rewards, and σ is that of ``Real(sigma)`` or half the width
+    of a bounded support.
+
+    In each round:
+
+    1. Draw a mean for each arm from its posterior, that is from what its rewards so far leave plausible.
     2. Pull the arm with the largest draw.
 
-    ``mixture`` is the arm with the largest mean so far. A round costs O(K).
+    ``mixture`` gives everything to the arm with the largest mean so far. A round costs O(K) for K arms.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used,
-        the seed draws the means.
+        and the seed draws the means.
 
     References
     ----------
     W. R. Thompson (1933), *On the likelihood that one unknown probability exceeds another*, Biometrika 25.
+
     S. Agrawal and N. Goyal (2013), *Further optimal regret bounds for Thompson sampling*, AISTATS.
 
     Examples

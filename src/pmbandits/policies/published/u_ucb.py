@@ -36,23 +36,28 @@ def choose(memory: int) -> int:
 
 
 class UUCB(Policy, name="u_ucb", choose=choose, update=update_utility, unpack=unpack):
-    """U-UCB: the utility of the empirical distribution plus what its stability allows (the EDPM framework).
+    """U-UCB: pull the arm whose utility so far, plus a bonus for what chance can do to it, is the largest.
 
-    **Objective:** the largest U_h of a single arm: maximised, for whatever the metric says.
-    **Assumes:** U is stable in the sup norm of CDFs, |U(F) − U(G)| ≤ b(‖F − G‖ + ‖F − G‖^q): for U_h on a bounded
-    support this follows from the Hölder pair of h.
+    **What it looks for:** the single arm with the largest utility U_h, whatever the metric is. The authors call their
+    framework EDPM (empirical distribution performance measures).
+
+    **What it assumes:** a small change of the distribution changes the utility little: |U(F) − U(G)| ≤ b(‖F − G‖ + ‖F −
+    G‖^q), where ‖F − G‖ is the largest distance of the two distribution functions. For U_h on a bounded support this
+    follows from the Hölder pair of h.
 
     1. Pull every arm once.
-    2. Then the arm with the largest index U_h(rewards) + max{2b·√(x/2), 2b·(x/2)^(q/2)}, x = A·ln t/n.
+    2. Then pull the arm with the largest U_h(rewards) + max{2b·√(x/2), 2b·(x/2)^(q/2)}, with x = A·ln t/n in round t,
+       for an arm that has n rewards.
 
-    2b is taken as C·width, with |h(u) − h(v)| ≤ C|u − v|^q: the smallest for which the bonus is valid.
-    ``mixture`` is the arm with the largest empirical U_h. A round costs one pass over the rewards so far (over the
-    atoms on a finite support), for all arms together.
+    2b is taken as C·width, with |h(u) − h(v)| ≤ C|u − v|^q: the smallest number for which the bonus is valid.
+
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest U_h. A round costs one pass
+    over the rewards so far (over the atoms on a finite support), for all arms together.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
-    growth : A, more than 2. Larger explores more.
+    growth : A, more than 2. A larger one explores more. The default is 2.01.
 
     References
     ----------

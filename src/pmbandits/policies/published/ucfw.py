@@ -43,43 +43,54 @@ def choose(memory: int) -> int:
 
 
 class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack):
-    """UC-Frank-Wolfe: pull the arm towards which the utility of what was played so far may rise the most.
+    """UC-Frank-Wolfe: pull the arm towards which the utility of the shares played so far may rise the most.
 
-    **Objective:** the largest U_h of the shares played, over all mixtures: maximised.
-    **Assumes:** U_h is concave and smooth in the mixture: h is concave with a bounded second derivative. No horizon.
-    **Proved:** regret Õ(√(K/T)) for smooth concave utilities; O(log²T/T) if the utility is also strongly concave and
-    the best mixture gives something to every arm. Other metrics are accepted, without a promise: where h is convex the
-    policy can stay with an arm that is not the best one.
+    **What it looks for:** the mixture with the largest utility U_h; the shares that were played come near to it.
+
+    **What it assumes:** U_h is concave and smooth in the mixture, that is h is concave with a bounded second
+    derivative. The horizon need not be known.
+
+    **What is proved:** regret Õ(√(K/T)) for smooth concave utilities, and O(log²T/T) if the utility is also strongly
+    concave and the best mixture gives something to every arm. Other metrics are accepted, without a promise: where h is
+    convex, the policy can stay with an arm that is not the best one.
 
     1. Pull the arms in turn until each has paid.
-    2. Then the arm with the largest slope plus bonus. The slope is ∂U_h/∂a_i of the mixture of the empirical laws at
-       the shares played, τ/t. It is the mean of Φ over the rewards of arm i, where Φ(x) = ∫ up to x of h'(S) and S is
-       the survival of that mixture.
+    2. Then pull the arm with the largest slope plus bonus. The slope of arm i says how fast the utility rises when a
+       little more is given to that arm. It is ∂U_h/∂a_i of the mixture of the empirical distributions, at the shares
+       played so far. It is the mean of Φ over the rewards of arm i, where Φ(x) = ∫ up to x of h'(S), and S is the
+       survival function of that mixture.
 
-    There is no solver and no tracking: each pull is a Frank–Wolfe step of length 1/t. ``mixture`` is the shares played
-    so far, because the theory is about these.
+    There is no solver and no tracking: each pull is one step of the Frank–Wolfe algorithm, of length 1/t. ``mixture``
+    is the shares played so far, because the theory is about these.
 
-    What differs from the publication: the bonus 2·√(3·ln t/n) is for slopes that are means of numbers from a range of
-    1. Here it is multiplied by the range of Φ over the support at the shares played, which is at most (width of the
-    support)·max|h'|. On ``Real`` the range is taken between the smallest and the largest reward so far. h' is the slope
-    of h between u − e and u + e, with e a half of one reward's weight (a twentieth where rewards are counted), so h
-    needs no derivative. And beyond 0/1 rewards the slopes are worked out again when pulls and rewards have grown by
-    0.1 %, that is in every round of the first thousand; the bonus is new in every round.
+    **What differs from the publication:**
+
+    - The published bonus 2·√(3·ln t/n) is for slopes that are means of numbers from a range of width 1. Here it is
+      multiplied by the range of Φ over the support at the shares played, which is at most (width of the
+      support)·max|h'|. On ``Real`` the range is taken between the smallest and the largest reward so far.
+    - h' is the slope of h between u − e and u + e, with e half of one reward's weight (a twentieth where rewards are
+      counted). So h needs no derivative.
+    - Beyond 0/1 rewards the slopes are worked out again when pulls and rewards have grown by 0.1 %, that is in every
+      round of the first thousand. The bonus is new in every round.
 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
-    bonus : ``"published"``: R·2·√(3·ln t/n), with R the range of Φ. ``"variance"``: √(2·(v + 0.02·R²/n)·ln t/n), with v
-        the variance of Φ over the rewards of arm i. This one is not published; it explores much less.
-    tolerance : the share by which pulls and rewards grow between two looks at the slopes; 0 looks in every round, which
-        costs a pass over all rewards (over all atoms where rewards are counted).
+    bonus : ``"published"`` (the default) is R·2·√(3·ln t/n), with R the range of Φ. ``"variance"`` is √(2·(v +
+        0.02·R²/n)·ln t/n), with v the variance of Φ over the rewards of arm i. This one is not published; it explores
+        much less.
+    tolerance : the share by which pulls and rewards must grow before the slopes are worked out again. The default is
+        0.001. With 0 they are worked out in every round, which costs a pass over all rewards (over all atoms where
+        rewards are counted).
 
     References
     ----------
     Q. Berthet and V. Perchet (2017), *Fast rates for bandit optimization with upper-confidence Frank–Wolfe*, NeurIPS.
+
     X. Fontaine, Q. Berthet and V. Perchet (2019), *Regularized contextual bandits*, AISTATS.
-    X. Fontaine, P. Perrault, M. Valko and V. Perchet (2021), *Online A-optimal design and active linear
-    regression*, ICML.
+
+    X. Fontaine, P. Perrault, M. Valko and V. Perchet (2021), *Online A-optimal design and active linear regression*,
+    ICML.
 
     Examples
     --------

@@ -32,16 +32,21 @@ def choose(memory: int) -> int:
 
 
 class WUCB(Policy, name="w_ucb", choose=choose, update=update_utility, unpack=unpack_scale):
-    """W-UCB: the weighted-distortion bandit, the natural yardstick for distortion risk measures.
+    """W-UCB: pull the arm whose distorted expectation so far, plus a bonus, is the largest.
 
-    **Objective:** the largest distorted expectation (U_h with w = h) of a single arm: maximised.
-    **Assumes:** rewards in an interval of width M; w is (L, q)-Hölder: |w(u) − w(v)| ≤ L|u − v|^q.
+    It is the natural one to compare with for metrics that distort probabilities.
+
+    **What it looks for:** the single arm with the largest distorted expectation, which is U_h with w = h.
+
+    **What it assumes:** rewards lie in an interval of width M, and w is (L, q)-Hölder: |w(u) − w(v)| ≤ L|u − v|^q for
+    all u and v.
 
     1. Pull every arm once.
-    2. Then the arm with the largest index Σ x_(i)·[w((n+1−i)/n) − w((n−i)/n)] + L·M·(3·ln t/(2n))^(q/2).
+    2. Then pull the arm with the largest Σ x_(i)·[w((n+1−i)/n) − w((n−i)/n)] + L·M·(3·ln t/(2n))^(q/2). Here x_(1) ≤ …
+       ≤ x_(n) are its rewards in order, and t is the round.
 
-    ``mixture`` is the arm with the largest empirical U_h. A round costs one pass over the rewards so far (over the
-    atoms on a finite support), for all arms together.
+    ``mixture`` gives everything to one arm: the one whose rewards so far have the largest U_h. A round costs one pass
+    over the rewards so far (over the atoms on a finite support), for all arms together.
 
     Parameters
     ----------
@@ -50,8 +55,10 @@ class WUCB(Policy, name="w_ucb", choose=choose, update=update_utility, unpack=un
     References
     ----------
     A. Gopalan, L. A. Prashanth, M. Fu and S. Marcus (2017), *Weighted bandits or: how bandits learn distorted values
-    that are not expected*, AAAI. R. K. Kolla, L. A. Prashanth, A. Gopalan, K. Jagannathan, M. Fu and S. Marcus (2023),
-    *Bandit algorithms to emulate human decision making using probabilistic distortions*.
+    that are not expected*, AAAI.
+
+    R. K. Kolla, L. A. Prashanth, A. Gopalan, K. Jagannathan, M. Fu and S. Marcus (2023), *Bandit algorithms to emulate
+    human decision making using probabilistic distortions*.
 
     Examples
     --------
