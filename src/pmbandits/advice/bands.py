@@ -15,7 +15,6 @@ from math import log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 from pmbandits._check import FloatArray
 from pmbandits.confidence import bands, radii
@@ -195,6 +194,8 @@ class Bands:
 
 def clopper_pearson(hits: FloatArray, n: int, failure: float) -> tuple[FloatArray, FloatArray]:
     """The exact interval of a share."""
+    from scipy.special import betaincinv  # takes a while to load
+
     tail = failure / 2.0
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, tail), 0.0)
     high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1.0 - tail), 1.0)
