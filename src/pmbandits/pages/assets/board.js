@@ -77,6 +77,7 @@
     const found = Object.assign(state.found, news);
     const moved = (...keys) => keys.some((key) => key in news);
     if (moved("known", "arms")) (found.known || []).forEach((known, k) => Object.assign(found.arms[k] || {}, known));
+    if (live) for (const arm of found.arms) arm.rewards = arm.pulls - arm.pending + (arm.unasked || 0);
     if (moved("alone", "arms")) (found.alone || []).forEach((alone, k) => { if (found.arms[k]) found.arms[k].alone = alone; });
     state.arms = found.arms;
     $("title").textContent = found.title;
