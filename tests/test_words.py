@@ -26,7 +26,7 @@ RESULTS = {
     "Exponents", "Extremum", "Facts", "Forecast", "GapExponent", "Gaps", "Given", "GradientExponent", "Holder",
     "PaperTable", "Plan", "PlanColumn", "PolicyError", "PolicyContract", "Price", "Range", "Rate", "RefinedPhase",
     "Refinement", "RegretBound", "ServiceError", "Setup", "Stop", "Support", "Ticket", "TicketLog", "Told",
-    "ArmEstimate",
+    "ArmAdvice", "ArmEstimate",
 }  # fmt: skip
 # What readers did not understand in these texts, besides what docs/prose.py knows.
 RIDDLES = re.compile(

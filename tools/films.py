@@ -254,8 +254,7 @@ def main(words: list[str]) -> None:
             {"analyst": analyst, "student": student, "team": team}[name](folder, browser)
         browser.close()
     if docs:
-        pictures = {"studio.png": "analyst/06.png", "studio-way.png": "student/06.png", "board.png": "team/04.png",
-                    "board-list.png": "team/01.png"}  # fmt: skip
+        pictures = {"studio.png": "analyst/06.png", "studio-way.png": "student/06.png", "board.png": "team/04.png"}
         static = Path(__file__).parent.parent / "docs" / "_static"
         for target, source in pictures.items():
             if (folder / source).is_file():

@@ -94,7 +94,7 @@ def commands(folder: Path) -> None:
         (["metrics"], "gini"),
         (["oracle", "--metric", "gini", "--arms", "bernoulli:0.4,0.9", "--json"], "weights"),
         (["advise", str(folder / "log.csv"), "--metric", "gini"], "A"),
-        (["theory", "table", "2"], "gini"),
+        (["theory", "table", "2"], "GiniDeviation"),
         (["serve", "--help"], "--"),
     ):
         done = command(*arguments)

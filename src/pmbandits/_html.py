@@ -69,7 +69,7 @@ def curve(
             before = down(b)
             shown.append(f"{across(a):.1f},{before:.1f}")
         paths.append(f'<polyline points="{" ".join(shown)}" fill="none" stroke="{colour(k)}" stroke-width="2"/>')
-    small = 'font-size="10" fill="#555" font-family="sans-serif"'
+    small = 'font-size="10" fill="currentColor" fill-opacity="0.8" font-family="sans-serif"'
     marks = (
         f'<text x="{edge - 4}" y="{down(hi) + 4:.1f}" text-anchor="end" {small}>{hi:.3g}</text>'
         f'<text x="{edge - 4}" y="{down(lo) + 4:.1f}" text-anchor="end" {small}>{lo:.3g}</text>'

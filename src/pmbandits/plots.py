@@ -470,7 +470,7 @@ def _triangle(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     star: FloatArray = best.weights @ _CORNERS
     label = f"best: {_share(best)}"
     ax.plot(*star, "*", color="white", mec="black", ms=16, clip_on=False, label=label)
-    for corner, name, shift in zip(_CORNERS, bandit.names, ((0, -14), (0, -14), (0, 8)), strict=True):
+    for corner, name, shift in zip(_CORNERS, bandit.names, ((0, -14), (0, -14), (0, 13)), strict=True):
         ax.annotate(name, corner, xytext=shift, textcoords="offset points", ha="center", va="center")
     ax.set_aspect("equal")
     ax.axis("off")

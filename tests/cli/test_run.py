@@ -55,6 +55,9 @@ def test_it_writes_run_picture_and_summary_that_equal_simulate(spec: Path) -> No
     direct = pmb.simulate(bandit, pmb.GiniDeviation(), recipes, [60, 200], 4, 3)
     assert pmb.Run.load(folder / "run.parquet").equals(direct)
     assert "PMUCB" in (folder / "summary.txt").read_text()
+    for part in direct.summary().parts(narrow=True):  # every word fits into an ordinary terminal
+        for row in part.rows:
+            assert all(word in text for cell in row for word in cell.split()), row
 
 
 def test_called_again_it_gives_the_same_file(spec: Path, tmp_path: Path) -> None:

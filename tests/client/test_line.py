@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -156,6 +157,22 @@ def test_a_copy_of_a_process_has_connections_of_its_own() -> None:
         done = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=60)
     assert sorted(done.stdout.split()) == ["child", "parent"], done.stderr
     assert len(seen) == 101, "no request was sent twice"
+
+
+def test_an_ask_that_is_given_up_mixes_up_no_later_answer() -> None:
+    def slow(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        time.sleep(0.2)
+        good(handler, {"ticket": 7, "arm": request["key"], "share": 0.5})
+
+    async def ask(url: str) -> list[str]:
+        async with pmb.connect_async(url, connections=1) as client:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client["shop"].ask(key="given up"), 0.05)
+            return [(await client["shop"].ask(key=key)).arm for key in ("one", "two")]
+
+    with server([slow]) as (url, seen):
+        assert asyncio.run(ask(url)) == ["one", "two"]
+    assert [request["key"] for request in seen] == ["given up", "one", "two"], "it was sent, and counts"
 
 
 def test_creating_an_experiment_may_take_longer_than_an_answer() -> None:

@@ -71,6 +71,7 @@ def test_a_budget_is_a_limit_like_others() -> None:
         ("A + B == 1.2", "no mixture keeps the limit"),
         ("A >= 50%; B >= 2*A; C <= 30%", "keeps these limits together: A >= 50%; B >= 2\\*A; loosen"),
         ("D <= 0.5", "unknown arm 'D'"),
+        ("A at least 10%", "'at' in 'A at least 10%' cannot be read; write limits like 'A >= 10%"),
         ("a <= 0.5", "unknown arm 'a'. Did you mean 'A'|unknown arm 'a'"),
         ("AB <= 0.5", "unknown arm 'AB'"),
         ("1 >= 0.5", "says nothing about the share of any arm"),

@@ -209,7 +209,8 @@ def test_units_stay_together_and_missing_ones_are_counted(tmp_path: Path) -> Non
 def test_times_are_put_in_order_and_unreadable_ones_are_counted(times: Any) -> None:
     frame = pd.DataFrame({"arm": ["a"] * 4, "reward": [3.0, 1.0, 2.0, 9.0], "when": times})
     log = read(frame, how=Reading(time="when"))
-    assert log.malformed == {"a time that cannot be read": 1} and log.kept is not None and log.kept.time is not None
+    assert log.malformed == {"a time that cannot be read": 1} and log.examples[0].text == str(list(times)[3])
+    assert log.kept is not None and log.kept.time is not None
     assert log.kept.reward[np.argsort(log.kept.time)].tolist() == [1.0, 2.0, 3.0]
 
 

@@ -500,6 +500,12 @@ def test_metric_reads_names_aliases_and_sums(text, expected):
     assert metric(text) == expected
 
 
+def test_metric_reads_what_metrics_print():
+    for cls in FAMILIES:
+        for one in (cls.example(), 0.25 * Mean() - 2 * cls.example()):
+            assert metric(str(one)) == one
+
+
 def test_metric_takes_parameters_by_name():
     assert metric("cvar", c=0.9) == CVaR(0.9)
     assert metric("expected_shortfall", c=0.9) == ExpectedShortfall(0.9)

@@ -57,7 +57,7 @@ def _drop(ask: Ask, name: str, content: str) -> dict[str, Any]:
 # ---- arms that a preference cannot tell apart ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["lower_cvar(0.1)", "var(0.5)", "inter_quantile_range", "var(0.1)"])
+@pytest.mark.parametrize("text", ["lower_cvar(0.1)", "var(0.5)", "inter_quantile_range", "2*lower_cvar(0.3)"])
 def test_where_a_preference_cannot_tell_arms_apart_none_is_recommended_and_a_setting_that_can_is_offered(
     ask: Ask, rewards: dict[str, np.ndarray], text: str
 ) -> None:
@@ -89,6 +89,7 @@ def test_the_slider_that_is_offered_is_the_nearest_at_which_every_arm_is_more_th
 def test_where_only_the_best_arms_are_alike_they_are_named(ask: Ask) -> None:
     found = _drop(ask, "t.csv", "arm,reward\n" + "a,1\na,3\nb,1\nb,3\nc,0\nc,1\n" * 20)
     seen = ask("/look", table=found["table"], metric="mean")
+    assert ask("/way", table=found["table"], **{"from": "mean", "to": "lower_cvar(0.5)"})["steps"] == []
     assert seen["tie"]["arms"] == ["a", "b"] and "cannot choose between 2 arms" in seen["tie"]["headline"]
     limited = ask("/look", table=found["table"], metric="mean", limits={"arms": {"c": [50, 100]}})
     assert limited["tie"] is None and limited["average"] == pytest.approx(1.25)
@@ -269,3 +270,11 @@ def test_an_excel_file_is_read_and_named_as_its_owner_does(ask: Ask, tmp_path: P
 def test_a_curve_of_ones_own_can_be_said() -> None:
     own = pmb.Distortion.from_function(lambda u: u**2)
     assert spoken(own) and spoken(0.5 * pmb.Mean() + 0.5 * own).startswith("50 % the plain average, 50 % ")
+
+
+def test_why_a_table_is_not_read_is_said_without_options_of_the_command_line(ask: Ask) -> None:
+    found = _drop(ask, "money.csv", "variant,revenue\n" + "A,€ 1.50\nB,€ 2.00\n" * 20)
+    assert found["read"] is None and found["why"].startswith("money.csv holds no usable rewards")
+    assert found["why"].endswith("look like amounts of money: say so under “Change how it is read”.")
+    read = ask("/read", table=found["table"], arm="variant", reward="revenue", currency="€")["read"]
+    assert [arm["mean"] for arm in read["arms"]] == [1.5, 2.0]

@@ -72,6 +72,7 @@ def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
         msgspec.convert(state, answers.Shown)
         (change,) = state["changes"]
         assert change["arm"] == "B" and state["watched"] == state["events"] == 650
+        assert not state["certainty"]["holds"] and served.get("/quiet/state")["certainty"]["holds"]
         assert 550 < change["event"] <= 650 and change["before"]["share"] == 0.0 and change["after"]["share"] > 0.5
         detector = pmb.ChangeDetector(watch.LEVEL * 6.0 / (np.pi * 2) ** 2)  # alone, with B's rewards
         assert detector.extend([0.0] * 500 + [1.0] * 100)[0] + 1 == 500 + change["event"] - 550
@@ -79,6 +80,8 @@ def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
         event = served.get(f"/shop/log?after={change['event'] - 1}&limit=1")["events"][0]
         assert event["time"] == change["time"] and event["arm"] == "B"
         assert {pair for pair, n in _gauges(served).items() if n} == {("shop", "B")}
+        served.post("/shop/arms", {"do": "pause", "arm": "B"})
+        assert served.get("/shop/state")["certainty"]["holds"]
         listed = {one["name"]: one["changes"] for one in served.get("")["experiments"]}
         assert listed == {"shop": [change], "quiet": []}
     with serving(tmp_path / "store.db") as served, serving(tmp_path / "store.db") as other:
@@ -93,6 +96,7 @@ def test_a_policy_that_watches_its_arms_is_believed(tmp_path: Path) -> None:
         served.post("/shop/tell", {"arms": ["B"] * 600, "rewards": [0] * 500 + [1] * 100})
         (change,) = served.get("/shop/state")["changes"]
         assert change["arm"] == "B" and change["event"] is None and change["round"] is not None
+        assert served.get("/shop/state")["certainty"]["holds"]  # the rewards from before are forgotten
         assert _gauges(served)["shop", "B"] == 1
 
 

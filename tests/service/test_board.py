@@ -57,9 +57,15 @@ def _view(served: Served, after: int = 0) -> dict[str, Any]:
     return found.json()
 
 
+def _rewards(seen: dict[str, Any], arm: int) -> int:
+    """As the page works it out, from parts that may be of different moments."""
+    return seen["arms"][arm]["pulls"] - seen["arms"][arm]["pending"] + seen["known"][arm]["unasked"]
+
+
 def test_shares_and_worths_are_those_of_the_policy(service: Served) -> None:
     seen, policy = _view(service), service.service.book.lives["shop"].fold.twin()
     assert [arm["pulls"] for arm in seen["arms"]] == policy.pulls.tolist()
+    assert [_rewards(seen, k) for k in range(3)] == [arm.n for arm in policy.estimates]
     assert [arm["wanted"] for arm in seen["arms"]] == pytest.approx(policy.mixture.tolist(), abs=1e-6)
     assert seen["history"]["now"]["row"]["played"] == pytest.approx(
         (100.0 * policy.pulls / policy.t).tolist(), abs=1e-2
@@ -103,6 +109,7 @@ def test_the_board_warns_of_an_arm_that_changed_whatever_the_policy(service: Ser
         for reward in (0.0, 1.0):
             served.post("/shop/tell", {"arms": ["B"] * 500 + ["A"] * 50, "rewards": [reward] * 500 + [0.0, 1.0] * 25})
         seen = _view(served)
+        assert [_rewards(seen, k) for k in range(3)] == [100, 1000, 0]  # though nobody asked for them
         (warning,) = seen["warnings"]
         assert warning["arm"] == "B" and warning["text"].startswith("B changed for the better, noticed 20")
         assert "rewards above 0 were 0 % of 4" in warning["text"]
@@ -211,7 +218,12 @@ def test_what_happened_names_the_round_and_who_is_wanted_most(tmp_path: Path) ->
         _played(served, 100)
         assert served.send("POST", "/v1/experiments/shop/arms", json={"do": "pause", "arm": "A"}).status_code == 200
         _played(served, 50)
-        assert any("after round 100: A pauses" in mark["text"] and mark["x"] == 100 for mark in _view(served)["marks"])
+        seen = _view(served)
+        assert any("after round 100: A pauses" in mark["text"] and mark["x"] == 100 for mark in seen["marks"])
+        estimate = served.service.book.lives["shop"].fold.twin().estimates[0]  # what was learned of it is still shown
+        share = estimate.mean
+        assert seen["known"][0]["worth"] == pytest.approx(share * (1.0 - share), rel=1e-5)
+        assert seen["known"][1]["worth"] is None and seen["alone"][0] is None and seen["alone"][1] is not None
     leads = [showing._lead(wanted, before) for wanted, before in
              (({"A": 0.6, "B": 0.4}, None), ({"A": 0.45, "B": 0.5}, "A"), ({"A": 0.3, "B": 0.7}, "A"))]  # fmt: skip
     assert leads == ["A", None, "B"]
@@ -309,3 +321,20 @@ def test_an_open_board_does_not_hold_up_a_service_that_is_told_to_stop(tmp_path:
     assert "Traceback" not in said and "Cancel" not in said, said
     for stream in opened:
         stream.close()
+
+
+def test_a_part_that_cannot_be_made_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Any, live: Any, fold: Any) -> Any:
+        raise ZeroDivisionError("nobody knows")
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        monkeypatch.setattr(showing.Showing, "_forecast", broken)
+        _played(served, 20)
+        seen = _view(served)
+        assert "forecast" not in seen and seen["arms"] and seen["sure"]
+    with serving(tmp_path / "other.db") as served:
+        served.post("", SHOP)
+        monkeypatch.setattr(showing.Showing, "_now", broken)
+        answer = served.send("GET", "/board/shop/view")
+        assert answer.status_code == 503 and "cannot be shown now" in answer.json()["error"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from pmbandits.service import events as kinds
 from tests.service.replaying import replayed, rows_of, same
@@ -67,6 +69,42 @@ def test_many_are_done_in_several_requests_and_what_is_finished_is_not_looked_at
         aged(store, 9)
         assert expire(served) == [8, 9]
         assert expire(served) == []
+
+
+@pytest.mark.parametrize("statement", range(3))
+def test_a_ticket_that_is_asked_for_while_old_ones_are_looked_for_is_found_later(
+    tmp_path: Path, statement: int
+) -> None:
+    store, done = tmp_path / "store.db", 0
+    with serving(store) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask")
+        served.post("/shop/tell", {"ticket": 1, "reward": 1})
+        aged(store, 2)
+        overdue = served.service.overdue
+
+        def ask(*_: Any) -> None:
+            nonlocal done
+            if done == statement:
+                done += 1
+                served.post("/shop/ask")  # ticket 3, young
+            done += 1
+
+        engine = served.service.store.engine
+        connected = engine.connect
+
+        def watched() -> Any:
+            connection = connected()
+            event.listen(connection, "after_cursor_execute", ask)
+            return connection
+
+        engine.connect = watched  # type: ignore[method-assign]
+        try:
+            assert overdue.find(1, DAY, 10) == []
+        finally:
+            engine.connect = connected  # type: ignore[method-assign]
+        aged(store, 3)
+        assert expire(served) == [3]
 
 
 def test_a_ticket_that_is_told_at_the_last_moment_keeps_its_reward(

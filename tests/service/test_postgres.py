@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pmbandits.service import book as books
+from pmbandits.service import showing
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
 from tests.service.test_processes import play, policy_of
@@ -48,6 +49,13 @@ def test_two_processes_are_as_one(database: str, tmp_path: Path, monkeypatch: py
         alone = replayed(*rows_of(database, "shop"))
         for served in (one, two):
             same(policy_of(served, "shop", tmp_path), alone)
+        monkeypatch.setattr(showing, "PATIENCE", 60.0)
+        for served in (one, two):  # and the board reads this store as it reads a file
+            seen = served.send("GET", "/board/shop/view").json()
+            assert seen["status"] == "paused" and sum(arm["pulls"] for arm in seen["arms"]) == alone.t
+            assert any("the experiment is paused" in mark["text"] for mark in seen["marks"])
+            assert seen["checked"] is None and len(seen["decisions"]) == 12
+            assert [found["name"] for found in served.send("GET", "/board/view").json()["experiments"]] == ["shop"]
             assert served.get("/shop/history")["points"][-1]["t"] == alone.t
             assert len(served.get("/shop/log")["events"]) == len(rows_of(database, "shop")[1])
     with serving(database) as later:

@@ -13,7 +13,7 @@ from pmbandits._check import FloatArray
 from pmbandits.logs import Sample
 from pmbandits.palette import COLOURS, colour
 
-_FONT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
+_FONT = 'font-family="system-ui, sans-serif" font-size="12" fill="currentColor"'  # also on dark pages
 _LEFT, _WIDTH, _ROW = 130, 640, 26
 _SKEWED = 25.0  # times the width of the middle half, beyond which a linear scale shows nothing
 
@@ -85,7 +85,8 @@ class Scale:
         parts = []
         for tick in self.ticks():
             x = self.place(tick)
-            parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height:.0f}" stroke="#ddd"/>')
+            pale = 'stroke="currentColor" stroke-opacity="0.15"'
+            parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height:.0f}" {pale}/>')
             parts.append(_text(x, height + 14, f"{tick:.4g}", "middle"))
         return parts
 

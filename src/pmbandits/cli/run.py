@@ -65,7 +65,9 @@ def run_spec(out: Console, path: Path, folder: Path | None, jobs: int | None, ba
     for part in summary.parts(narrow=out.width < 130):
         table = Table(title=escape(part.title))
         for k, head in enumerate(part.rows[0]):
-            table.add_column(head, justify="right" if k in part.right else "left", no_wrap=k > 0)
+            widest = max(len(row[k]) for row in part.rows)
+            table.add_column(head, justify="right" if k in part.right else "left", no_wrap=k > 0,
+                             min_width=min(widest, 10) if k == 0 else None)  # fmt: skip
         for row in part.rows[1:]:
             table.add_row(*map(escape, row))
         out.print(table)

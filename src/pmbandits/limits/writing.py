@@ -35,6 +35,8 @@ _SIGNS = {
 _BY_LENGTH = sorted(_SIGNS, key=len, reverse=True)
 _COMPARE = ("<=", ">=", "==")
 _PLAIN = re.compile(r"[^\W\d]\w*( \w+)*")
+_IN_WORDS = {"at", "least", "most", "min", "max", "minimum", "maximum", "more", "less", "than", "between", "and", "is",
+             "over", "under", "above", "below", "percent", "not", "no"}  # fmt: skip
 _EXAMPLE = "write limits like 'A >= 10%; B + C <= 0.3; A == 2 * B'"
 
 
@@ -168,6 +170,8 @@ def _stranger(text: str, at: int, names: Sequence[str]) -> str:
     end = at
     while end < len(text) and _wordlike(text[end]):
         end += 1
+    if text[at:end].lower() in _IN_WORDS:
+        return f"{text[at:end]!r} in {_check.short(text)} cannot be read; {_EXAMPLE}."
     if end > at:
         return _check.unknown("a limit names the unknown arm", text[at : min(end, at + 60)], names)
     return f"the sign {text[at]!r} in {_check.short(text)} cannot be read; {_EXAMPLE}."

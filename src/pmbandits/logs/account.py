@@ -14,6 +14,7 @@ from pmbandits._check import FloatArray, readable
 
 SHOWN = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
+NO_TIME = "a time that cannot be read"
 NOT_A_NUMBER = "a reward that is not a number"
 _SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
 _LOOKS = {
@@ -115,6 +116,8 @@ class Account:
             )
             why = f"; {rows} malformed, the first: {self.examples[0]}" if self.examples else ""
             what = self.hint or "Give rows with an arm and a number."
+            if NO_TIME in self.malformed:
+                what = "Write times as 2026-08-31, as 31.8.2026 or as numbers."
             raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
         if strict and self.malformed:
             shown = "; ".join(map(str, self.examples))

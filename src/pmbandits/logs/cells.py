@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._check import FloatArray, is_list, is_number, readable
-from pmbandits.logs.account import Collector
+from pmbandits.logs.account import NO_TIME, Collector
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
 
@@ -35,17 +35,22 @@ class Beside:
 
     unit: NDArray[Any] | None = None
     time: FloatArray | None = None
+    written: Any = None  # the times as they stand in the table
 
     def some(self, rows: Any) -> Beside:
         """Of some rows."""
         return Beside(*(None if column is None else column[rows] for column in (self.unit, self.time)))
 
     def missing(self) -> Iterator[tuple[NDArray[np.bool_], str]]:
-        """Where something is missing, and what."""
+        """Where something is missing, and what. A time that cannot be read is shown by ``as_written``."""
         if self.unit is not None:
             yield self.unit == "", "no unit"
         if self.time is not None:
-            yield ~np.isfinite(self.time), "a time that cannot be read"
+            yield ~np.isfinite(self.time), NO_TIME
+
+    def as_written(self, reason: str, row: int, else_said: str) -> str:
+        """What is shown of a row that cannot be used: its time, if that is what is wrong."""
+        return str(self.written[row]) if reason == NO_TIME and self.written is not None else else_said
 
 
 def take_rows(
@@ -85,7 +90,9 @@ def take_rows(
                 values[k] = np.nan
     for at, reason in sorted(reasons.items()):
         arm = arms if isinstance(arms, str) else arms[at]
-        into.bad(first + at, f"{word} {first + at}", reason, f"{arm}, {rewards[at]}")
+        said = f"{arm}, {rewards[at]}"
+        said = said if beside is None else beside.as_written(reason, at, said)
+        into.bad(first + at, f"{word} {first + at}", reason, said)
     good = np.isfinite(values)
     into.codes(codes[good], names, values[good], None if beside is None else beside.some(good))
 

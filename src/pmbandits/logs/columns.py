@@ -123,7 +123,10 @@ class Picked:
         if self.unit is None and self.time is None:
             return None
         unit = None if self.unit is None else as_labels(cells(self.unit))
-        return Beside(unit, None if self.time is None else as_periods(cells(self.time), self.per))
+        if self.time is None:
+            return Beside(unit)
+        written = cells(self.time)
+        return Beside(unit, as_periods(written, self.per), written)
 
     @property
     def places(self) -> list[int]:

@@ -225,7 +225,8 @@ def _texts(
     if beside is not None:
         for where, reason in beside.missing():
             for k in np.flatnonzero(where & good).tolist():
-                into.bad(line(k), f"line {line(k)}", reason, f"{arms[k]}, {shown[k]}")
+                said = beside.as_written(reason, k, f"{arms[k]}, {shown[k]}")
+                into.bad(line(k), f"line {line(k)}", reason, said)
             good &= ~where
     if not good.all():
         arms, values = arms.filter(pa.array(good)), values[good]

@@ -47,7 +47,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     Parameters
     ----------
     name : a name in small letters (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``.
-        ``"cvar:c=0.9"`` is the same as ``"cvar(c=0.9)"``.
+        ``"cvar:c=0.9"`` is the same as ``"cvar(c=0.9)"``. What a metric prints can be read, too: ``"CVaR(c=0.9)"``.
     parameters : the metric's parameters, by name.
 
     Examples
@@ -85,7 +85,10 @@ def as_metric(given: object) -> Distortion:
 
 def _key(name: str) -> str:
     key = name.strip().lower().replace("-", "_").replace(" ", "_")
-    return ALIASES.get(key, key)
+    key = ALIASES.get(key, key)
+    if key not in REGISTRY:  # as Python writes it: LowerCVaR for lower_cvar
+        key = next((known for known, cls in REGISTRY.items() if cls.__name__.lower() == key), key)
+    return key
 
 
 def from_dict(data: Mapping[str, Any]) -> Distortion:

@@ -116,6 +116,7 @@ class Certainty(_Answer):
     probability: float | None
     meaning: str
     sentence: str
+    holds: Annotated[bool, Meta(description="False if an arm that plays has changed: then all of this is not valid.")]
 
 
 class Forecast(_Answer):

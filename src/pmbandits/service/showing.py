@@ -115,6 +115,8 @@ class Showing:
             await asyncio.wait({work}, timeout=PATIENCE)
             while not self.parts["now"].text and not work.done():
                 await asyncio.sleep(0.01)
+        if not self.parts["now"].text:
+            raise Refused(503, "this experiment cannot be shown now; the log of the service says why.")
         had = have.split(".")
         had += [""] * (len(self.parts) - len(had))
         texts = [p.text for p, old in zip(self.parts.values(), had, strict=False) if p.text and str(p.version) != old]
@@ -234,11 +236,16 @@ class Showing:
     def _known(self, live: Live, fold: Fold) -> dict[str, Any]:
         policy, metric = fold.policy, fold.policy.metric
         assert metric is not None
-        found = policy.estimates
+        found, playing = policy.estimates, set(policy.playing)
+        alone = [metric.value(a.x, a.p) if a.n and a.name not in playing else None for a in found]  # others: ``alone``
         return {
             "metric": view.preference(metric),
             "curves": view.estimated(metric, found, view.most_played(np.asarray(policy.pulls, dtype=float))),
-            "known": [{"rewards": arm.n, "mean": arm.mean} for arm in found],
+            # Rewards that no pull asked for; the page adds those that pulls brought by now.
+            "known": [
+                {"mean": a.mean, "worth": w, "unasked": a.n - n}
+                for a, w, n in zip(found, alone, (policy.pulls - policy.pending).tolist(), strict=True)
+            ],
         }
 
     def _sure(self, live: Live, fold: Fold) -> dict[str, Any]:

@@ -126,9 +126,16 @@ class Summary:
                  f"{100 * d.better:.0f} % of trials")
                 for d in self.differences
             ]  # fmt: skip
-            parts.append(
-                Part("Regret minus that of the best policy, on the same rewards", [head, *pairs], (2, 3, 4, 6))
-            )
+            best = {d.other for d in self.differences}
+            title = "Regret minus that of the best policy, on the same rewards"
+            left: set[str] = set()
+            if narrow and len(best) == 1:
+                title, left = f"Regret minus that of {best.pop()}, on the same rewards", {"minus", "less regret in"}
+            elif narrow:
+                left = {"difference", "less regret in"}
+            keep = [k for k, name in enumerate(head) if name not in left]
+            right = tuple(place for place, k in enumerate(keep) if k in (2, 3, 4, 6))
+            parts.append(Part(title, [tuple(line[k] for k in keep) for line in (head, *pairs)], right))
         return parts
 
     @property

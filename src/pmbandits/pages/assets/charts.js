@@ -104,7 +104,7 @@ const Charts = (() => {
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
-        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { filter: Chart.few } : {}) }, { ...axis(options.y, 54) }],
+        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { splits: Chart.round, filter: Chart.few } : {}) }, { ...axis(options.y, 54) }],
         legend: { live: true, markers: { dash: (u, k) => { const s = this.series[k - 1] || {};
           return (s.dash || (s.place === undefined ? [] : dash(s.place))).length ? "dashed" : "solid"; } } },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
@@ -120,6 +120,15 @@ const Charts = (() => {
       }, this.data, this.plot);
       const entries = this.chart.root.querySelectorAll(".u-legend .u-series");
       this.series.forEach((s, k) => { if (s.quiet || (s.width || 2) < 0.1) entries[k + 1].classList.add("quiet"); });
+    }
+
+    // On a logarithmic scale lines are drawn at 1 to 9 times powers of ten, wherever the scale begins.
+    static round(u, axis, low, high) {
+      const out = [];
+      for (let size = 10 ** Math.floor(Math.log10(low)); size <= high; size *= 10) {
+        for (let k = 1; k < 10; k += 1) if (k * size >= low && k * size <= high) out.push(k * size);
+      }
+      return out;
     }
 
     // On a logarithmic scale powers of ten are written, and on a short one 2 and 5 times them, too.

@@ -355,7 +355,8 @@
     try {
       const found = await post("way", { table: state.table, from: "mean", to: part(state.parts[0]), limits });
       if (mine !== state.now) return;
-      $("way-card").hidden = false;
+      $("way-card").hidden = !found.steps.length;
+      if (!found.steps.length) return;
       charts.way.note(`From the plain average on the left to this preference alone on the right; the dashed line is where you are. ${found.changes}`);
       charts.way.set(found.arms.map((arm) => ({ label: arm.name, colour: arm.colour })), [found.steps, ...found.arms.map((a) => a.shares)],
         found.changes, { events: [{ x: 100 * (1 - state.average) }] });

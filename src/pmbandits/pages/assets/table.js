@@ -45,6 +45,14 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     $("outcome").hidden = !$("outcome").textContent;
   }
 
+  // The table of the answer has the words of the user's own table.
+  function heads({ wide, arm, currency }) {
+    const money = currency ? ` (${currency})` : "";
+    $("arm-head").textContent = wide || arm.toLowerCase() === "arm" ? "arm" : `${arm} (arm)`;
+    $("worth-number").textContent = `worth${money}`;
+    $("average-head").textContent = `average${money}`;
+  }
+
   function show(found) {
     const other = state.table !== found.table, { read } = found;
     Object.assign(state, { table: found.table, file: found.name, when: found.when, per: read && read.per });
@@ -66,6 +74,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     $("source").open = false;
     $("source-said").textContent = "Take another table";
     $("account").textContent = read ? read.account || "Every row could be used." : "";
+    if (read) heads(found.asked);
     if (read) outcome(found);
     else $("waiting").textContent = `There is no answer for ${found.name} yet: say in part 1 which columns hold the arms and the rewards.`;
     for (const id of ["charts", "compare", "take", "limits", "result"]) $(id).hidden = !read;

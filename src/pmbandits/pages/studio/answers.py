@@ -17,7 +17,7 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio import examples, sentences, ties
 from pmbandits.pages.studio.sliders import described, written
-from pmbandits.pages.studio.table import Table
+from pmbandits.pages.studio.table import Table, for_people
 from pmbandits.palette import colour
 from pmbandits.plots import distortion_line
 from pmbandits.supports import Binary
@@ -67,7 +67,7 @@ def overview(table: Table) -> dict[str, Any]:
         "per": log.per,
         "outcome": sentences.outcome(table),
         "outcomes_can_be": sentences.outcomes(table),
-        "account": log.account(),
+        "account": for_people(log.account()),
         "examples": [str(bad) for bad in log.examples],
         "arms": [
             {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
@@ -166,8 +166,8 @@ def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
 
     found = [(float(v), at(float(v))) for v in np.linspace(0.0, 1.0, _STEPS)]
     steps, shares = [v for v, w in found if w is not None], [w for _, w in found if w is not None]
-    if not steps:
-        raise ValueError("along this slider no preference can tell the arms apart.")
+    if not steps:  # nowhere along this slider the arms can be told apart
+        return {"steps": [], "arms": [], "changes": ""}
     left, k = _CLOSER, 0
     while k < len(steps) - 1:  # where the choice changes much, it is looked at more closely
         if left and steps[k + 1] - steps[k] > _CLOSE and float(np.abs(shares[k + 1] - shares[k]).max()) > _JUMP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 import tempfile
@@ -55,7 +56,7 @@ class Table:
         try:
             yield
         except ValueError as error:
-            raise ValueError(str(error).replace(self.path.name, self.name)) from None
+            raise ValueError(for_people(str(error)).replace(self.path.name, self.name)) from None
 
     @property
     def said(self) -> str:
@@ -194,6 +195,15 @@ class Table:
             apart = [np.diff(np.quantile(s.x, (0.25, 0.75)))[0] for s in self.problem.samples if s.x.size > 3]
             middles = [float(max(apart, default=0.0))]
         return scale_for([float(grid[0]), float(grid[-1])], middles).bend
+
+
+def for_people(text: str) -> str:
+    """A sentence on a table without the options of Python and of the command line.
+
+    >>> for_people("Rewards such as '1,5' look like decimal commas: say so with decimal=',' (--decimal ,).")
+    "Rewards such as '1,5' look like decimal commas: say so under “Change how it is read”."
+    """
+    return re.sub(r": say (?:so|which) with .*$", ": say so under “Change how it is read”.", text)
 
 
 def keep(name: str) -> tuple[Path, Any]:

@@ -101,7 +101,7 @@ def _by_slider(table: Table, metric: Distortion, same: list[int]) -> Distortion 
         return None
     weight, part = parts[0]
     rest: Any = next((w * p for w, p in metric.terms if p.name == "mean"), None)
-    for slider in described(metric)["parts"][0]["sliders"]:
+    for slider in described(part)["parts"][0]["sliders"]:
         turn = {"plain": lambda v: v, "percent": lambda v: v / 100.0, "missing": lambda v: 1.0 - v / 100.0}[
             slider["turn"]
         ]
