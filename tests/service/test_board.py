@@ -57,9 +57,15 @@ def _view(served: Served, after: int = 0) -> dict[str, Any]:
     return found.json()
 
 
+def _rewards(seen: dict[str, Any], arm: int) -> int:
+    """As the page works it out, from parts that may be of different moments."""
+    return seen["arms"][arm]["pulls"] - seen["arms"][arm]["pending"] + seen["known"][arm]["unasked"]
+
+
 def test_shares_and_worths_are_those_of_the_policy(service: Served) -> None:
     seen, policy = _view(service), service.service.book.lives["shop"].fold.twin()
     assert [arm["pulls"] for arm in seen["arms"]] == policy.pulls.tolist()
+    assert [_rewards(seen, k) for k in range(3)] == [arm.n for arm in policy.estimates]
     assert [arm["wanted"] for arm in seen["arms"]] == pytest.approx(policy.mixture.tolist(), abs=1e-6)
     assert seen["history"]["now"]["row"]["played"] == pytest.approx(
         (100.0 * policy.pulls / policy.t).tolist(), abs=1e-2
@@ -103,6 +109,7 @@ def test_the_board_warns_of_an_arm_that_changed_whatever_the_policy(service: Ser
         for reward in (0.0, 1.0):
             served.post("/shop/tell", {"arms": ["B"] * 500 + ["A"] * 50, "rewards": [reward] * 500 + [0.0, 1.0] * 25})
         seen = _view(served)
+        assert [_rewards(seen, k) for k in range(3)] == [100, 1000, 0]  # though nobody asked for them
         (warning,) = seen["warnings"]
         assert warning["arm"] == "B" and warning["text"].startswith("B changed for the better, noticed 20")
         assert "rewards above 0 were 0 % of 4" in warning["text"]

@@ -338,7 +338,11 @@ def _reads(app: FastAPI, service: Service) -> None:
         changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
             moved = {alarm.change.arm for alarm in changes} & set(twin.playing)
-            found["certainty"]["holds"] = not moved or str(twin.options.get("detect")).startswith("restart")
+            holds = not moved or str(twin.options.get("detect")).startswith("restart")
+            found["certainty"]["holds"] = holds
+            if not holds:
+                before = found["certainty"]["sentence"]
+                found["certainty"]["sentence"] = f"This is not valid now, because an arm changed. {before}"
         oldest = await service.aside(lambda: service.overdue.oldest(live.record.id))
         awaited = {
             "rewards": int(twin.pending.sum()),

@@ -241,7 +241,11 @@ class Showing:
         return {
             "metric": view.preference(metric),
             "curves": view.estimated(metric, found, view.most_played(np.asarray(policy.pulls, dtype=float))),
-            "known": [{"rewards": a.n, "mean": a.mean, "worth": w} for a, w in zip(found, alone, strict=True)],
+            # Rewards that no pull asked for; the page adds those that pulls brought by now.
+            "known": [
+                {"mean": a.mean, "worth": w, "unasked": a.n - n}
+                for a, w, n in zip(found, alone, (policy.pulls - policy.pending).tolist(), strict=True)
+            ],
         }
 
     def _sure(self, live: Live, fold: Fold) -> dict[str, Any]:

@@ -77,6 +77,7 @@
     const found = Object.assign(state.found, news);
     const moved = (...keys) => keys.some((key) => key in news);
     if (moved("known", "arms")) (found.known || []).forEach((known, k) => Object.assign(found.arms[k] || {}, known));
+    if (live) for (const arm of found.arms) arm.rewards = arm.pulls - arm.pending + (arm.unasked || 0);
     if (moved("alone", "arms")) (found.alone || []).forEach((alone, k) => { if (found.arms[k]) found.arms[k].alone = alone; });
     state.arms = found.arms;
     $("title").textContent = found.title;
@@ -87,7 +88,7 @@
     const rewards = !live || found.arms.some((arm) => arm.pulls || arm.rewards);
     $("sentence").textContent = !rewards ? "Nothing was played yet." : wanted.length ? `${live ? "The policy wants" : "Wants"} ${listed}${wanted.length > 6 ? ` + ${wanted.length - 6} more` : ""}` : "Nothing is finished yet.";
     $("big-bar").replaceChildren(...bar(found.arms, "wanted"));
-    for (const [id, text] of [["certainty", found.sure], ["forecast", found.forecast], ["explanation", found.next],
+    for (const [id, text] of [["certainty", doubtful(found, found.sure)], ["forecast", doubtful(found, found.forecast)], ["explanation", found.next],
       ["checked", found.checked && `The rewards are being checked for changes of the arms: ${found.checked} so far.`]]) {
       $(id).textContent = whole(text || "");
       $(id).hidden = !text;
@@ -225,6 +226,11 @@
     else regret(found.policies);
   }
   const column = (values, place) => (place < values.length ? values[place] : null);
+
+  // What is said of certainty assumes that arms do not change.
+  function doubtful(found, text) {
+    return text && (found.warnings || []).length && !found.restarts ? `Not valid now, because an arm changed: ${text}` : text;
+  }
 
   function sureness(all, found) {
     const has = all.rows.some((row) => row.utility !== null && row.utility !== undefined);

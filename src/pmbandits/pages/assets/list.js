@@ -18,7 +18,7 @@
         element("td", {}, element("span", { class: `badge ${STATUS[one.status] || "wait"}` }, one.status)),
         element("td", {}, one.metric), element("td", {}, one.policy),
         element("td", { class: "number" }, one.t === null ? "–" : one.t.toLocaleString("en")),
-        element("td", {}, bar(one.arms), element("span", { class: "soft" }, one.wants)), element("td", { class: "long" }, one.warning ? element("p", { class: "warning" }, one.warning) : null, one.sure || "–"))));
+        element("td", {}, bar(one.arms), element("span", { class: "soft" }, one.wants)), element("td", { class: "long" }, one.warning ? element("p", { class: "warning" }, one.warning) : null, one.warning && one.sure ? `Not valid now, because an arm changed: ${one.sure}` : one.sure || "–"))));
       const heads = [...$("experiments").tHead.rows[0].cells].map((cell) => cell.textContent);
       for (const row of $("experiments").tBodies[0].rows) [...row.cells].forEach((cell, k) => { if (k) cell.dataset.label = heads[k]; });
       $("wrong").hidden = true;
