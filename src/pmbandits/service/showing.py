@@ -259,11 +259,11 @@ class Showing:
         self._note(policy.t, ends)
         if not np.isfinite(sure.regret):
             return {"sure": str(sure)}
-        sets = f"with probability {100 * sure.probability:.4g} %" if sure.probability > 0.0 else "if its sets hold"
+        sets = f"With probability {100 * sure.probability:.4g} %" if sure.probability > 0.0 else "If its sets hold,"
         return {
-            "sure": f"What it plays is worth about {_plain(sure.utility)} a round. Sure is, {sets}: that is at least "
-            f"{_plain(sure.lower)} and at most {_plain(sure.upper)}, and another mixture can be better by "
-            f"{_plain(sure.regret)} at most."
+            "sure": f"What it plays is worth about {_plain(sure.utility)} a round. {sets} it is worth at least "
+            f"{_plain(sure.lower)} and at most {_plain(sure.upper)}, and no other mixture is better by more than "
+            f"{_plain(sure.regret)}."
         }
 
     def _alone(self, live: Live, fold: Fold) -> dict[str, Any]:
