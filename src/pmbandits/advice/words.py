@@ -243,10 +243,11 @@ def notes(advice: Advice, problem: Problem) -> Iterator[str]:
         yield "For this preference small changes of the rewards can change the value a lot; the bounds allow for that."
     few = [advice.names[k] for k in advice.evidence.few]
     if few and not metric.jumps:
+        rest = " The other arms were compared as usual." if len(few) < len(advice.names) else ""
         yield (
             f"{_listed(few)} {'have' if len(few) > 1 else 'has'} fewer than {FEWEST} "
             f"{'units' if problem.clusters is not None else 'rewards'}. That is too few for standard errors, so they "
-            "were compared by bounds that always hold. The other arms were compared as usual."
+            f"were compared by bounds that always hold.{rest}"
         )
     if all(map(isfinite, advice.bounds)):
         low, high = (number(end, advice) for end in advice.bounds)

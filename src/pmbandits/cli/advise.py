@@ -147,7 +147,8 @@ def _arms(advice: Any) -> Table:
         table.add_row(f"… {len(advice.arms) - len(shown)} more", "", "", "", "", "")
     table.add_section()
     recommended, between = f"[bold]{escape(advice.worth)}[/]", escape(span(advice.interval))
-    table.add_row("[bold]recommended[/]", "", "", recommended, between, "")
+    if not advice.tied:
+        table.add_row("[bold]recommended[/]", "", "", recommended, between, "")
     return table
 
 
