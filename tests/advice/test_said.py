@@ -25,6 +25,10 @@ def test_arms_that_a_preference_cannot_tell_apart_are_not_recommended() -> None:
     assert f"At least {int(100 * least)} % of the rewards of every arm are 0" in advice.reason
     assert {row[-1] for row in advice.rows()} == {"any"} and not advice.outlook and not advice.price
     assert not pmb.advise(_shop(1), "lower_cvar(0.97)").tied
+    same = pmb.advise({"a": [0, 1] * 50, "b": [1, 0] * 50}, "mean")  # half are 0, but the others count, too
+    assert same.tied and same.reason == "This preference sees no difference between them. Another preference may."
+    kept = pmb.advise(_shop(1), "lower_cvar(0.1)", shares="B >= 30%")
+    assert not kept.tied and kept.mixture["B"] >= 0.3 - 1e-9 and "any" not in {row[-1] for row in kept.rows()}
     assert not pmb.advise({"a": [0, 1] * 50, "b": [1, 0] * 50}, "gini").proven  # tied, at the top of h
 
 

@@ -126,9 +126,14 @@ class Advice:
 
     @property
     def tied(self) -> bool:
-        """Whether all arms are worth the same in the data, so that there is nothing to recommend."""
+        """Whether all arms are worth the same in the data, so that there is nothing to recommend but to keep limits."""
         worth = [a.utility for a in self.arms]
-        return len(worth) > 1 and max(worth) - min(worth) <= TIE * max(map(abs, worth)) and not self.gain > 0.0
+        return (
+            self.limits is None
+            and len(worth) > 1
+            and max(worth) - min(worth) <= TIE * max(map(abs, worth))
+            and not self.gain > 0.0
+        )
 
     @property
     def mixture(self) -> dict[str, float]:

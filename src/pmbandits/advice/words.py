@@ -110,7 +110,8 @@ def reason(advice: Advice) -> str:
 def _why_tied(advice: Advice) -> str:
     """Why a preference cannot tell the arms apart, and what to do."""
     value, share = advice.log.commonest()
-    if share < 0.5:
+    alone = value * float(advice.metric(1.0))  # what an arm is worth that always pays this
+    if share < 0.5 or abs(advice.apparent - alone) > TIE * max(abs(alone), abs(advice.apparent)):
         return "This preference sees no difference between them. Another preference may."
     return (
         f"At least {floor(100 * share):d} % of the rewards of every arm are {value:.4g}, and this preference looks at "
