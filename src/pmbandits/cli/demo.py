@@ -55,7 +55,8 @@ def show(out: Console, path: Path, rounds: int) -> None:
     _picture(drawn, path)
     out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
-        "\n[bold]Your own data[/] (a CSV file with the columns arm,reward; first: . .venv/bin/activate):\n"
+        "\n[bold]Your own data[/] (a CSV file with the columns arm and reward):\n"
+        "  . .venv/bin/activate\n"
         "  pmbandits advise rewards.csv --metric gini --out report.html\n"
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"
