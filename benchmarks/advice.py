@@ -227,17 +227,19 @@ def worth() -> Table:
     )
     for head in ("data", "bias before", "bias", "covered by the interval", "by the bounds", "without interval"):
         table.add_column(head)
-    for name, (draw, laws, metric, support, n, before) in track(WORTH.items(), description="worth", transient=True):
+    for name, (draw, distributions, metric, support, n, before) in track(
+        WORTH.items(), description="worth", transient=True
+    ):
         rng = np.random.default_rng(n)
         said, true, inside, bounded, none = [], [], 0, 0, 0
         h = pmb.metric(metric)
-        bandit = None if isinstance(laws[0], float) else pmb.Bandit(laws)
+        bandit = None if isinstance(distributions[0], float) else pmb.Bandit(distributions)
         cache: dict[bytes, float] = {}
         for seed in range(TIMES):
             a = pmb.advise(named(draw(rng, n)), metric, support=support, seed=seed)
             key = a.weights.round(9).tobytes()
             if key not in cache:
-                cache[key] = float(laws[0]) if bandit is None else float(pmb.utility(h, bandit, a.weights))
+                cache[key] = float(distributions[0]) if bandit is None else float(pmb.utility(h, bandit, a.weights))
             said.append(a.value)
             true.append(cache[key])
             none += not isfinite(a.interval[0])

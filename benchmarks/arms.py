@@ -43,7 +43,7 @@ def estimate_and_track() -> Table:
     cases = {str(p): (pmb.Bandit.bernoulli(p), trials) for p in ((0.4, 0.9), (0.2, 0.5), (0.45, 0.55))}
     cases["Gaussian 1, 3, 5"] = (GAUSS, max(trials // 5, 2))
     for name, (bandit, count) in track(cases.items(), description="Track"):
-        run = pmb.simulate(bandit, GINI, pmb.Track(), rounds, count, checkpoints=1, progress=False)
+        run = pmb.simulate(GINI, bandit, pmb.Track(), rounds, count, checkpoints=1, progress=False)
         got = final(run, "Track")
         error = got.std(ddof=1) / np.sqrt(count)
         table.add_row(name, str(count), f"{got.mean():.2e} ± {error:.0e}", f"{run.seconds('Track').mean():.3f}")
@@ -67,7 +67,7 @@ def draw_regret(file: Path) -> None:
                 values = []
                 for t in track(horizons, description=f"{title}: {name}", transient=True):
                     recipe = cls(horizon=t) if name in ("PM-ETC-M", "PM-UCB-M", "CE-UCB-M") else cls()
-                    run = pmb.simulate(bandit, GINI, recipe, t, trials, checkpoints=1, progress=False)
+                    run = pmb.simulate(GINI, bandit, recipe, t, trials, checkpoints=1, progress=False)
                     got = final(run, run.policies[0])
                     values.append((got.mean(), got.std(ddof=1) / np.sqrt(trials)))
                 middle, error = np.array(values).T
@@ -111,7 +111,7 @@ def many_arms() -> Table:
             pmb.UCB1(),
             pmb.Uniform(),
         ]
-        run = pmb.simulate(beta_arms(k), metric, recipes, rounds, trials, checkpoints=1, progress=False)
+        run = pmb.simulate(metric, beta_arms(k), recipes, rounds, trials, checkpoints=1, progress=False)
         uniform = final(run, "Uniform").mean()
         cells = [f"{100 * (1 - final(run, p).mean() / uniform):.1f} %" for p in run.policies[:-1]]
         seconds = [f"{run.seconds(p).mean():.2f}" for p in (run.policies[0], run.policies[2])]

@@ -24,12 +24,12 @@ from sqlalchemy import insert
 
 from benchmarks.live import serving
 from pmbandits.service import history
-from pmbandits.service.events import Batch
-from pmbandits.service.fold import Fold, made, packed
-from pmbandits.service.live import Live
+from pmbandits.service.events import WriteBatch
+from pmbandits.service.experiment import LiveExperiment
+from pmbandits.service.messages import Ask, AskedMany, Tell
+from pmbandits.service.replay import PolicyReplay, policy_from_spec, policy_to_bytes
 from pmbandits.service.schema import points
-from pmbandits.service.store import Store, now
-from pmbandits.service.wire import Ask, AskedMany, Tell
+from pmbandits.service.store import Snapshot, Store, now_ms
 
 EVENTS = int(float(os.environ.get("BOARD_EVENTS", "1e6")))
 ARMS = 20
@@ -46,26 +46,30 @@ async def fill(url: str, name: str, options: dict[str, Any], events: int = EVENT
         "options": options, "seed": 0, "shares": None,
     }  # fmt: skip
     store, rng, last = Store(url), np.random.default_rng(0), 0
-    record, lane, past = store.create(name, spec, "benchmark"), store.lane(), []
-    live, place = Live(record, Fold(made(spec))), {arm: k for k, arm in enumerate(names)}
-    while live.fold.seen < events:
-        draft = Batch()
-        await lane.begin([], alone=True)
+    record, transaction, past = store.create(name, spec, "benchmark"), store.transaction(), []
+    live, place = (
+        LiveExperiment(record, PolicyReplay(policy_from_spec(spec), 0, record.root)),
+        {arm: k for k, arm in enumerate(names)},
+    )
+    while live.replay.seen < events:
+        draft = WriteBatch()
+        await transaction.begin([], alone=True)
         asked = live.ask(Ask(n=batch), draft)
         assert isinstance(asked, AskedMany)
         k = np.array([place[arm] for arm in asked.arms])
         rewards = rng.beta(2.0 + k / 5.0, 2.0 + (ARMS - 1.0 - k) / 5.0)
         live.tell(Tell(tickets=asked.tickets, rewards=rewards.tolist()), draft)
-        await lane.commit(draft)
-        live.forget()
-        if history.due(last, live.fold.seen):
-            last = live.fold.seen
-            content = json.dumps(history.point(live.fold.twin()))
-            past.append({"exp": record.id, "seq": last, "at": now(), "content": content})
+        live.seal(draft)
+        await transaction.commit(draft)
+        live.trim_caches()
+        if history.is_point_due(last, live.replay.seen):
+            last = live.replay.seen
+            point = {"exp": record.id, "seq": last, "digest": live.replay.digest, "at": now_ms()}
+            past.append({**point, "content": json.dumps(history.point(live.replay.policy))})
     with store.writing() as connection:
         connection.execute(insert(points), past)
-    store.keep(record.id, live.fold.seen, packed(live.fold.policy))
-    lane.close()
+    store.save_snapshot(record.id, Snapshot(live.replay.seen, live.replay.digest, policy_to_bytes(live.replay.policy)))
+    transaction.close()
     store.close()
 
 

@@ -14,8 +14,8 @@ from rich.progress import track
 from rich.table import Table
 
 import pmbandits as pmb
+from pmbandits.engine.stopping import Forecast
 from pmbandits.kit import best_mixture, due, explore_or_track, fewest, kernel, pull, ready, unpack
-from pmbandits.policies.stopping import Forecast
 from pmbandits.simulation.trial import Player
 
 SHARES = (0.1, 0.05, 0.01)
@@ -110,7 +110,7 @@ def choose_in_turn(memory):
     s = unpack(memory)
     if due(s) and ready(s):
         best_mixture(s)
-    return pull(s, fewest(s) if s.asked % 10 == 0 else explore_or_track(s))
+    return pull(s, fewest(s) if s.t % 10 == 0 else explore_or_track(s))
 
 
 class TrackInTurn(pmb.Track, name="benchmark_track_in_turn", choose=choose_in_turn):
@@ -157,7 +157,7 @@ def price(trials: int = 20) -> Table:
     cases = [(a, m, p) for a in problems for m in METRICS for p in (pmb.Track, pmb.Vet)]
     for name, metric, cls in track(cases, description="price"):
         recipes = {f"{share}": cls(certify=share, estimates="binned") for share in shares}
-        run = pmb.simulate(problems[name], METRICS[metric], recipes, horizon, trials, checkpoints=1, progress=False)
+        run = pmb.simulate(METRICS[metric], problems[name], recipes, horizon, trials, checkpoints=1, progress=False)
         cells = [f"{run.regret(key)[1][:, -1].mean():.1e}" for key in recipes]
         table.add_row(name, metric, cls.__name__, *cells)
     return table

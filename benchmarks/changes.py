@@ -124,7 +124,7 @@ def costs(rounds: int = 100_000) -> Table:
             for _ in range(3):
                 start = time.process_time()
                 mine = {"mine": policy(**options)}
-                pmb.simulate(bandit, "gini", mine, rounds, trials=1, seed=1, n_jobs=1, checkpoints=1)
+                pmb.simulate("gini", bandit, mine, rounds, trials=1, seed=1, n_jobs=1, checkpoints=1)
                 best = min(best, time.process_time() - start)
             first.setdefault(column, best)
             cells.append(f"{best / first[column]:.2f}")

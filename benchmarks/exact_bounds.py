@@ -15,7 +15,7 @@ import numpy as np
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.confidence.exact import extreme_value
+from pmbandits.confidence.exact_bounds import extreme_value
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
 METRIC, ATOMS = pmb.GiniDeviation(), np.array([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -38,9 +38,9 @@ def best_of(index: np.ndarray, low: np.ndarray, high: np.ndarray, grid: np.ndarr
     return out, solved
 
 
-def play(laws: np.ndarray, exact: bool, seed: int) -> tuple[np.ndarray, int]:
+def play(distributions: np.ndarray, exact: bool, seed: int) -> tuple[np.ndarray, int]:
     """PM-UCB-M, but it looks again only when 3 % more rewards are in: pulls, and how many programs were solved."""
-    rng, k = np.random.default_rng(seed), laws.shape[0]
+    rng, k = np.random.default_rng(seed), distributions.shape[0]
     grid, first = pmb.ucb_grid(k, EPSILON), math.ceil(0.1 * HORIZON * EPSILON / 4)
     counts, current, look, solved = np.zeros((k, ATOMS.size)), -1, 0.0, 0
     for t in range(HORIZON):
@@ -60,7 +60,7 @@ def play(laws: np.ndarray, exact: bool, seed: int) -> tuple[np.ndarray, int]:
                 value = [METRIC.value(ATOMS, a @ (counts / n[:, None])) for a in grid[tied]]
                 current = int(tied[int(np.argmax(value))])
         arm = int(np.argmin(n)) if t < k * first else int(np.argmax(t * grid[current] - n))
-        counts[arm, rng.choice(ATOMS.size, p=laws[arm])] += 1
+        counts[arm, rng.choice(ATOMS.size, p=distributions[arm])] += 1
     return counts.sum(axis=1), solved
 
 
@@ -68,14 +68,16 @@ def tables() -> Iterator[Table]:
     table = Table(title=f"PM-UCB-M in plain Python, five values, Gini, T = {HORIZON:,}, ε = 1/16, {TRIALS} trials")
     for column in ("arms", "best mixture", "regret, cell by cell", "regret, exact", "exact / cell", "ms a program"):
         table.add_column(column)
-    for name, laws in INSTANCES.items():
-        bandit = pmb.Bandit([np.repeat(ATOMS, np.rint(100 * law).astype(int)) for law in laws])
+    for name, distributions in INSTANCES.items():
+        bandit = pmb.Bandit(
+            [np.repeat(ATOMS, np.rint(100 * distribution).astype(int)) for distribution in distributions]
+        )
         best = pmb.oracle(METRIC, bandit)
         found: dict[bool, np.ndarray] = {}
         spent = programs = 0.0
         for exact in (False, True):
             start = time.process_time()
-            played = [play(laws, exact, seed) for seed in range(TRIALS)]
+            played = [play(distributions, exact, seed) for seed in range(TRIALS)]
             found[exact] = np.array([best.value - pmb.utility(METRIC, bandit, n / n.sum()) for n, _ in played])
             spent, programs = time.process_time() - start, float(sum(solved for _, solved in played))
         error = [v.std(ddof=1) / math.sqrt(TRIALS) for v in (found[False], found[True])]

@@ -1,6 +1,6 @@
-"""The pilot of ``pmbandits reproduce family``: how long a trial takes, by instance, policy and horizon.
+"""The pilot of ``python -m research family``: how long a trial takes, by instance, policy and horizon.
 
-    python -m benchmarks.family            # adds the cells that src/pmbandits/paper/family_costs.csv does not have
+    python -m benchmarks.family            # adds the cells that research/family_costs.csv does not have
     python -m benchmarks.family again      # measures all of them anew
 
 Played with another seed than the comparison, for the seconds alone; no regret is worked out or shown. Seconds are those
@@ -14,12 +14,12 @@ import sys
 import time
 
 import numpy as np
+from research.family_arms import Instance, instances
 
-from pmbandits._files import write_whole
-from pmbandits.paper import family_plan as plan
-from pmbandits.paper.family_arms import Instance, instances
-from pmbandits.simulation.execute import player as plays
-from pmbandits.simulation.prepare import Entry
+from pmbandits._files import write_atomically
+from pmbandits.simulation.execute import make_player as plays
+from pmbandits.simulation.prepare import PolicyAtHorizon
+from research import family_plan as plan
 
 PREDICTED = {1: 60.0, 2: 12.0}  # seconds, by how many shorter horizons are known
 
@@ -44,7 +44,7 @@ def measured(player: plan.Player, instance: Instance) -> tuple[float, ...] | Non
         recipe = player.make(t)
         policy = type(recipe)(instance.metric, n_arms=arms.n_arms, support=arms.support, **recipe.options)
         times = np.array([t], dtype=np.int64)
-        trial = plays(Entry(player.label, policy, t, times), arms, plan.PILOT_SEED, times)
+        trial = plays(PolicyAtHorizon(player.label, policy, t, times), arms, plan.PILOT_SEED, times)
         if not known:
             trial.play(0)  # compiles
         begin = time.thread_time()
@@ -82,7 +82,7 @@ def save(costs: dict[tuple[str, str], tuple[float, ...]], labels: list[str]) -> 
     rows += [(*cell, *(f"{s:.3g}" for s in costs[cell])) for cell in sorted(costs, key=order)]
     text = "".join(",".join(map(str, row)) + "\n" for row in rows)
     assert len(list(csv.reader(text.splitlines()))) == len(rows)
-    write_whole(plan.COSTS, lambda file: file.write(text.encode()))
+    write_atomically(plan.COSTS, lambda file: file.write(text.encode()))
 
 
 if __name__ == "__main__":

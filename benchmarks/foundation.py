@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 
 import pmbandits as pmb
 from benchmarks.timing import best_of, cpu_of, fresh_import
-from pmbandits.best.concave import maximise_concave
-from pmbandits.metrics.pool import Pool, each, pool
+from pmbandits.optimize.concave import maximise_concave
+from pmbandits.tables.survival_table import SurvivalTable, apply_by_side, survival_table
 
 
 def tables() -> Iterator[Table]:
@@ -60,9 +60,9 @@ def best_mixture() -> Table:
     shared = pmb.Bandit([np.repeat(np.arange(1000) / 1000, row) for row in draws])
     for label, bandit in (("shared", shared), ("own", own)):
         for metric in (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Quadratic(0.5), pmb.CVaR(0.9)):
-            laid = pool(metric, list(bandit.laws), np.eye(count))
+            laid = survival_table(metric, list(bandit.distributions), np.eye(count))
             start = np.full(count, 1 / count)
-            weights, gap = maximise_concave(metric, laid, start, accuracy=1e-9, scale=1e-300)
+            weights, gap, _ = maximise_concave(metric, laid, start, accuracy=1e-9, scale=1e-300)
             ours = cpu_of(lambda m=metric, p=laid, s=start: maximise_concave(m, p, s, accuracy=1e-9, scale=1e-300), 5)
             theirs = cpu_of(lambda m=metric, p=laid, s=start: slsqp(m, p, s), 3)
             other = slsqp(metric, laid, start)
@@ -81,14 +81,14 @@ def best_mixture() -> Table:
     return table
 
 
-def slsqp(metric: pmb.Distortion, laid: Pool, start: np.ndarray) -> object:
+def slsqp(metric: pmb.Distortion, laid: SurvivalTable, start: np.ndarray) -> object:
     def loss(a: np.ndarray) -> float:
         return -laid.value(metric, np.maximum(a, 0.0))
 
     def slope(a: np.ndarray) -> np.ndarray:
         curve = laid.curve(np.maximum(a, 0.0))
-        cells = np.nan_to_num(each(metric._dco, metric._dh, curve), posinf=1e6)
-        return -laid.adjoint(laid.omega * cells, curve.lower)
+        cells = np.nan_to_num(apply_by_side(metric._dh_from_1, metric._dh, curve), posinf=1e6)
+        return -laid.adjoint(laid.cell_widths * cells, curve.lower)
 
     ones = np.ones(start.size)
     return minimize(

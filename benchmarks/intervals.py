@@ -14,7 +14,7 @@ import scipy.stats as st
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits._means import interval
+from pmbandits._intervals import mean_interval
 
 DRAWS = 4000
 TRIALS = (10, 20, 50, 100)
@@ -23,7 +23,7 @@ Ends = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 
 def ours(values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """What ``summary()`` and ``difference()`` give."""
-    return interval(values, level)[1:]
+    return mean_interval(values, level)[1:]
 
 
 def two_errors(values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -47,20 +47,20 @@ def runs() -> Iterator[tuple[str, pmb.Run]]:
     mixing = [pmb.Vet(), pmb.Track(), pmb.CIRT(), pmb.PMUCB(horizon=far), pmb.PMETC(horizon=far)]
     yield (
         "two coins, Gini",
-        pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), gini, [*mixing, pmb.UCB1()], far, trials=2000),
+        pmb.simulate(gini, pmb.Bandit.bernoulli([0.4, 0.9]), [*mixing, pmb.UCB1()], far, trials=2000),
     )
     wang = pmb.WangRightTail()
-    yield "two coins, Wang", pmb.simulate(pmb.Bandit.bernoulli([0.2, 0.7]), wang, mixing, far, trials=2000)
+    yield "two coins, Wang", pmb.simulate(wang, pmb.Bandit.bernoulli([0.2, 0.7]), mixing, far, trials=2000)
     coins = pmb.Bandit.bernoulli([0.3, 0.4, 0.5, 0.55, 0.6])
     means = [pmb.Vet(), pmb.Track(), pmb.UCB1(), pmb.Thompson()]
-    yield "five coins, mean", pmb.simulate(coins, pmb.Mean(), means, far, trials=2000)
+    yield "five coins, mean", pmb.simulate(pmb.Mean(), coins, means, far, trials=2000)
     beta = pmb.Bandit([st.beta(2, 8), st.beta(5, 5), st.beta(8, 2)])
     slopes = pmb.UCFW(bonus="variance")
-    yield "Beta arms, Gini", pmb.simulate(beta, gini, [pmb.Vet(), pmb.Track(), slopes, pmb.UCB1()], near, trials=1000)
+    yield "Beta arms, Gini", pmb.simulate(gini, beta, [pmb.Vet(), pmb.Track(), slopes, pmb.UCB1()], near, trials=1000)
     kinds = {"safe": [0.4, 0.5, 0.5, 0.6], "risky": [0.0, 0.2, 0.8, 1.0, 1.0], "middle": [0.3, 0.5, 0.7, 0.7]}
     single = [pmb.Vet(), pmb.Track(), pmb.MCVTS(), pmb.CVaRUCB(horizon=near)]
     arms = pmb.Bandit.from_samples(kinds)
-    yield "worst quarter", pmb.simulate(arms, pmb.LowerCVaR(0.25), single, near, trials=1000)
+    yield "worst quarter", pmb.simulate(pmb.LowerCVaR(0.25), arms, single, near, trials=1000)
 
 
 def tables() -> Iterator[Table]:

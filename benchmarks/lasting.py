@@ -16,8 +16,8 @@ from rich.table import Table
 
 from benchmarks import live
 from pmbandits.service.events import ASK, INSERT, TELL
-from pmbandits.service.fold import made, packed
-from pmbandits.service.store import Store
+from pmbandits.service.replay import policy_from_spec, policy_to_bytes
+from pmbandits.service.store import Snapshot, Store
 
 EVENTS = int(float(os.environ.get("START_EVENTS", "1e6")))
 MINUTES = float(os.environ.get("SOAK_MINUTES", "20"))
@@ -36,10 +36,10 @@ def starts() -> Iterator[Table]:
             for saved in (False, True):
                 if saved:  # as far behind as the service ever leaves it
                     store = Store(url)
-                    store.keep(exp, policy[0], policy[1])
+                    store.save_snapshot(exp, policy)
                     store.close()
                 took = np.median([_start(url) for _ in range(live.TIMES)], axis=0)
-                kind = f"after {policy[0]:,} events" if saved else "none"
+                kind = f"after {policy.seq:,} events" if saved else "none"
                 table.add_row(storage, kind, f"{took[0]:.1f}", f"{took[1]:.1f}")
     yield table
 
@@ -57,19 +57,19 @@ def _cpu(pid: int) -> float:
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _filled(url: str) -> tuple[int, tuple[int, bytes]]:
+def _filled(url: str) -> tuple[int, Snapshot]:
     """An experiment with so many events, asks and tells in turn; and its policy as it was after three quarters."""
     store = Store(url)
     exp = store.create("long", live.SPEC, "benchmark").id
-    policy, rng, rows, kept = made(live.SPEC), np.random.default_rng(0), [], b""
+    policy, rng, rows, kept = policy_from_spec(live.SPEC), np.random.default_rng(0), [], b""
     upto = 3 * EVENTS // 8 * 2 + 2
     for seq, reward in enumerate(rng.random(EVENTS // 2).tolist()):
         arm = policy.ask()
         policy.tell(arm, reward)
-        rows.append((exp, 2 * seq + 1, ASK, None, arm, 0.2, 0, None))
-        rows.append((exp, 2 * seq + 2, TELL, 2 * seq + 1, arm, reward, 0, None))
+        rows.append((exp, 2 * seq + 1, ASK, None, arm, 0.2, 0, None, 2 * seq + 1))
+        rows.append((exp, 2 * seq + 2, TELL, 2 * seq + 1, arm, reward, 0, None, 2 * seq + 2))
         if 2 * seq + 2 == upto:
-            kept = packed(policy)
+            kept = policy_to_bytes(policy)
     if url.startswith("sqlite"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
             connection.executemany(INSERT["events"], rows)
@@ -81,7 +81,7 @@ def _filled(url: str) -> tuple[int, tuple[int, bytes]]:
             for row in rows:
                 copy.write_row(row)
     store.close()
-    return exp, (upto, kept)
+    return exp, Snapshot(upto, upto, kept)
 
 
 # ---- many minutes ---------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def soak() -> Iterator[Table]:
                     f"{sum(side['again'] for side in seen):.0f}",
                     " + ".join(f"{_memory(pid):.1f}" for pid in pids),
                     " + ".join(str(len(os.listdir(f"/proc/{pid}/fd"))) for pid in pids),
-                    f"{store.last(exp):,}", f"{file.stat().st_size / 1e6:.1f}",
+                    f"{store.last_seq(exp):,}", f"{file.stat().st_size / 1e6:.1f}",
                     f"{file.with_name(file.name + '-wal').stat().st_size / 1e6:.1f}",
                 )  # fmt: skip
                 print(*row, sep="\t", file=sys.stderr, flush=True)

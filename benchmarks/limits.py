@@ -10,9 +10,9 @@ import scipy.stats as st
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.limits import Limits, limits
-from pmbandits.policies.limited import beyond
-from pmbandits.policies.policy import REGISTRY
+from pmbandits.constraints import Limits, limits
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.engine.share_constraints import worst_case_excess
 
 SEED, TRIALS, HORIZON = 20, 100, 20_000
 NAMES = ["A", "B", "C", "D"]
@@ -46,7 +46,7 @@ def cost() -> Table:
 
 def _seconds(policy: Any, bandit: pmb.Bandit, metric: str) -> float:
     run = lambda: pmb.simulate(  # noqa: E731
-        bandit, metric, {"it": policy}, HORIZON, trials=2, seed=SEED, n_jobs=1, checkpoints=[HORIZON]
+        metric, bandit, {"it": policy}, HORIZON, trials=2, seed=SEED, n_jobs=1, checkpoints=[HORIZON]
     )
     if not _WARM.get((policy.name, repr(bandit), str(policy.limits))):
         run()
@@ -67,7 +67,7 @@ def regret() -> Table:
             policies = [pmb.Track(), pmb.Vet(), pmb.UCFW(bonus="variance"), pmb.PMUCB(horizon=HORIZON, epsilon=1 / 12)]
             if bandit is BETAS:
                 policies.pop()
-            run = pmb.simulate(bandit, metric, policies, HORIZON, TRIALS, SEED, shares=text, checkpoints=[HORIZON])
+            run = pmb.simulate(metric, bandit, policies, HORIZON, TRIALS, SEED, shares=text, checkpoints=[HORIZON])
             cells = []
             for policy in run.policies:
                 values = 1e4 * run.regret(policy)[1][:, -1]
@@ -90,7 +90,7 @@ def games() -> Table:
                 continue
             policy = pmb.SolitaryArm("mean", names=list(found.names), support=pmb.Binary(), shares=found)
             worst.append(_game(policy, rng))
-            promised.append(float(beyond(found).max()))
+            promised.append(float(worst_case_excess(found).max()))
         above = np.mean(np.array(worst) > 1.0 + 1e-6)
         table.add_row(kind, f"{max(worst):.3f}", f"{max(promised):.2f}", f"{100 * above:.1f} %")
     return table

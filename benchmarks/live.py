@@ -122,20 +122,20 @@ def ours_pairs(url: str) -> float:
     """The same of the service's own turns, in one process and without HTTP: one ask, one tell, each on disk."""
     import uvloop  # what the service itself runs on
 
-    from pmbandits.service.api import make
+    from pmbandits.service.api import create_app
+    from pmbandits.service.messages import Ask, Asked, Tell
     from pmbandits.service.settings import Settings
-    from pmbandits.service.wire import Ask, Asked, Tell
 
     async def play() -> float:
-        app = make(Settings(store=url, open=True, rate=1e9))
+        app = create_app(Settings(store=url, open=True, rate=1e9))
         service = app.service  # type: ignore[attr-defined]
         await service.start()
         rng = np.random.default_rng(0)
         n, begin = 0, time.perf_counter()
         while time.perf_counter() < begin + SECONDS:
-            ticket = await service.decide("alone", Ask())
+            ticket = await service.ask_or_tell("alone", Ask())
             assert isinstance(ticket, Asked)
-            await service.decide("alone", Tell(ticket=ticket.ticket, reward=float(rng.random())))
+            await service.ask_or_tell("alone", Tell(ticket=ticket.ticket, reward=float(rng.random())))
             n += 1
         pace = n / (time.perf_counter() - begin)
         await service.stop()
@@ -151,7 +151,7 @@ def ours_pairs(url: str) -> float:
 
 def bare_pairs(url: str) -> float:
     """Two commits of one small row each, with the bare driver and nothing else: nobody can be quicker on this disk."""
-    make = "CREATE TABLE IF NOT EXISTS bare (seq integer PRIMARY KEY, arm integer, value double precision)"
+    create_app = "CREATE TABLE IF NOT EXISTS bare (seq integer PRIMARY KEY, arm integer, value double precision)"
     if url.startswith("sqlite"):
         from pmbandits.service.sqlite import connect
 
@@ -161,9 +161,9 @@ def bare_pairs(url: str) -> float:
         import psycopg
 
         connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
-        make = make.replace("integer PRIMARY", "serial PRIMARY")
+        create_app = create_app.replace("integer PRIMARY", "serial PRIMARY")
         add = "INSERT INTO bare (arm, value) VALUES (1, 0.5)"
-    connection.execute(make)
+    connection.execute(create_app)
     n, begin = 0, time.perf_counter()
     while time.perf_counter() < begin + SECONDS:
         connection.execute(add)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.stats as laws
+import scipy.stats as distributions
 from rich.table import Table
 
 import pmbandits as pmb
@@ -30,7 +30,7 @@ def tables() -> Iterator[Table]:
 def memory() -> Table:
     """Bytes of the policy's memory after a trial of Track (2 arms on an interval) in the compiled loop."""
     rounds = (10**4, 10**5, 10**6) if QUICK else (10**4, 10**6, 10**8)
-    bandit = pmb.Bandit([laws.uniform(0.0, 0.6), laws.uniform(0.2, 0.8)], support=pmb.Interval(0, 1))
+    bandit = pmb.Bandit([distributions.uniform(0.0, 0.6), distributions.uniform(0.2, 0.8)], support=pmb.Interval(0, 1))
     table = Table(title="State of Track after so many rewards, 2 arms (goal: binned and sketch flat, in kilobytes)")
     table.add_column("estimates")
     for n in rounds:
@@ -56,13 +56,15 @@ def memory() -> Table:
 def _exact_bytes(n: int) -> int:
     """What the memory of an exact policy takes when it has just room for n rewards."""
     policy = pmb.Track(GINI, n_arms=2, support=pmb.Interval(0, 1))
-    sizes = {**policy._memory.sizes, "room": n}
+    sizes = {**policy._memory.sizes, "reward_capacity": n}
     return 8 * places(*sizes.values()).end
 
 
 def regret() -> Table:
     """The same trials with exact and with bounded memory."""
-    bandit = pmb.Bandit([laws.beta(2, 5), laws.beta(5, 2), laws.beta(1, 1)], support=pmb.Interval(0, 1))
+    bandit = pmb.Bandit(
+        [distributions.beta(2, 5), distributions.beta(5, 2), distributions.beta(1, 1)], support=pmb.Interval(0, 1)
+    )
     long, short = (10**4, 2000) if QUICK else (10**5, 10**4)
     trials = 4 if QUICK else 10
     table = Table(title=f"Regret beside the exact one's: 3 Beta arms, Gini, {trials} trials, the same rewards")
@@ -73,7 +75,7 @@ def regret() -> Table:
         for kept in KEPT:
             options = {"horizon": horizon, "epsilon": 1 / 8} if name == "PMUCB" else {}
             recipe = getattr(pmb, name)(**options, estimates=kept)
-            run = pmb.simulate(bandit, GINI, [recipe], horizon, trials, 1, checkpoints=[horizon], n_jobs=1)
+            run = pmb.simulate(GINI, bandit, [recipe], horizon, trials, 1, checkpoints=[horizon], n_jobs=1)
             found = run.to_arrow()["regret"].to_numpy()
             base = base or found.mean()
             spread = found.std(ddof=1) / np.sqrt(trials)

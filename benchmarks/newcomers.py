@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.stats as laws
+import scipy.stats as distributions
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.best.values import utilities
+from pmbandits.optimize.utilities import utilities
 
 SEED, RUNS, HALF, ROUNDS, LATE = 2020, 20, 2_000, 4_000, 25
-OLD = {"A": laws.beta(2, 4), "B": laws.beta(3, 4)}
+OLD = {"A": distributions.beta(2, 4), "B": distributions.beta(3, 4)}
 PROBLEMS = {  # the metric, and the arm that comes: with it another mixture is best
-    "mean: the new arm alone is best": ("mean", laws.beta(5, 3)),
-    "gini: a mixture with the new arm is best": ("gini", laws.beta(6, 2)),
+    "mean: the new arm alone is best": ("mean", distributions.beta(5, 3)),
+    "gini: a mixture with the new arm is best": ("gini", distributions.beta(6, 2)),
 }
-BAD = laws.beta(1, 9)
+BAD = distributions.beta(1, 9)
 POLICIES: dict[str, Any] = {"Vet": pmb.Vet, "Track": pmb.Track, "CIRT": pmb.CIRT}
 
 

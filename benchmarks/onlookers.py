@@ -22,7 +22,7 @@ from benchmarks.load import Line
 GETTING_GOING = 10.0  # seconds that are not counted: what is worked out when the first one looks
 
 
-class Onlooker:
+class FolderReader:
     """One page that is open."""
 
     def __init__(self, url: str, key: str, name: str) -> None:
@@ -88,7 +88,7 @@ async def main(
     url: str, key: str, name: str, viewers: int, seconds: float, rate: float, process: int
 ) -> dict[str, float]:
     """Ask while they look: what asks took, what the process that serves used, and what each onlooker fetched."""
-    people = [Onlooker(url, key, name) for _ in range(viewers)]
+    people = [FolderReader(url, key, name) for _ in range(viewers)]
     looking = [asyncio.create_task(one.look()) for one in people]
     await ask(url, key, name, rate, time.perf_counter() + GETTING_GOING)
     for one in people:

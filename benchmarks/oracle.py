@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.best import scorer
+from pmbandits.optimize import utility_function
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
 METRICS = (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.CVaR(0.9))
@@ -76,7 +76,7 @@ def many_mixtures() -> Table:
     grid = np.random.default_rng(0).dirichlet(np.full(count, 0.3), 10_000)
     for metric in (*METRICS, pmb.VaR(0.9), pmb.GiniShortfall(0.5, 0.3)):
         start = time.process_time()
-        score = scorer(metric, beta_arms(count))
+        score = utility_function(metric, beta_arms(count))
         ready = time.process_time()
         score(grid)
         table.add_row(repr(metric), f"{ready - start:.2f}", f"{time.process_time() - ready:.2f}")

@@ -54,13 +54,13 @@ def pace() -> dict[str, float]:
             else:
                 rounds_now = rounds
             pmb.simulate(
-                bandit, metric, {"it": policy}, horizon=rounds_now, trials=1, n_jobs=1, checkpoints=[rounds_now]
+                metric, bandit, {"it": policy}, horizon=rounds_now, trials=1, n_jobs=1, checkpoints=[rounds_now]
             )
             best = float("inf")
             for _ in range(3):
                 run = pmb.simulate(
-                    bandit,
                     metric,
+                    bandit,
                     {"it": policy},
                     horizon=rounds_now,
                     trials=trials,

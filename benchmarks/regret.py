@@ -20,7 +20,7 @@ def regrets(
     bandit: pmb.Bandit, metric: pmb.Distortion, recipe: pmb.Policy, rounds: int, trials: int
 ) -> tuple[np.ndarray, pmb.Run]:
     """Regret V(α*) − V(τ/T) of each trial."""
-    run = pmb.simulate(bandit, metric, recipe, rounds, trials, checkpoints=1, progress=False)
+    run = pmb.simulate(metric, bandit, recipe, rounds, trials, checkpoints=1, progress=False)
     return run.regret(run.policies[0])[1][:, -1], run
 
 

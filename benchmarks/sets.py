@@ -16,7 +16,7 @@ from rich.table import Table
 
 import pmbandits as pmb
 from pmbandits.confidence import berk_jones, confidence_set
-from pmbandits.confidence._bounds import bounds
+from pmbandits.confidence._bounds import mixture_bounds
 
 QUICK = bool(os.environ.get("QUICK"))
 UNIT = pmb.Interval(0, 1)
@@ -43,14 +43,14 @@ def widths() -> Table:
     table = Table(title="Upper − lower bound of U_h of one arm, kl ÷ dkw, at all times")
     for column in ("law", "n", *METRICS):
         table.add_column(column, justify="left" if column == "law" else "right")
-    for law in ((2, 5), (5, 5), (0.1, 0.1)):
+    for distribution in ((2, 5), (5, 5), (0.1, 0.1)):
         for n in (1000, 10_000) if QUICK else (1000, 10_000, 100_000):
-            x = np.random.default_rng(1).beta(*law, n)
+            x = np.random.default_rng(1).beta(*distribution, n)
             row = []
             for metric in METRICS:
                 found = [told(metric, UNIT, x, name).utility_bounds([1.0]) for name in ("kl", "dkw")]
                 row.append(f"{(found[0][2] - found[0][0]) / (found[1][2] - found[1][0]):.2f}")
-            table.add_row(f"Beta{law}", f"{n:,}", *row)
+            table.add_row(f"Beta{distribution}", f"{n:,}", *row)
     return table
 
 
@@ -95,7 +95,7 @@ def continuous(rng: np.random.Generator, radius: np.ndarray, shape: str) -> floa
     for n, r in zip(LOOKS.tolist(), radius, strict=True):
         u = np.sort(ranks[:n])
         for p in (np.arange(n) / n, np.arange(1, n + 1) / n):
-            most = max(most, float((entropy(p, u) if shape == "belt" else np.abs(p - u)).max()) / r)
+            most = max(most, float((entropy(p, u) if shape == "kl_band" else np.abs(p - u)).max()) / r)
     return most
 
 
@@ -134,18 +134,18 @@ LINE: dict[str, tuple[Any, float]] = {
 
 def on_the_line(rng: np.random.Generator, name: str) -> float:
     """The largest share of their radii that the belt and the interval of the mean need, over all n up to the last."""
-    law, sigma = LINE[name]
+    distribution, sigma = LINE[name]
     chosen = confidence_set("kl", pmb.Real(sigma), 1, delta=DELTA)
     every = np.arange(1, LOOKS[-1] + 1)
     of_mean = sigma * np.sqrt((every + 1) * np.log((every + 1) / chosen.mean_failure**2)) / every
-    if isinstance(law, float):
-        x, level = (rng.random(every.size) < law).astype(float), law
+    if isinstance(distribution, float):
+        x, level = (rng.random(every.size) < distribution).astype(float), distribution
         scale = 2.0 if name == "±1" else 1.0
         need = np.sqrt(entropy(np.cumsum(x) / every, np.full(every.size, level)) / chosen.radius(every)).max()
         return max(float(need), float((scale * np.abs(np.cumsum(x) / every - level) / of_mean).max()))
-    x = law.rvs(size=every.size, random_state=rng)
-    need = float((np.abs(np.cumsum(x) / every - law.mean()) / of_mean).max())
-    ranks = law.cdf(x)
+    x = distribution.rvs(size=every.size, random_state=rng)
+    need = float((np.abs(np.cumsum(x) / every - distribution.mean()) / of_mean).max())
+    ranks = distribution.cdf(x)
     for n, r in zip(LOOKS.tolist(), chosen.radius(LOOKS), strict=True):
         u = np.sort(ranks[:n])
         for p in (np.arange(n) / n, np.arange(1, n + 1) / n):
@@ -197,24 +197,24 @@ def factors() -> Table:
         table.add_column(column, justify="left" if column in ("law", "set") else "right")
     every = np.arange(1, LOOKS[-1] + 1)
 
-    def add(law: str, name: str, needed: np.ndarray, squared: bool) -> None:
+    def add(distribution: str, name: str, needed: np.ndarray, squared: bool) -> None:
         just = np.quantile(needed, 1 - DELTA)
-        table.add_row(law, name, f"{(needed > 1).mean():.4f}", f"{(just**-0.5 if squared else 1 / just):.2f}")
+        table.add_row(distribution, name, f"{(needed > 1).mean():.4f}", f"{(just**-0.5 if squared else 1 / just):.2f}")
 
-    for name, shape in (("kl", "belt"), ("dkw", "band")):
+    for name, shape in (("kl", "kl_band"), ("dkw", "band")):
         radius = confidence_set(name, UNIT, 1, delta=DELTA).radius(LOOKS)
         needed = np.array([continuous(np.random.default_rng([k, 1]), radius, shape) for k in range(runs)])
-        add("continuous", name, needed, shape == "belt")
+        add("continuous", name, needed, shape == "kl_band")
     for p in (0.5, 0.1, 0.01, 0.001):
         for name, support in (("kl", pmb.Binary()), ("kl", UNIT), ("dkw", UNIT)):
-            shape = "band" if name == "dkw" else "belt"
+            shape = "band" if name == "dkw" else "kl_band"
             radius = confidence_set(name, support, 1, delta=DELTA).radius(every)
             needed = np.array([coin(np.random.default_rng([k, 2]), p, radius, shape) for k in range(runs)])
-            add(f"Bernoulli({p})", f"{name}, {type(support).__name__}", needed, shape == "belt")
+            add(f"Bernoulli({p})", f"{name}, {type(support).__name__}", needed, shape == "kl_band")
     stitched = confidence_set("wasserstein", pmb.Real(1), 1, delta=DELTA).radius(every)
-    for law in LINE:
-        needed = np.array([on_the_line(np.random.default_rng([k, 3]), law) for k in range(runs)])
-        add(law, "kl, Real", needed, False)
+    for distribution in LINE:
+        needed = np.array([on_the_line(np.random.default_rng([k, 3]), distribution) for k in range(runs)])
+        add(distribution, "kl, Real", needed, False)
     few = [normal(np.random.default_rng([k, 3]), stitched[LOOKS - 1]) for k in range(runs // 4)]
     add("N(0, 1)", "wasserstein, Real", np.array(few), False)
     needed = np.array([2 * coin(np.random.default_rng([k, 4]), 0.5, stitched, "band") for k in range(runs)])
@@ -233,12 +233,12 @@ def cost() -> Table:
         for n in (1000, 10_000, 100_000):
             spent = []
             for name in ("dkw", "kl"):
-                memory = told(metric, UNIT, np.random.default_rng(3).beta(2, 5, n), name, 3)._with_sets()
+                memory = told(metric, UNIT, np.random.default_rng(3).beta(2, 5, n), name, 3)._memory_with_radii()
                 a, repeat = np.array([0.3, 0.3, 0.4]), max(3, 300_000 // n)
-                bounds(memory, a)
+                mixture_bounds(memory, a)
                 start = time.process_time()
                 for _ in range(repeat):
-                    bounds(memory, a)
+                    mixture_bounds(memory, a)
                 spent.append((time.process_time() - start) / repeat / n * 1e9)
             table.add_row(metric, f"{n:,}", *(f"{ns:.1f}" for ns in spent), f"{spent[1] / spent[0]:.2f}")
     return table
@@ -263,7 +263,7 @@ def regret() -> Table:
             for name in ("dkw", "kl"):
                 start = time.process_time()
                 run = pmb.simulate(
-                    bandit, metric, {"it": make(name)}, horizon, trials, seed=5, n_jobs=1, progress=False
+                    metric, bandit, {"it": make(name)}, horizon, trials, seed=5, n_jobs=1, progress=False
                 )
                 spent.append((time.process_time() - start) / (trials * horizon) * 1e6)
                 last = run.column("regret", "it")[1][:, -1]

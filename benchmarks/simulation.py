@@ -95,7 +95,7 @@ def _rate(work: Callable[[], Any], rounds: int, repeats: int = 3) -> float:
 
 def _ours(recipe: pmb.Policy, rounds: int, trials: int) -> Callable[[], Any]:
     bandit, gini = pmb.Bandit.bernoulli(MEANS), pmb.GiniDeviation()
-    return lambda: pmb.simulate(bandit, gini, recipe, rounds, trials, n_jobs=1, progress=False)
+    return lambda: pmb.simulate(gini, bandit, recipe, rounds, trials, n_jobs=1, progress=False)
 
 
 def speed() -> Table:
@@ -146,7 +146,7 @@ _SIZE = """
 import resource, time, pmbandits as pmb
 start = time.perf_counter()
 recipes = [pmb.CIRT(epsilon=e) for e in (0.12, 0.06, 0.03)]
-pmb.simulate(pmb.Bandit.bernoulli({means}), pmb.GiniDeviation(), recipes, {rounds}, {trials})
+pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli({means}), recipes, {rounds}, {trials})
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

@@ -43,7 +43,7 @@ def rewards(kind: str, arms: int = 10, n: int = 10_000) -> Rewards:
             if kind == "mostly zero":
                 x = np.where(rng.random(n) < 0.9, 0.0, rng.lognormal(2.0 + 0.1 * k, 1.0, n)).round(2)
             out.writelines(f"a{k},{value!r}\n" for value in x.tolist())
-    table = Rewards(file, file.name, own=False)
+    table = Rewards(file, file.name, is_upload=False)
     table.read({"arm": "arm", "reward": "reward"})
     return table
 
@@ -57,7 +57,7 @@ def moves(kind: str) -> dict[str, list[float]]:
             spent = []
             for value in np.linspace(low, high, 12):
                 start = time.process_time()
-                answers.look(table, {"metric": text.format(round(float(value), 4)), "limits": limits})
+                answers.best_mixture(table, {"metric": text.format(round(float(value), 4)), "limits": limits})
                 spent.append(1e3 * (time.process_time() - start))
             cells += [float(np.median(spent[1:])), max(spent[1:])]
         out[text] = cells

@@ -26,13 +26,13 @@ def arms(kind: str, count: int) -> pmb.Bandit:
     rng = np.random.default_rng([77, count, 0])
     if kind == "0/1":
         return pmb.Bandit.bernoulli(rng.uniform(0.1, 0.9, count))
-    laws = [st.beta(*shape) for shape in rng.uniform(0.5, 5.0, (count, 2))]
+    distributions = [st.beta(*shape) for shape in rng.uniform(0.5, 5.0, (count, 2))]
     if kind == "exact":
-        samples = [law.rvs(4000, random_state=rng) for law in laws]
+        samples = [distribution.rvs(4000, random_state=rng) for distribution in distributions]
         return pmb.Bandit(samples, support=pmb.Interval(0.0, 1.0))
     edges = np.linspace(0.0, 1.0, 257)
     atoms = 0.5 * (edges[1:] + edges[:-1])
-    shares = (np.diff(law.cdf(edges)) for law in laws)
+    shares = (np.diff(distribution.cdf(edges)) for distribution in distributions)
     return pmb.Bandit(
         [st.rv_discrete(values=(atoms, share / share.sum())) for share in shares], support=pmb.Finite(atoms)
     )
@@ -55,8 +55,8 @@ def compared() -> Table:
     cases = [(kind, count, metric) for kind in KINDS for count in ARMS for metric in METRICS]
     for kind, count, metric in track(cases, description="Vet and Track"):
         run = pmb.simulate(
-            arms(kind, count),
             metric,
+            arms(kind, count),
             [pmb.Vet(), pmb.Track()],
             ROUNDS,
             3,

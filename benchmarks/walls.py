@@ -108,7 +108,7 @@ def costs(instance: str, name: str, marks: list[int]) -> tuple[list[float], list
         while t < mark:
             t = _round(policy, draws, at, t)
         lazy.append((time.perf_counter() - start) / stretch)
-        twin, few, own = wide_awake(policy._twin()), 3, list(at)
+        twin, few, own = wide_awake(policy._clone()), 3, list(at)
         _round(twin, draws, own, 0)
         start = time.perf_counter()
         for _ in range(few):

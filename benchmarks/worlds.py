@@ -14,7 +14,7 @@ import scipy.stats as st
 from rich.table import Table
 
 import pmbandits as pmb
-from pmbandits.metrics.laws import Atoms
+from pmbandits.tables.distributions import Atoms
 
 SEED, TRIALS, HORIZON = 20, 40, 30_000
 GINI = pmb.GiniDeviation()
@@ -22,10 +22,12 @@ STARS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 HIGH, MIDDLE, LOW = [0.02, 0.03, 0.05, 0.2, 0.7], [0.05, 0.2, 0.5, 0.2, 0.05], [0.7, 0.2, 0.05, 0.03, 0.02]
 
 
-def stars(*laws: list[float]) -> pmb.Bandit:
+def stars(*distributions: list[float]) -> pmb.Bandit:
     """Arms that pay so many stars, from none (0) to four (1)."""
     return pmb.Bandit(
-        [Atoms(STARS, np.array(p)) for p in laws], list("ABCDEFG")[: len(laws)], support=pmb.Finite(STARS)
+        [Atoms(STARS, np.array(p)) for p in distributions],
+        list("ABCDEFG")[: len(distributions)],
+        support=pmb.Finite(STARS),
     )
 
 
@@ -51,7 +53,7 @@ ADD_AT = 10_000
 def forgetting(n_jobs: int = 1) -> dict[str, pmb.Run]:
     """The runs of the figure."""
     return {
-        name: pmb.simulate(world, GINI, POLICIES, HORIZON, trials=TRIALS, seed=SEED, checkpoints=60, n_jobs=n_jobs)
+        name: pmb.simulate(GINI, world, POLICIES, HORIZON, trials=TRIALS, seed=SEED, checkpoints=60, n_jobs=n_jobs)
         for name, world in WORLDS.items()
     }
 
@@ -82,9 +84,9 @@ def newcomer_table(n_jobs: int = 1) -> Table:
     policies = {"Vet": pmb.Vet(), "Track": pmb.Track()}
     given = {"trials": TRIALS, "seed": SEED, "n_jobs": n_jobs}
     late = pmb.simulate(
-        NEWCOMER, GINI, policies, 2 * ADD_AT, **given, schedule=[(ADD_AT, "add", "D")], checkpoints=marks
+        GINI, NEWCOMER, policies, 2 * ADD_AT, **given, schedule=[(ADD_AT, "add", "D")], checkpoints=marks
     )
-    early = pmb.simulate(NEWCOMER, GINI, policies, ADD_AT, **given, checkpoints=[ADD_AT])
+    early = pmb.simulate(GINI, NEWCOMER, policies, ADD_AT, **given, checkpoints=[ADD_AT])
     for label in policies:
         regret, pulls = late.regret(label)[1], late.column("pulls", label)[1]
         after = (2 * ADD_AT * regret[:, -1] - ADD_AT * regret[:, 0]) / ADD_AT
@@ -116,7 +118,7 @@ def cost_table(rounds: int = 200_000) -> Table:
     for name, (world, more) in cases.items():
         seconds = []
         for _ in range(3):
-            run = pmb.simulate(world, GINI, "track", rounds, trials=1, seed=1, n_jobs=1, checkpoints=1, **more)
+            run = pmb.simulate(GINI, world, "track", rounds, trials=1, seed=1, n_jobs=1, checkpoints=1, **more)
             seconds.append(float(run.seconds("Track")[0]))
         first = first or min(seconds)
         table.add_row(name, f"{min(seconds) / first:.2f}")

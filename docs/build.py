@@ -1,4 +1,4 @@
-"""``make docs``: run every example of the pages and the gallery, put what they show into the pages, build, check links.
+"""``make docs``: check words, run every example of the pages, put what they show into the pages, build, check links.
 
     python docs/build.py                      # everything, into out/docs
     python docs/build.py --only quickstart    # run one page's examples and print what they show
@@ -380,6 +380,8 @@ def main() -> None:
             print(assembled(path, results[path], 0))
         return
     start = time.perf_counter()
+    if subprocess.run([sys.executable, str(DOCS / "prose.py")], check=False).returncode:
+        sys.exit("the places above should be said differently.")
     results = run_all(paths, kept, given.jobs)
     assemble(results, kept, source)
     shutil.rmtree(given.out, ignore_errors=True)

@@ -1,6 +1,6 @@
 """Write what the pages paper.md and limits.md say about the paper's claims.
 
-    python docs/claims.py out/paper    # take over what `pmbandits reproduce all` left, and write the pages
+    python docs/claims.py out/paper    # take over what `python -m research all` left, and write the pages
     python docs/claims.py              # write the pages again from what was taken over before
 
 Taken over is ``docs/claims.json``: every claim with its verdict and evidence. All that stands in the pages between two
@@ -16,9 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pmbandits.paper.afterwards import SEED
-from pmbandits.paper.page import label
-from pmbandits.paper.registry import chosen
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from research.afterwards import SEED
+from research.page import label
+from research.registry import chosen
 
 DOCS = Path(__file__).resolve().parent
 PAGES, KEPT = (DOCS / "paper.md", DOCS / "limits.md"), DOCS / "claims.json"

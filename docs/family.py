@@ -1,6 +1,6 @@
 """Write the numbers of the page family.md.
 
-    python docs/family.py out/family    # take over what `pmbandits reproduce family` left, and write the page
+    python docs/family.py out/family    # take over what `python -m research family` left, and write the page
     python docs/family.py               # write the page again from what was taken over before
 
 Taken over are ``docs/family.json`` (text, goals and tables), the picture, and the regrets and ratios as CSV. All that
@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pmbandits.paper.family_plan import HORIZONS, SEED
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from research.family_plan import HORIZONS, SEED
 
 DOCS = Path(__file__).resolve().parent
 PAGE, KEPT = DOCS / "family.md", DOCS / "family.json"

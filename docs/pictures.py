@@ -20,7 +20,7 @@ import numpy as np
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits._figures import style
+from pmbandits._plot_style import style
 
 DOCS = Path(__file__).resolve().parent
 SECONDS = 9.0  # a film, of which the last part stands still
@@ -38,7 +38,7 @@ def readme() -> None:
         "UCB1 (best mean)": pmb.UCB1(),
         "equal shares": pmb.Uniform(),
     }
-    run = pmb.simulate(coins, pmb.GiniDeviation(), policies, far, trials=100, seed=0)
+    run = pmb.simulate(pmb.GiniDeviation(), coins, policies, far, trials=100, seed=0)
     print(run.summary())
     run.plot(DOCS / "regret.png", title="two coins (0.4 and 0.9), variety: mean of 100 trials")
     plt.close("all")

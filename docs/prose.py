@@ -1,19 +1,19 @@
-"""What a machine can judge of the words on the pages: ``python docs/prose.py`` prints what it would have rewritten.
+"""What a machine can judge of words: ``python docs/prose.py`` prints what it would have rewritten.
 
-    python docs/prose.py                      # all pages, the README, CONTRIBUTING and the changelog
-    python docs/prose.py docs/howto/stop.md   # one of them
+    python docs/prose.py                      # all pages, README, CONTRIBUTING, the changelog, and the source
+    python docs/prose.py docs/howto/stop.md   # one page
 
-``tests/test_prose.py`` runs it over everything, so a page that falls back into riddles fails the tests. The rules are
-few, because only people can tell whether a sentence is clear: long sentences, chains of semicolons, turns of phrase
-that readers stumbled over, tables, pictures and examples without a word about them, and guides without a beginning or
-an end.
+``make docs`` begins with it, so a page that falls back into riddles fails the build. The rules are few, because only
+people can tell whether a sentence is clear: long sentences, chains of semicolons, turns of phrase that readers
+stumbled over, special words that are explained nowhere, tables, pictures and examples without a word about them, and
+guides without a beginning or an end. ``source_prose.py`` has the rules for docstrings, messages and names.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 LONGEST = 35  # words of a sentence
 LEAST = 12  # words that say what a guide is for
-FOR_AUTHORS = {"CONTRIBUTING.md"}  # explains the words of those who write the library
 
 # What readers stumbled over, and what to say instead. Looked for in text, not in code.
 STUMBLES = {
@@ -50,6 +49,15 @@ STUMBLES = {
     r"\bthe (?:more|less) often was\b": "a whole clause with a subject",
     r"\blaws?\b": "“distribution” (or say once that both mean the same)",
 }
+# Words that nobody needs to know beforehand. Each is in the glossary, or explained (*emphasised*) where it is used.
+SPECIAL = (
+    "anytime", "arm", "atom", "bandit", "certificate", "checkpoint", "choquet integral", "concave", "confidence set",
+    "convex", "cross-fitting", "cvar", "distortion", "dns rebinding", "gini deviation", "heavy tail", "horizon",
+    "hölder pair", "kernel", "light tail", "lipschitz", "martingale", "metric", "mixture", "off-policy evaluation",
+    "optimism", "oracle", "policy", "propensity", "pull", "quantile", "regret", "relative entropy", "seed", "sketch",
+    "standard error", "sub-gaussian", "support", "survival function", "thompson sampling", "ticket", "utility",
+    "wasserstein distance",
+)  # fmt: skip
 ALLOWED = {  # (page, the words): where the word is right after all
     ("glossary.md", "law"),  # explained there
     ("limits.md", "inert"),  # explained there
@@ -131,7 +139,7 @@ def language(name: str, markdown: str) -> Iterator[Finding]:
         for pattern, instead in STUMBLES.items():
             for found in re.finditer(pattern, text, re.IGNORECASE):
                 short = (Path(name).name, found[0].lower())
-                if short not in ALLOWED and not (name in FOR_AUTHORS and "room" in pattern):
+                if short not in ALLOWED:
                     around = text[max(0, found.start() - 50) : found.end() + 50]
                     yield Finding(name, f"… {around} …", f"“{found[0]}”: say {instead}.")
 
@@ -170,10 +178,28 @@ def guide(name: str, markdown: str) -> Iterator[Finding]:
         yield Finding(name, last[:80], "a guide ends with “**Next:**” and a link.")
 
 
+def unexplained(name: str, markdown: str, glossary: Collection[str]) -> Iterator[Finding]:
+    """Special words that neither the glossary nor the page explains."""
+    plain = " ".join(paragraphs(markdown)).lower()
+    here = {word.lower() for word in re.findall(r"\*{1,2}([^*\n]+?)\.?\*{1,2}", markdown)}
+    for word in SPECIAL:
+        used = re.search(rf"(?<![\w-]){re.escape(word)}(?:s|es)?(?![\w-])", plain)
+        if used and word not in glossary and not {word, f"{word}s"} & here:
+            yield Finding(name, word, "explain it in docs/glossary.md, or here, *emphasised*.")
+
+
+def glossary_words() -> set[str]:
+    """The words that the glossary explains, in small letters: those in bold."""
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    found = {name for bold in re.findall(r"\*\*([^*]+)\*\*", text) for name in bold.split(",")}
+    return {re.sub(r"\s*\(.*?\)", "", name).strip(" .").lower() for name in found}
+
+
 def findings(path: Path, markdown: str) -> list[Finding]:
     """All that a page should say differently."""
     name = path.relative_to(ROOT).as_posix()
     found = [*language(name, markdown), *introductions(name, markdown)]
+    found += unexplained(name, markdown, glossary_words())
     return [*found, *guide(name, markdown)] if path.parent.name == "howto" else found
 
 
@@ -184,13 +210,22 @@ def pages() -> list[Path]:
     return [*sorted(here), *sorted((DOCS / "gallery").glob("*.py")), *others]
 
 
-def main() -> None:
+def check(chosen: list[Path]) -> list[str]:
+    """What these pages should say differently."""
     sys.path.insert(0, str(DOCS))
     import build
 
-    chosen = [Path(name).resolve() for name in sys.argv[1:]] or pages()
-    found = [finding for path in chosen for finding in findings(path, build.markdown(path))]
-    print(*found, f"{len(found)} in {len(chosen)} page(s).", sep="\n")
+    return [str(finding) for path in chosen for finding in findings(path, build.markdown(path))]
+
+
+def main() -> None:
+    chosen = [Path(name).resolve() for name in sys.argv[1:]]
+    found = check(chosen or pages())
+    if not chosen:
+        import source_prose
+
+        found += source_prose.findings(language)
+    print(*found, f"{len(found)} place(s) to say differently.", sep="\n")
     sys.exit(bool(found))
 
 

@@ -6,7 +6,30 @@ from collections.abc import Iterator
 
 import pytest
 
-from pmbandits.policies.policy import REGISTRY
+import pmbandits.policies  # noqa: F401  (all are registered before the first test looks)
+from pmbandits.engine.registry import REGISTRY
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Thin products: of stacked ``parametrize`` marks `make test` takes enough cases for every value to occur.
+
+    The other cases of the product are marked as slow, so `make test-all` runs all of them.
+    """
+    products: dict[tuple[str, str], list[tuple[pytest.Item, list[tuple[int, ...]]]]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            given = [mark.args[0] for mark in item.iter_markers("parametrize")]
+            names = [one.replace(",", " ").split() if isinstance(one, str) else one for one in given]
+            values = [tuple(id(item.callspec.params[name]) for name in group) for group in names]
+            if len(values) > 1:
+                products.setdefault((item.path.as_posix(), item.originalname), []).append((item, values))
+    for cases in products.values():
+        lists = [list(dict.fromkeys(column)) for column in zip(*(values for _, values in cases), strict=True)]
+        kept = [[values[k % len(values)] for values in lists] for k in range(max(map(len, lists)))]
+        for item, values in cases:
+            if values not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

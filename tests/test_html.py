@@ -86,7 +86,7 @@ def test_a_policy_and_a_run_show_pulls_and_regret() -> None:
         policy.tell(policy.ask(), 1.0)
     text = parsed(policy).text
     assert "round 30" in text and str(int(policy.pulls[0])) in text
-    run = pmb.simulate(COINS, GINI, [pmb.CIRT(), pmb.Uniform()], 200, trials=2, progress=False)
+    run = pmb.simulate(GINI, COINS, [pmb.CIRT(), pmb.Uniform()], 200, trials=2, progress=False)
     text = parsed(run).text
     assert "CIRT" in text and "Uniform" in text and "regret" in text
     assert parsed(run.summary()).text == text
@@ -122,6 +122,6 @@ def test_notebook_views_do_not_load_matplotlib() -> None:
 
 
 def test_bars_and_tables_stay_short_and_escaped() -> None:
-    many = parsed(_html.bars([f"a{k}" for k in range(30)], [1 / 30] * 30))
+    many = parsed(_html.bar_table([f"a{k}" for k in range(30)], [1 / 30] * 30))
     assert "18 more" in many.text
     assert parsed(_html.table(("<x>",), [("<y>",)])).text.split() == ["<x>", "<y>"]

@@ -59,7 +59,7 @@ def test_pictures_appear_once_and_results_are_tables(tmp_path: Path) -> None:
         "pmb.plot_arms(coins); assert matplotlib.is_interactive()",
     ]
     shows = ["policy.certainty()", "policy.estimates", "policy.confidence", "pmb.theory.table(3)", "policy", "advice",
-             "pmb.simulate(coins, 'gini', [pmb.Uniform()], 100, trials=3).summary()"]  # fmt: skip
+             "pmb.simulate('gini', coins, [pmb.Uniform()], 100, trials=3).summary()"]  # fmt: skip
     start = (
         "import matplotlib, pmbandits as pmb\n"
         "coins = pmb.Bandit.bernoulli([0.2, 0.9])\n"

@@ -12,10 +12,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tools import readme
 
 import pmbandits as pmb
 from tests.helpers import python
+from tools import readme
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -64,8 +64,8 @@ def test_no_public_name_is_hidden_by_a_module_of_the_same_name_whatever_is_used_
 
 def test_public_names_survive_the_import_of_every_module() -> None:
     names = [m.name for m in pkgutil.walk_packages(pmb.__path__, "pmbandits.")]
-    names = [n for n in names if not n.endswith("__main__") and ".migrations" not in n]  # Alembic runs the migrations
-    assert "pmbandits.best" in names
+    names = [n for n in names if not n.endswith("__main__")]
+    assert "pmbandits.optimize" in names
     code = f"""
         import importlib, types, pmbandits as pmb
         for name in {names!r}:
@@ -94,6 +94,38 @@ def test_the_package_says_that_it_is_typed() -> None:
 def test_the_command_is_installed() -> None:
     scripts = importlib.metadata.entry_points(group="console_scripts", name="pmbandits")
     assert [script.value for script in scripts] == ["pmbandits.cli:main"]
+
+
+# ---- tests are found by name ----------------------------------------------------------------------------
+
+# tests/x/test_y.py tests x/y.py, x/_y.py or the package x/y (pages/test_studio_answers.py: pages/studio/answers.py).
+# These test what several modules do together.
+CROSS_CUTTING = {
+    "cli/test_help", "client/test_page", "engine/test_bounded_memory", "engine/test_interrupts", "engine/test_replay",
+    "fuzz/test_short", "metrics/test_properties", "mixtures/test_survival_table_rows", "optimize/test_random_instances",
+    "optimize/test_vertical_and_large", "pages/test_board_browser", "pages/test_studio_browser",
+    "research/test_judging",
+    "research/test_imports", "policies/test_contract", "policies/test_mixture_learners", "policies/test_reference",
+    "service/test_commands", "service/test_processes", "service/test_production", "state/test_bounds_of_arrays",
+    "state/test_field_lifecycle", "test_notebooks", "test_package", "theory/test_coverage", "theory/test_guarantees",
+}  # fmt: skip
+
+
+def test_every_test_file_has_the_name_of_what_it_tests() -> None:
+    paths = [path.relative_to(ROOT / "src" / "pmbandits") for path in (ROOT / "src" / "pmbandits").rglob("*.py")]
+    paths += [
+        path.relative_to(ROOT)
+        for top in ("docs", "tools", "benchmarks", "research")
+        for path in (ROOT / top).rglob("*.py")
+    ]
+    modules = set()
+    for path in paths:
+        first, *below = (part.strip("_") for part in path.with_suffix("").parts)
+        modules |= {"/".join([first, *below]), "/".join([first, "_".join(below)]), path.parent.as_posix()}
+    files = {path.relative_to(ROOT / "tests").with_suffix("").as_posix() for path in ROOT.glob("tests/**/test_*.py")}
+    lost = {name for name in files - CROSS_CUTTING if re.sub(r"(^|/)test_", r"\1", name) not in modules}
+    assert lost == set()
+    assert files >= CROSS_CUTTING
 
 
 # ---- the README -----------------------------------------------------------------------------------------

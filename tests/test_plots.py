@@ -170,7 +170,7 @@ def test_a_life_shows_what_was_played_and_what_was_wanted() -> None:
 
 
 def test_the_life_of_a_run_is_one_trial_with_its_phases() -> None:
-    run = pmb.simulate(BANDITS[2], pmb.GiniDeviation(), [pmb.CIRT(), pmb.Uniform()], 3000, trials=2, progress=False)
+    run = pmb.simulate(pmb.GiniDeviation(), BANDITS[2], [pmb.CIRT(), pmb.Uniform()], 3000, trials=2, progress=False)
     ax = pmb.plot_life(run, trial=1)
     t, pulls = run.column("pulls", "CIRT")
     assert ax.lines[0].get_ydata() == pytest.approx(100 * pulls[1, :, 0] / t)

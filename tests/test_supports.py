@@ -41,7 +41,7 @@ def test_contains_and_check_agree_on_what_may_occur(support, inside, outside):
 
 
 def test_check_names_the_first_reward_outside():
-    with pytest.raises(ValueError, match=r"reward 1\.5 lies outside the declared support Interval\(lo=0\.0, hi=1\.0\)"):
+    with pytest.raises(ValueError, match=r"1\.5 .* Interval\(lo=0\.0, hi=1\.0\)"):
         Interval(0, 1).check([0.5, 1.5, -7])
 
 

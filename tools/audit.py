@@ -1,10 +1,10 @@
-"""``make audit``: what we depend on, under which licences, and whether anything of it is known to be unsafe.
+"""Part of ``make audit``: under which licences we depend on what, and known vulnerabilities without the network.
 
-    python -m tools.audit                       # asks the database of OSV (osv.dev) over the network
-    python -m tools.audit --database all.zip    # or looks into a copy of it: a zip or a folder of its JSON records
+    python -m tools.audit                       # licences and hashes; pip-audit asks for vulnerabilities
+    python -m tools.audit --database all.zip    # also looks into a copy of the OSV database: a zip or folder of JSON
 
-Writes out/audit/sbom.json (CycloneDX 1.5) and out/audit/licences.md. Ends with 0 if no pinned version has a known
-vulnerability, with 1 if one has, or a licence is not one of those that we allow, and with 2 if there was no database.
+Writes out/audit/licences.md (cyclonedx-py writes the bill of materials beside it). Ends with 1 if a licence is not one
+of those that we allow, a pin has no hash, or a pinned version has a known vulnerability.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ import importlib.metadata
 import json
 import re
 import sys
-import urllib.error
-import urllib.request
-import uuid
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,8 +24,15 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).resolve().parent.parent
-SERVICE = "https://api.osv.dev/v1/querybatch"
-FILES = ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt")
+FILES = {
+    "requirements.txt": "the library",
+    "requirements-service.txt": "the service",
+    "requirements-dev.txt": "tests",
+    "requirements-docs.txt": "documentation",
+    "requirements-bench.txt": "benchmarks",
+    "requirements-tools.txt": "maintenance",
+    "requirements-uv.txt": "maintenance",
+}
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 # Words of licences that let everybody use, change and pass on. What the library itself needs must have one of these.
@@ -63,8 +67,7 @@ class Package:
 def pins(root: Path = ROOT) -> list[Package]:
     """All pinned packages of the requirement files, each once, with the first file that needs it."""
     found: dict[str, Package] = {}
-    for name in FILES:
-        purpose = {"requirements.txt": "the library", "requirements-dev.txt": "development"}.get(name, "documentation")
+    for name, purpose in FILES.items():
         package = None
         for line in (root / name).read_text().splitlines():
             pin = _PIN.match(line)
@@ -101,45 +104,7 @@ def allowed(text: str) -> bool:
     return any(word in text.lower() for word in ALLOWED)
 
 
-def sbom(packages: list[Package], version: str) -> dict[str, Any]:
-    """A bill of materials, CycloneDX 1.5."""
-
-    def component(package: Package) -> dict[str, Any]:
-        return {
-            "type": "library", "bom-ref": f"pkg:pypi/{package.name}@{package.version}", "name": package.name,
-            "version": package.version, "purl": f"pkg:pypi/{package.name}@{package.version}",
-            "scope": "required" if package.used_for == "the library" else "excluded",
-            "licenses": [{"license": {"name": package.licence}}],
-            "properties": [{"name": "pmbandits:used-for", "value": package.used_for},
-                           *({"name": "pmbandits:sha256", "value": h} for h in package.hashes)],
-        }  # fmt: skip
-
-    main = {"type": "library", "bom-ref": "pmbandits", "name": "pmbandits", "version": version,
-            "licenses": [{"license": {"id": "BSD-3-Clause"}}]}  # fmt: skip
-    needed = [f"pkg:pypi/{p.name}@{p.version}" for p in packages if p.used_for == "the library"]
-    content = json.dumps([[p.name, p.version] for p in packages])
-    return {
-        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, content)}", "metadata": {"component": main},
-        "components": [component(package) for package in packages],
-        "dependencies": [{"ref": "pmbandits", "dependsOn": needed}],
-    }  # fmt: skip
-
-
-# ---- known vulnerabilities -------------------------------------------------------------------------------
-
-
-def ask_service(packages: list[Package], timeout: float = 30.0) -> dict[str, list[str]]:
-    """By package, the numbers of what is known of its pinned version; OSError if nobody answers."""
-    queries = [{"package": {"name": p.name, "ecosystem": "PyPI"}, "version": p.version} for p in packages]
-    request = urllib.request.Request(
-        SERVICE, json.dumps({"queries": queries}).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=timeout) as answer:
-        results = json.loads(answer.read())["results"]
-    return {
-        p.name: [v["id"] for v in r.get("vulns", [])] for p, r in zip(packages, results, strict=True) if r.get("vulns")
-    }
+# ---- known vulnerabilities, from a copy of the database ---------------------------------------------------
 
 
 def records(database: Path) -> Iterator[dict[str, Any]]:
@@ -155,7 +120,7 @@ def records(database: Path) -> Iterator[dict[str, Any]]:
 
 
 def look_up(packages: list[Package], database: Path) -> dict[str, list[str]]:
-    """The same from a copy of the database."""
+    """By package, the numbers of what a copy of the database knows of its pinned version."""
     versions = {package.name: package.version for package in packages}
     found: dict[str, list[str]] = {}
     for record in records(database):
@@ -193,43 +158,27 @@ def concerns(affected: dict[str, Any], version: str) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the lists, and ask for vulnerabilities."""
+    """Write the list of licences, and look for what is not allowed, not hashed, or known to be unsafe."""
     parser = argparse.ArgumentParser(prog="python -m tools.audit", description=__doc__.split("\n")[0])
     parser.add_argument("--database", type=Path, help="a copy of the OSV database: a folder or a zip of JSON records")
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "audit", help="where the lists go")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "audit", help="where the list goes")
     given = parser.parse_args(arguments)
     packages = pins()
     given.out.mkdir(parents=True, exist_ok=True)
-    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    bill = sbom(packages, version[1] if version else "0")
-    (given.out / "sbom.json").write_text(json.dumps(bill, indent=1) + "\n")
     rows = [f"| {p.name} | {p.version} | {p.used_for} | {p.licence} |" for p in packages]
     head = "# Licences\n\n| package | version | used for | licence |\n|---|---|---|---|\n"
     (given.out / "licences.md").write_text(head + "\n".join(rows) + "\n")
-    needed = [p for p in packages if p.used_for == "the library"]
-    strange = [p for p in needed if p.licence != "not installed here" and not allowed(p.licence)]
-    print(f"{len(packages)} pinned packages, {len(needed)} of them for the library; lists are in {given.out}.")
-    for package in strange:
-        print(
-            f"LICENCE: {package.name} {package.version} states {package.licence!r}; read it, and allow it if it may be."
-        )
-    bare = [p.name for p in packages if not p.hashes]
-    if bare:
-        print(f"HASHES: {', '.join(bare)} are pinned without one; run make lock.")
-    try:
-        known = look_up(packages, given.database) if given.database else ask_service(packages)
-    except (OSError, urllib.error.URLError, zipfile.BadZipFile, ValueError) as error:
-        print(
-            f"NOT AUDITED: no database of vulnerabilities could be asked ({error}). Run it with the network, or give a "
-            "copy of the OSV database for PyPI: python -m tools.audit --database all.zip.",
-            file=sys.stderr,
-        )
-        return 2
-    for name, numbers in known.items():
-        print(f"VULNERABLE: {name}: {', '.join(numbers)}")
-    if not known:
-        print("No pinned version has a known vulnerability.")
-    return int(bool(known or strange or bare))
+    needed = [p for p in packages if p.used_for == "the library" and p.licence != "not installed here"]
+    found = [
+        f"LICENCE: {p.name} {p.version} states {p.licence!r}; read it, and allow it if it may be."
+        for p in needed
+        if not allowed(p.licence)
+    ]
+    found += [f"HASHES: {p.name} is pinned without one; run make lock." for p in packages if not p.hashes]
+    known = look_up(packages, given.database) if given.database else {}
+    found += [f"VULNERABLE: {name}: {', '.join(numbers)}" for name, numbers in known.items()]
+    print(*found, f"{len(packages)} pinned packages; their licences are in {given.out / 'licences.md'}.", sep="\n")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def extras_are_asked_for() -> None:
     """Without extras each part that needs one says which, and the command does, too."""
     coins = pmb.Bandit.bernoulli([0.2, 0.9])
     for action, extra in (
-        (lambda: pmb.simulate(coins, "gini", "track", 10, trials=1), "tables"),
+        (lambda: pmb.simulate("gini", coins, "track", 10, trials=1), "tables"),
         (lambda: pmb.plot_mixture(pmb.GiniDeviation(), coins), "plots"),
     ):
         try:
@@ -78,7 +78,7 @@ def extras_are_asked_for() -> None:
 def simulations_and_pictures(folder: Path) -> None:
     """A simulation, its table, its file and its picture."""
     coins = pmb.Bandit.bernoulli([0.2, 0.9])
-    run = pmb.simulate(coins, "gini", ["vet", "track", "uniform"], 500, trials=4, seed=0, n_jobs=2)
+    run = pmb.simulate("gini", coins, ["vet", "track", "uniform"], 500, trials=4, seed=0, n_jobs=2)
     assert "vet" in str(run.summary()).lower()
     run.save(folder / "run.parquet")
     assert np.array_equal(pmb.Run.load(folder / "run.parquet").regret("Vet")[1], run.regret("Vet")[1])

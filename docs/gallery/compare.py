@@ -13,8 +13,8 @@ import pmbandits as pmb
 bandit = pmb.Bandit.bernoulli([0.2, 0.7], names=["A", "B"])
 T = 20_000
 run = pmb.simulate(
-    bandit,
     pmb.WangRightTail(),
+    bandit,
     {
         "Vet": pmb.Vet(),
         "CIRT": pmb.CIRT(),

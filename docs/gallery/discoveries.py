@@ -36,7 +36,7 @@ ax = pmb.plot_mixture(hits, families)
 # Now the same has to be learned, without knowing the families. `UCB1` looks for the best average, `Uniform` tests all
 # families equally often.
 policies = [pmb.Vet(), pmb.UCB1(), pmb.Uniform()]
-run = pmb.simulate(families, hits, policies, 5000, trials=20, seed=0)
+run = pmb.simulate(hits, families, policies, 5000, trials=20, seed=0)
 rows = {row["policy"]: row for row in run.summary().rows}
 for name, row in rows.items():
     worth = best.value - row["regret"]

@@ -40,8 +40,8 @@ for name, weights in zip(funds.names, np.eye(5), strict=True):
 # another one.
 T = 1000
 run = pmb.simulate(
-    funds,
     safety,
+    funds,
     [pmb.Vet(), pmb.Track(), pmb.RhoNPTS(), pmb.CVaRUCB(horizon=T), pmb.Uniform()],
     horizon=T,
     trials=20,

@@ -3,7 +3,7 @@
 Say what you value about rewards, and find or learn the mixture of arms that is best for it.
 
 - You have a table of rewards: :func:`advise` says what to play, and whether that could be chance.
-- You choose an arm in every round: a policy such as :class:`Vet` is asked for the arm and told its reward.
+- You choose an arm in every round: a policy such as :class:`Vet` chooses the arm and learns from its reward.
 - You know the distributions of the arms: :func:`oracle` finds the best mixture.
 - You want to compare policies: :func:`simulate` plays them against known arms.
 - You look for words for what you value: :func:`preferences` goes from plain statements to metrics.
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from pmbandits import theory as theory
     from pmbandits.advice import Advice, AdviceTable, advise
     from pmbandits.arms import Bandit, utility, wasserstein_constant
-    from pmbandits.best import Best, Gaps, Price, gaps, oracle
     from pmbandits.changing import Changing
     from pmbandits.client import ServiceError, connect, connect_async
+    from pmbandits.constraints import Limits
     from pmbandits.estimates import Change, ChangeDetector
-    from pmbandits.limits import Limits
     from pmbandits.metrics import (
         PHT,
         CVaR,
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
         preferences,
     )
     from pmbandits.mixtures import etc_grid, grid_size, ucb_grid
+    from pmbandits.optimize import Gaps, OracleResult, ShadowPrice, gaps, oracle
     from pmbandits.plots import plot_arms, plot_decomposition, plot_distortion, plot_life, plot_mixture, plot_regret
     from pmbandits.policies import (
         BCVTS,
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_ROOMS = {
+_EXPORTS = {
     "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
     "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
     "pmbandits.changing": ("Changing",),
@@ -126,10 +126,10 @@ _ROOMS = {
         "metric",
         "preferences",
     ),
-    "pmbandits.best": ("Best", "Gaps", "Price", "gaps", "oracle"),
+    "pmbandits.optimize": ("Gaps", "OracleResult", "ShadowPrice", "gaps", "oracle"),
     "pmbandits.client": ("ServiceError", "connect", "connect_async"),
     "pmbandits.estimates": ("Change", "ChangeDetector"),
-    "pmbandits.limits": ("Limits",),
+    "pmbandits.constraints": ("Limits",),
     "pmbandits.plots": (
         "plot_arms",
         "plot_decomposition",
@@ -171,7 +171,7 @@ _ROOMS = {
     "pmbandits.warming": ("Warmed", "warm"),
 }
 _SUBMODULES = ("kit", "simulation", "theory")
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [
     "BCVTS",
@@ -189,7 +189,6 @@ __all__ = [
     "Advice",
     "AdviceTable",
     "Bandit",
-    "Best",
     "Binary",
     "BrownUCB",
     "CVaR",
@@ -217,14 +216,15 @@ __all__ = [
     "Mean",
     "MeanMedianDeviation",
     "MixtureUCB",
+    "OracleResult",
     "Policy",
     "PowerDeviation",
-    "Price",
     "Quadratic",
     "Real",
     "RhoNPTS",
     "Run",
     "ServiceError",
+    "ShadowPrice",
     "SolitaryArm",
     "SolitaryUCB",
     "Stop",
@@ -267,12 +267,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"pmbandits.{name}")
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         globals()[name] = value  # the next use finds it here
         return value
     raise AttributeError(f"module 'pmbandits' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_SUBMODULES})
+    return sorted({*globals(), *_MODULE_OF, *_SUBMODULES})

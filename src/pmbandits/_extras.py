@@ -1,4 +1,4 @@
-"""Packages that only a part of the library needs: each is asked for when that part is used, in one clear sentence."""
+"""Packages that only a part of the library needs: each is imported when that part is used, in one clear sentence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ EXTRAS = {
     "tables": ("pyarrow", "openpyxl"),
     "specs": ("pydantic",),
     "cli": ("typer", "rich"),
-    "service": ("fastapi", "uvicorn", "sqlalchemy", "alembic", "msgspec", "psycopg"),
+    "service": ("fastapi", "uvicorn", "sqlalchemy", "msgspec", "psycopg"),
 }
 
 
-def need(module: str, what: str) -> Any:
+def import_optional(module: str, what: str) -> Any:
     """Import a package that is not always installed, or say how to get it.
 
-    >>> need("matplotlib.colors", "pictures").__name__
+    >>> import_optional("matplotlib.colors", "pictures").__name__
     'matplotlib.colors'
     """
     package = module.partition(".")[0]

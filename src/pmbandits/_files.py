@@ -16,7 +16,7 @@ except ImportError:  # no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file such that a reader finds the old content or the new content, and never a part of it.
 
     The new content is written to a temporary file beside the target, flushed to the disk, and then renamed. If anything
@@ -33,16 +33,16 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> write_whole(folder / "a.txt", lambda file: file.write(b"all of it"))
+    >>> write_atomically(folder / "a.txt", lambda file: file.write(b"all of it"))
     >>> [(found.name, found.read_text()) for found in folder.iterdir()]
     [('a.txt', 'all of it')]
     """
     path = Path(os.path.realpath(path))
-    _make_folder(path.parent)
-    _sweep(path)
+    _make_folder_durably(path.parent)
+    _remove_stale_temporaries(path)
     temporary = None
     try:
-        file, temporary = _new_temporary(path)
+        file, temporary = _create_locked_temporary(path)
         with file:
             write(file)
             file.flush()
@@ -54,14 +54,14 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except BaseException as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        stopped = _interrupt_behind(error)
-        if stopped is not None and stopped is not error:  # whoever closed a half-written file may complain of that
-            raise stopped from None
+        interrupt = _find_keyboard_interrupt(error)
+        if interrupt is not None and interrupt is not error:  # whoever closed a half-written file may complain of that
+            raise interrupt from None
         raise
-    sync_folder(path.parent)
+    fsync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Bring the names of the files in a folder to the disk, so that a new file is also found after a power cut."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
@@ -71,25 +71,25 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder_durably(folder: Path) -> None:
     """Make a folder and those above it; their names are on the disk, too."""
     missing = [part for part in (folder, *folder.parents) if not part.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for part in missing:
-        sync_folder(part.parent)
+        fsync_folder(part.parent)
 
 
-def _stem(path: Path) -> str:
+def _temporary_prefix(path: Path) -> str:
     return f".{path.name[:100]}."
 
 
-def _new_temporary(path: Path) -> tuple[BinaryIO, Path]:
+def _create_locked_temporary(path: Path) -> tuple[BinaryIO, Path]:
     """A new file beside the target, open and locked, so that nobody else takes it for one that was left behind."""
     while True:
-        temporary = path.with_name(f"{_stem(path)}{secrets.token_hex(4)}.part")
+        temporary = path.with_name(f"{_temporary_prefix(path)}{secrets.token_hex(4)}.part")
         file = temporary.open("xb")
         try:
-            if not _taken(file) and os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
+            if not _locked_elsewhere(file) and os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
                 return file, temporary
         except FileNotFoundError:  # somebody took it for one that was left behind, before it was locked
             pass
@@ -101,7 +101,7 @@ def _new_temporary(path: Path) -> tuple[BinaryIO, Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _taken(file: BinaryIO) -> bool:
+def _locked_elsewhere(file: BinaryIO) -> bool:
     """Whether somebody else has locked an open file; if not, and if there are locks here, it is locked now."""
     if fcntl is not None:
         try:
@@ -113,9 +113,9 @@ def _taken(file: BinaryIO) -> bool:
     return False
 
 
-def _sweep(path: Path) -> None:
+def _remove_stale_temporaries(path: Path) -> None:
     """Remove the temporary files of saves that were killed; those of saves that go on are locked, and stay."""
-    pattern = re.compile(re.escape(_stem(path)) + r"[0-9a-f]{8}\.part")
+    pattern = re.compile(re.escape(_temporary_prefix(path)) + r"[0-9a-f]{8}\.part")
     with suppress(OSError):
         for found in os.scandir(path.parent):
             if pattern.fullmatch(found.name) and found.is_file(follow_symlinks=False):
@@ -125,7 +125,7 @@ def _sweep(path: Path) -> None:
                     os.unlink(found.path)
 
 
-def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+def _find_keyboard_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
     """The Ctrl-C behind an error, if there is one."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 from pmbandits.palette import colour
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _CELL = "padding:2px 10px 2px 0;text-align:left;border:none"
+
+
+def environment(load: Callable[[str], str]) -> Environment:
+    """Jinja templates by name, as ``load`` returns them; whatever is put into HTML is escaped."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    made = Environment(
+        loader=FunctionLoader(load),
+        autoescape=lambda name: name is None or not name.endswith(".md"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.globals |= {
+        "table": lambda head, rows: Markup(table(head, rows)),
+        "paragraphs": lambda sentences: Markup(paragraphs(sentences)),
+    }
+    return made
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -28,18 +52,18 @@ def paragraphs(words: Sequence[str]) -> str:
     return "".join(f'<p style="margin:2px 0">{escape(text)}</p>' for text in words if text)
 
 
-def block(title: str, *parts: str) -> str:
+def titled_block(title: str, *parts: str) -> str:
     """A titled piece; the parts are HTML already."""
     return f'<div><div style="font-weight:bold;margin:2px 0">{escape(title)}</div>{"".join(parts)}</div>'
 
 
-def beside(*parts: str) -> str:
+def side_by_side(*parts: str) -> str:
     """Pieces next to each other."""
     cells = "".join(f"<div>{part}</div>" for part in parts)
     return f'<div style="display:flex;gap:24px;align-items:center;flex-wrap:wrap">{cells}</div>'
 
 
-def curve(
+def svg_line_chart(
     x: FloatArray, lines: Sequence[FloatArray], *, label: str, steps: bool = False, width: int = 220, height: int = 130
 ) -> str:
     """Lines as an inline picture with its ranges written at the axes."""
@@ -82,7 +106,9 @@ def curve(
     )
 
 
-def bars(names: Sequence[str], shares: Sequence[float], *, places: Sequence[int] | None = None, most: int = 12) -> str:
+def bar_table(
+    names: Sequence[str], shares: Sequence[float], *, places: Sequence[int] | None = None, most: int = 12
+) -> str:
     """Shares as horizontal bars; ``places`` are those of the arms among all, for their colours."""
     rows = []
     places = range(len(names)) if places is None else places

@@ -7,6 +7,7 @@ counter alone: nothing is kept between draws, so whatever stores its counter can
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -24,11 +25,11 @@ TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³
 
 
 @intrinsic
-def _high_product(typingctx, a, b):
+def _multiply_high(typingctx: Any, a: Any, b: Any) -> Any:
     """The upper 64 bits of the product of two 64-bit numbers."""
     del typingctx
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         del context, signature
         wide = ir.IntType(128)
         product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
@@ -41,9 +42,9 @@ def _high_product(typingctx, a, b):
 def philox(k0, k1, c0, c1, c2, c3):
     """Four random 64-bit words for a key and a counter."""
     for _ in range(10):
-        h0 = _high_product(np.uint64(0xD2E7470EE14C6C93), c0)
+        h0 = _multiply_high(np.uint64(0xD2E7470EE14C6C93), c0)
         l0 = np.uint64(0xD2E7470EE14C6C93) * c0
-        h1 = _high_product(np.uint64(0xCA5A826395121157), c2)
+        h1 = _multiply_high(np.uint64(0xCA5A826395121157), c2)
         l1 = np.uint64(0xCA5A826395121157) * c2
         c0, c1, c2, c3 = h1 ^ c1 ^ k0, l1, h0 ^ c3 ^ k1, l0
         k0 += np.uint64(0x9E3779B97F4A7C15)
@@ -52,19 +53,19 @@ def philox(k0, k1, c0, c1, c2, c3):
 
 
 @inlined
-def unit(word):
+def uniform(word: np.uint64) -> float:
     """A number in [0, 1) with 53 bits, as numpy makes it."""
     return np.float64(word >> np.uint64(11)) * TO_UNIT
 
 
 @inlined
-def inner(word):
+def open_uniform(word: np.uint64) -> float:
     """A number in (0, 1), symmetric around ½, with 52 bits: one more would round to 1."""
     return (np.float64(word >> np.uint64(12)) + 0.5) * (2.0 * TO_UNIT)
 
 
 @kernel
-def log_gamma_variate(key, n, arm, shape, purpose):
+def log_gamma_variate(key: Any, n: int, arm: int, shape: float, purpose: int) -> float:
     """The logarithm of a gamma variate (Marsaglia and Tsang, 2000), by as many attempts as it takes.
 
     Below shape 1 it is one of shape + 1 times U^(1/shape); the logarithm keeps tiny shapes from vanishing.
@@ -73,7 +74,7 @@ def log_gamma_variate(key, n, arm, shape, purpose):
     if shape < 1.0:
         which = np.uint64(0) if purpose == GAMMA_A else np.uint64(1)
         w0, _, _, _ = philox(key[0], key[1], np.uint64(n), np.uint64(arm), which, np.uint64(POWER))
-        boost = math.log(inner(w0)) / shape
+        boost = math.log(open_uniform(w0)) / shape
         shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -81,11 +82,11 @@ def log_gamma_variate(key, n, arm, shape, purpose):
     while True:
         w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n), np.uint64(arm), np.uint64(attempt), np.uint64(purpose))
         for half in range(2):
-            x = normal_quantile(inner(w0 if half == 0 else w2))
+            x = normal_quantile(open_uniform(w0 if half == 0 else w2))
             v = 1.0 + c * x
             if v <= 0.0:
                 continue
             v = v * v * v
-            if math.log(inner(w1 if half == 0 else w3)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            if math.log(open_uniform(w1 if half == 0 else w3)) < 0.5 * x * x + d - d * v + d * math.log(v):
                 return math.log(d * v) + boost
         attempt += 1

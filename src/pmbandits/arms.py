@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.metrics import as_metric
-from pmbandits.metrics import laws as _laws
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms, Law, Scipy
-from pmbandits.metrics.pool import largest_wasserstein
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import ATOM_TOLERANCE, Binary, Finite, Interval, Real, Support
+from pmbandits.tables import distributions as _distributions
+from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
+from pmbandits.tables.survival_table import largest_wasserstein
 
 Rng = int | np.random.Generator | None
 
@@ -44,13 +44,15 @@ class Bandit:
     def __init__(
         self, arms: Sequence[Any], names: Sequence[str] | None = None, *, support: Support | None = None
     ) -> None:
-        if isinstance(arms, (str, bytes, Mapping)) or not _check.is_list(arms) or len(arms) == 0:
+        if isinstance(arms, (str, bytes, Mapping)) or not _validation.is_list(arms) or len(arms) == 0:
             raise ValueError("a Bandit needs at least one arm: a list of scipy.stats distributions or samples.")
-        self.names = arm_names(names, len(arms))
-        self.laws: tuple[Law, ...] = tuple(_law(arm, name) for arm, name in zip(arms, self.names, strict=True))
-        self.support = support if support is not None else _infer(self.laws)
+        self.names = check_arm_names(names, len(arms))
+        self.distributions: tuple[Distribution, ...] = tuple(
+            _distribution_of_arm(arm, name) for arm, name in zip(arms, self.names, strict=True)
+        )
+        self.support = support if support is not None else _infer_support(self.distributions)
         if support is not None:
-            agree(support, self.laws, self.names)
+            check_within_support(support, self.distributions, self.names)
 
     @classmethod
     def bernoulli(cls, means: ArrayLike, names: Sequence[str] | None = None) -> Bandit:
@@ -60,10 +62,10 @@ class Bandit:
         >>> pmb.Bandit.bernoulli([0.4, 0.9])
         Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
         """
-        p = _check.numbers("means", means)
+        p = _validation.numbers("means", means)
         for k, mean in enumerate(p):
-            _check.within(f"mean of Bernoulli arm {k}", float(mean), 0.0, 1.0)
-        return cls([_laws.bernoulli(float(mean)) for mean in p], names, support=Binary())
+            _validation.within(f"mean of Bernoulli arm {k}", float(mean), 0.0, 1.0)
+        return cls([_distributions.bernoulli(float(mean)) for mean in p], names, support=Binary())
 
     @classmethod
     def from_samples(cls, samples: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> Bandit:
@@ -90,15 +92,15 @@ class Bandit:
         """Make arms that pay a fixed amount c plus an exponential reward of rate λ: P(X > x) = e^(−λ(x − c)) from c on.
 
         With a strictly concave ``metric`` these are the arms by which the paper shows that mixtures can be best
-        (``lemma:mixture_lemma_exponential``). All arms are worth the same, c·h(1) + U/λ, where U is the utility of an
-        exponential reward of rate 1. So every mixture of arms that differ is worth more than any arm.
+        (``lemma:mixture_lemma_exponential``). All arms have equal utility, c·h(1) + U/λ, where U is the utility of an
+        exponential reward of rate 1. So every mixture of arms that differ has a larger utility than any arm.
 
         Parameters
         ----------
         shifts : c of each arm, 0 or more.
         rates : λ, one number for all arms or one for each. With ``metric`` it is that of the first arm, and the others
             follow.
-        metric : if given, rates are chosen such that all arms are worth the same under this metric.
+        metric : if given, rates are chosen such that all arms have the same utility under this metric.
         names, support : see :class:`Bandit`. The distributions are not sub-Gaussian, so no support is worked out from
             them.
 
@@ -112,16 +114,16 @@ class Bandit:
         """
         import scipy.stats as stats
 
-        c = _check.numbers("shifts", shifts)
+        c = _validation.numbers("shifts", shifts)
         for k, shift in enumerate(c):
-            _check.within(f"shift of arm {k}", float(shift), 0.0)
-        scale = np.broadcast_to(1.0 / np.atleast_1d(_check.numbers("rates", np.atleast_1d(rates))), c.shape).copy()
+            _validation.within(f"shift of arm {k}", float(shift), 0.0)
+        scale = np.broadcast_to(1.0 / np.atleast_1d(_validation.numbers("rates", np.atleast_1d(rates))), c.shape).copy()
         if metric is not None:
             wanted = as_metric(metric)
             if np.ndim(rates) != 0:
                 raise ValueError(
                     "with a metric, rates must be one number, the rate of the first arm, because the other rates "
-                    f"follow from it; got {_check.short(rates)}."
+                    f"follow from it; got {_validation.short(rates)}."
                 )
             unit, top = wanted.value(stats.expon()), float(wanted(1.0))
             if not unit > 0.0:
@@ -135,17 +137,17 @@ class Bandit:
                 "there are no positive rates with which all arms are worth the same; take shifts that differ less, or "
                 "a smaller rate of the first arm."
                 if metric is not None
-                else f"rates must be positive, got {_check.short(rates)}."
+                else f"rates must be positive, got {_validation.short(rates)}."
             )
         return cls([stats.expon(loc=a, scale=b) for a, b in zip(c, scale, strict=True)], names, support=support)
 
     @property
     def n_arms(self) -> int:
         """How many arms there are."""
-        return len(self.laws)
+        return len(self.distributions)
 
     def __len__(self) -> int:
-        return len(self.laws)
+        return len(self.distributions)
 
     def index(self, arm: int | str) -> int:
         """The position of an arm that is given by its position or its name.
@@ -163,8 +165,8 @@ class Bandit:
         >>> pmb.Bandit.bernoulli([0.4, 1.0]).sample(1, size=3, rng=0)
         array([1., 1., 1.])
         """
-        size = _check.whole("size", size, 0)
-        return self.laws[self.index(arm)].sample(size, np.random.default_rng(rng))
+        size = _validation.whole("size", size, 0)
+        return self.distributions[self.index(arm)].sample(size, np.random.default_rng(rng))
 
     def sample_mixture(
         self, weights: ArrayLike, size: int = 1, rng: Rng = None
@@ -173,14 +175,14 @@ class Bandit:
 
         Returns the positions of the arms, and the rewards.
         """
-        mix = _check.weights(weights, self.n_arms)
-        size = _check.whole("size", size, 0)
+        mix = _validation.weights(weights, self.n_arms)
+        size = _validation.whole("size", size, 0)
         generator = np.random.default_rng(rng)
         arms = generator.choice(self.n_arms, size=size, p=mix)
         rewards = np.empty(size)
-        for arm, law in enumerate(self.laws):
-            mine = arms == arm
-            rewards[mine] = law.sample(int(mine.sum()), generator)
+        for arm, distribution in enumerate(self.distributions):
+            is_arm = arms == arm
+            rewards[is_arm] = distribution.sample(int(is_arm.sum()), generator)
         return arms, rewards
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,7 +193,11 @@ class Bandit:
         [{'bernoulli': 0.4}]
         """
         support = None if self.support is None else self.support.to_dict()
-        return {"arms": [_law_to_dict(law) for law in self.laws], "names": list(self.names), "support": support}
+        return {
+            "arms": [_distribution_to_dict(distribution) for distribution in self.distributions],
+            "names": list(self.names),
+            "support": support,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bandit:
@@ -203,29 +209,48 @@ class Bandit:
         Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
         """
         support = None if data.get("support") is None else Support.from_dict(data["support"])
-        return cls([_law_from_dict(arm) for arm in data["arms"]], data.get("names"), support=support)
+        return cls([_distribution_from_dict(arm) for arm in data["arms"]], data.get("names"), support=support)
 
     def _repr_html_(self) -> str:
         from pmbandits import _html
 
-        rows = [(name, law.describe()) for name, law in zip(self.names[:12], self.laws, strict=False)]
+        rows = [
+            (name, distribution.describe())
+            for name, distribution in zip(self.names[:12], self.distributions, strict=False)
+        ]
         rows += [("…", f"{self.n_arms - 12} more")] if self.n_arms > 12 else []
-        shown = self.laws[:6]
-        lo = min(float(law.breaks()[0] if np.isinf(law.lo) else law.lo) for law in shown)
-        hi = max(float(law.breaks()[-1] if np.isinf(law.hi) else law.hi) for law in shown)
-        if any(np.isinf(law.lo) or np.isinf(law.hi) for law in shown):  # without ends: between far quantiles
-            far = [law.breaks()[np.searchsorted(law.cdf(law.breaks()), [1e-3, 1.0 - 1e-3])] for law in shown]
-            lo, hi = min(float(ends[0]) for ends in far), max(float(ends[1]) for ends in far)
+        shown = self.distributions[:6]
+        lo = min(
+            float(distribution.breakpoints()[0] if np.isinf(distribution.lo) else distribution.lo)
+            for distribution in shown
+        )
+        hi = max(
+            float(distribution.breakpoints()[-1] if np.isinf(distribution.hi) else distribution.hi)
+            for distribution in shown
+        )
+        if any(
+            np.isinf(distribution.lo) or np.isinf(distribution.hi) for distribution in shown
+        ):  # without ends: between far quantiles
+            quantile_ends = [
+                distribution.breakpoints()[
+                    np.searchsorted(distribution.cdf(distribution.breakpoints()), [1e-3, 1.0 - 1e-3])
+                ]
+                for distribution in shown
+            ]
+            lo, hi = min(float(ends[0]) for ends in quantile_ends), max(float(ends[1]) for ends in quantile_ends)
         pad = 0.04 * (hi - lo) or 0.5
         x = np.linspace(lo - pad, hi + pad, 160)
-        picture = _html.curve(x, [law.cdf(x) for law in shown], label="CDFs of the arms")
+        picture = _html.svg_line_chart(x, [distribution.cdf(x) for distribution in shown], label="CDFs of the arms")
         known = f"support {self.support!r}" if self.support is not None else "support unknown"
-        return _html.block(
-            f"Bandit, {self.n_arms} arms, {known}", _html.beside(_html.table(("arm", "pays"), rows), picture)
+        return _html.titled_block(
+            f"Bandit, {self.n_arms} arms, {known}", _html.side_by_side(_html.table(("arm", "pays"), rows), picture)
         )
 
     def __repr__(self) -> str:
-        parts = [f"{name}: {law.describe()}" for name, law in zip(self.names, self.laws, strict=True)]
+        parts = [
+            f"{name}: {distribution.describe()}"
+            for name, distribution in zip(self.names, self.distributions, strict=True)
+        ]
         if len(parts) > 6:
             parts = [*parts[:5], f"… {len(parts) - 5} more"]
         known = f"support {self.support!r}" if self.support is not None else "support unknown"
@@ -233,7 +258,7 @@ class Bandit:
 
 
 def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> float:
-    """What a mixture of known arms is worth: its utility U_h, which the paper calls V (``eq:V``).
+    """The utility U_h of a mixture of known arms, which the paper calls V (``eq:V``).
 
     Parameters
     ----------
@@ -249,14 +274,16 @@ def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> flo
     """
     metric = as_metric(metric)
     check_bandit(bandit)
-    mix = _check.weights(weights, bandit.n_arms)
-    return value_of_mixture(metric, list(bandit.laws), mix)
+    mix = _validation.weights(weights, bandit.n_arms)
+    return value_of_mixture(metric, list(bandit.distributions), mix)
 
 
 def check_bandit(bandit: object) -> None:
     """Raise an error in one sentence if this is not a bandit."""
     if not isinstance(bandit, Bandit):
-        raise TypeError(f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_check.short(bandit)}.")
+        raise TypeError(
+            f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_validation.short(bandit)}."
+        )
 
 
 def wasserstein_constant(bandit: Bandit) -> float:
@@ -270,7 +297,7 @@ def wasserstein_constant(bandit: Bandit) -> float:
     >>> round(pmb.wasserstein_constant(pmb.Bandit.bernoulli([0.4, 0.9])), 12)
     0.25
     """
-    return 0.5 * largest_wasserstein(list(bandit.laws))
+    return 0.5 * largest_wasserstein(list(bandit.distributions))
 
 
 def arm_index(arm: int | str, names: Sequence[str]) -> int:
@@ -278,21 +305,21 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
     if isinstance(arm, str):
         if arm in names:
             return list(names).index(arm)
-        return int(_check.choice("arm", arm, names, kind="arm"))
+        return int(_validation.choice("arm", arm, names, kind="arm"))
     if isinstance(arm, (bool, np.bool_)) or not isinstance(arm, (int, np.integer)):
-        raise TypeError(f"an arm is given by its position or its name, got {_check.short(arm)}.")
+        raise TypeError(f"an arm is given by its position or its name, got {_validation.short(arm)}.")
     if not 0 <= arm < len(names):
-        raise IndexError(f"there is no arm {_check.short(arm)}; arms are numbered 0 to {len(names) - 1}.")
+        raise IndexError(f"there is no arm {_validation.short(arm)}; arms are numbered 0 to {len(names) - 1}.")
     return int(arm)
 
 
-def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+def check_arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
-    if isinstance(names, (str, bytes)) or not _check.is_list(names):
-        raise TypeError(f"names must be a list with a name for each arm, got {_check.short(names)}.")
+    if isinstance(names, (str, bytes)) or not _validation.is_list(names):
+        raise TypeError(f"names must be a list with a name for each arm, got {_validation.short(names)}.")
     given = tuple(str(name) for name in names)
-    strange = next((name for name in given if _check.readable(name) != name), None)
+    strange = next((name for name in given if _validation.readable(name) != name), None)
     if strange is not None:
         raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
@@ -304,42 +331,47 @@ def arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     return given
 
 
-def _law(arm: Any, name: str) -> Law:
+def _distribution_of_arm(arm: Any, name: str) -> Distribution:
     if callable(getattr(arm, "freeze", None)) and not hasattr(arm, "xk"):
         raise TypeError(f"{name} is {arm.name!r} without parameters; freeze it, for example scipy.stats.norm(0, 1).")
-    if isinstance(arm, Atoms) or _laws.is_distribution(arm) or hasattr(arm, "xk"):
-        return _laws.as_law(arm, name=name)
-    return _laws.from_sample(arm, name=f"the sample of {name}")
+    if isinstance(arm, Atoms) or _distributions.is_distribution(arm) or hasattr(arm, "xk"):
+        return _distributions.as_distribution(arm, name=name)
+    return _distributions.from_sample(arm, name=f"the sample of {name}")
 
 
-def _law_to_dict(law: Law) -> dict[str, Any]:
-    if isinstance(law, Atoms):
-        if law.x.size == 2 and law.lo == 0.0 and law.hi == 1.0 and law.p[0] == 1.0 - law.p[1]:
-            return {"bernoulli": float(law.p[1])}
-        return {"points": law.x.tolist(), "probabilities": law.p.tolist()}
-    if isinstance(law, Scipy):
+def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
+    if isinstance(distribution, Atoms):
+        if (
+            distribution.x.size == 2
+            and distribution.lo == 0.0
+            and distribution.hi == 1.0
+            and distribution.p[0] == 1.0 - distribution.p[1]
+        ):
+            return {"bernoulli": float(distribution.p[1])}
+        return {"points": distribution.x.tolist(), "probabilities": distribution.p.tolist()}
+    if isinstance(distribution, ScipyDistribution):
         import scipy.stats as st
 
-        frozen: Any = law.frozen
+        frozen: Any = distribution.frozen
         dist = frozen.dist
         name = str(dist.name)
         if type(dist) is not type(getattr(st, name, None)):  # a user's own distribution: known by its values
-            levels = np.asarray(law.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
-            return {"own": law.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
+            levels = np.asarray(distribution.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
+            return {"own": distribution.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
-        numbers = [float(x) for x in (*shapes, loc, *([] if law.lattice else [scale]))]
+        numbers = [float(x) for x in (*shapes, loc, *([] if distribution.lattice else [scale]))]
         return {"scipy": name, "parameters": numbers}
-    raise TypeError(f"the distribution {law.describe()} cannot be written as data.")
+    raise TypeError(f"the distribution {distribution.describe()} cannot be written as data.")
 
 
-def _law_from_dict(data: Any) -> Any:
+def _distribution_from_dict(data: Any) -> Any:
     if not isinstance(data, Mapping):
-        raise ValueError(f"an arm is described by a table such as {{'bernoulli': 0.4}}, got {_check.short(data)}.")
+        raise ValueError(f"an arm is described by a table such as {{'bernoulli': 0.4}}, got {_validation.short(data)}.")
     if "bernoulli" in data:
-        return _laws.bernoulli(_check.within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0))
+        return _distributions.bernoulli(_validation.within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0))
     if "points" in data:
-        x = _check.numbers("points", data["points"])
-        p = _check.numbers("probabilities", data["probabilities"])
+        x = _validation.numbers("points", data["points"])
+        p = _validation.numbers("probabilities", data["probabilities"])
         return Atoms(x, p)
     if "own" in data:
         raise ValueError(f"the arm {data['own']} is a distribution of your own; code is never stored: make it again.")
@@ -351,37 +383,44 @@ def _law_from_dict(data: Any) -> Any:
     return family(*data["parameters"])
 
 
-def _infer(laws: Sequence[Law]) -> Support | None:
-    if all(isinstance(law, Atoms) for law in laws):
-        atoms = np.unique(np.concatenate([law.breaks() for law in laws]))
+def _infer_support(distributions: Sequence[Distribution]) -> Support | None:
+    if all(isinstance(distribution, Atoms) for distribution in distributions):
+        atoms = np.unique(np.concatenate([distribution.breakpoints() for distribution in distributions]))
         if np.isin(atoms, (0.0, 1.0)).all():
             return Binary()
         if atoms.size < 2:
             return None
         close = np.diff(atoms).min() <= ATOM_TOLERANCE * (atoms[-1] - atoms[0])  # too close to be told apart
         return Interval(float(atoms[0]), float(atoms[-1])) if close else Finite(atoms)
-    lo, hi = min(law.lo for law in laws), max(law.hi for law in laws)
+    lo, hi = (
+        min(distribution.lo for distribution in distributions),
+        max(distribution.hi for distribution in distributions),
+    )
     if np.isfinite(lo) and np.isfinite(hi):
         return Interval(lo, hi)
     sigma = 0.0
-    for law in laws:
-        if np.isfinite(law.hi - law.lo):
-            sigma = max(sigma, 0.5 * (law.hi - law.lo))  # Hoeffding's lemma
-        elif isinstance(law, Scipy) and law.frozen.dist.name == "norm":
-            sigma = max(sigma, float(law.frozen.std()))
+    for distribution in distributions:
+        if np.isfinite(distribution.hi - distribution.lo):
+            sigma = max(sigma, 0.5 * (distribution.hi - distribution.lo))  # Hoeffding's lemma
+        elif isinstance(distribution, ScipyDistribution) and distribution.frozen.dist.name == "norm":
+            sigma = max(sigma, float(distribution.frozen.std()))
         else:
             return None  # not known to be sub-Gaussian: the user must say
     return Real(sigma)
 
 
-def agree(support: Support, laws: Sequence[Law], names: Sequence[str]) -> None:
-    for law, name in zip(laws, names, strict=True):
-        if isinstance(law, Atoms):
-            inside = bool(np.all(support.contains(law.x[law.p > 0.0])))
+def check_within_support(support: Support, distributions: Sequence[Distribution], names: Sequence[str]) -> None:
+    for distribution, name in zip(distributions, names, strict=True):
+        if isinstance(distribution, Atoms):
+            inside = bool(np.all(support.contains(distribution.x[distribution.p > 0.0])))
         else:
-            inside = law.lo >= support.lo and law.hi <= support.hi and not isinstance(support, (Binary, Finite))
+            inside = (
+                distribution.lo >= support.lo
+                and distribution.hi <= support.hi
+                and not isinstance(support, (Binary, Finite))
+            )
         if not inside:
             raise ValueError(
-                f"{name} ({law.describe()}) pays rewards outside the declared support {support!r}; "
+                f"{name} ({distribution.describe()}) pays rewards outside the declared support {support!r}; "
                 "declare a wider support."
             )

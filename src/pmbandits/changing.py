@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits.arms import Bandit, agree, check_bandit
-from pmbandits.metrics.laws import Atoms, Law, Scipy, as_law
+from pmbandits import _validation
+from pmbandits.arms import Bandit, check_bandit, check_within_support
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
+from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution, as_distribution
 
-PIECES = 100  # pieces into which a drift or a season is cut by default
-_LATEST = 2**53
-_NUMBERS = {
+DEFAULT_PIECES = 100  # pieces into which a drift or a season is cut by default
+_MAX_ROUND = 2**53
+_PARAMETER_NAMES = {
     "steps": ("starts", "repeat"),
     "drift": ("start", "end", "every", "by"),
     "season": ("period", "every", "by"),
@@ -69,13 +69,13 @@ class Changing:
     ) -> None:
         first = bandits[0]
         for bandit in bandits:
-            _same_arms(first, bandit)
+            _check_same_arms(first, bandit)
             if support is not None:
-                agree(support, bandit.laws, bandit.names)
+                check_within_support(support, bandit.distributions, bandit.names)
         self.kind, self.bandits, self.numbers = kind, tuple(bandits), dict(numbers)
         self.names, self.n_arms = first.names, first.n_arms
-        self.support = support if support is not None else _common([bandit.support for bandit in bandits])
-        self._make, self._known = make, dict[int, Bandit]()
+        self.support = support if support is not None else _common_support([bandit.support for bandit in bandits])
+        self._make, self._bandit_cache = make, dict[int, Bandit]()
 
     # ---- making ----------------------------------------------------------------------------------------
     @classmethod
@@ -97,13 +97,13 @@ class Changing:
         >>> pmb.Changing.steps([(0, day), (600, night)], repeat=1000)
         Changing(2 arms; 2 steps, at 0 and 600, every 1,000 rounds again; support Binary())
         """
-        if not _check.is_list(pieces) or len(pieces) == 0:
+        if not _validation.is_list(pieces) or len(pieces) == 0:
             raise ValueError("steps needs pairs of a round and a Bandit, such as [(0, bandit), (5000, other)].")
         starts, bandits = [], []
         for piece in pieces:
-            if not _check.is_list(piece) or len(piece) != 2:
+            if not _validation.is_list(piece) or len(piece) != 2:
                 raise ValueError(f"a step is a pair of a round and a Bandit, such as (5000, bandit), got {piece!r}.")
-            starts.append(_check.whole("the round of a step", piece[0], 0, _LATEST))
+            starts.append(_validation.whole("the round of a step", piece[0], 0, _MAX_ROUND))
             check_bandit(piece[1])
             bandits.append(piece[1])
         if starts[0] != 0:
@@ -111,7 +111,7 @@ class Changing:
         if any(b <= a for a, b in itertools.pairwise(starts)):
             raise ValueError(f"steps must come one after the other, but begin at {', '.join(map(str, starts))}.")
         if repeat is not None:
-            repeat = _check.whole("repeat", repeat, starts[-1] + 1, _LATEST)
+            repeat = _validation.whole("repeat", repeat, starts[-1] + 1, _MAX_ROUND)
         return cls("steps", bandits, {"starts": starts, "repeat": repeat}, bandits.__getitem__, support)
 
     @classmethod
@@ -148,16 +148,16 @@ class Changing:
         """
         check_bandit(first)
         check_bandit(last)
-        start = _check.whole("start", start, 0, _LATEST)
-        end = _check.whole("end", end, start + 1, _LATEST)
-        every = _every(every, end - start)
+        start = _validation.whole("start", start, 0, _MAX_ROUND)
+        end = _validation.whole("end", end, start + 1, _MAX_ROUND)
+        every = _piece_length(every, end - start)
         count = -(-(end - start) // every)
-        between = _between(first, last, by)
+        between = _interpolate_bandits(first, last, by)
 
         def make(number: int) -> Bandit:
             if number <= 0 or number > count:
                 return first if number <= 0 else last
-            return between((_middle(start, every, number - 1, end) - start) / (end - start))
+            return between((_middle_of_piece(start, every, number - 1, end) - start) / (end - start))
 
         numbers = {"start": start, "end": end, "every": every, "by": by}
         return cls("drift", [first, last], numbers, make, support)
@@ -191,12 +191,12 @@ class Changing:
         """
         check_bandit(first)
         check_bandit(other)
-        period = _check.whole("period", period, 2, _LATEST)
-        every = _every(every, period)
-        between = _between(first, other, by)
+        period = _validation.whole("period", period, 2, _MAX_ROUND)
+        every = _piece_length(every, period)
+        between = _interpolate_bandits(first, other, by)
 
         def make(number: int) -> Bandit:
-            middle = _middle(0, every, number, period)
+            middle = _middle_of_piece(0, every, number, period)
             return between(0.5 - 0.5 * math.cos(2.0 * math.pi * middle / period))
 
         return cls("season", [first, other], {"period": period, "every": every, "by": by}, make, support)
@@ -221,13 +221,15 @@ class Changing:
         """
         if not callable(bandit_at):
             raise TypeError(f"function needs a function of the round that returns a Bandit, got {bandit_at!r}.")
-        every = _check.whole("every", every, 1, _LATEST)
+        every = _validation.whole("every", every, 1, _MAX_ROUND)
 
         def make(number: int) -> Bandit:
-            middle = _middle(0, every, number, _LATEST)
+            middle = _middle_of_piece(0, every, number, _MAX_ROUND)
             made = bandit_at(middle)
             if not isinstance(made, Bandit):
-                raise TypeError(f"the function must return a Bandit, but returned {_check.short(made)} for {middle:,}.")
+                raise TypeError(
+                    f"the function must return a Bandit, but returned {_validation.short(made)} for {middle:,}."
+                )
             return made
 
         return cls("function", [make(0)], {"every": every}, make, support)
@@ -235,7 +237,7 @@ class Changing:
     # ---- reading ---------------------------------------------------------------------------------------
     def at(self, t: int) -> Bandit:
         """The arms of the round that is played after ``t`` rounds. Use ``world.at(policy.t)`` before an ask."""
-        return self._piece(_check.whole("t", t, 0, _LATEST)).bandit
+        return self._piece_at(_validation.whole("t", t, 0, _MAX_ROUND)).bandit
 
     def pieces(self, horizon: int, *, most: int | None = None) -> list[Piece]:
         """The pieces of the first ``horizon`` rounds, in their order; an error if there are more than ``most``.
@@ -245,14 +247,14 @@ class Changing:
         >>> [(piece.start, piece.end) for piece in pmb.Changing.steps([(0, a), (30, b)], repeat=50).pieces(90)]
         [(0, 30), (30, 50), (50, 80), (80, 90)]
         """
-        horizon, found = _check.whole("horizon", horizon, 1, _LATEST), list[Piece]()
+        horizon, found = _validation.whole("horizon", horizon, 1, _MAX_ROUND), list[Piece]()
         while not found or found[-1].end < horizon:
             if most is not None and len(found) >= most:
                 raise ValueError(f"{self!r} has more than {most:,} pieces in {horizon:,} rounds; take longer pieces.")
-            found.append(self._piece(found[-1].end if found else 0))
+            found.append(self._piece_at(found[-1].end if found else 0))
         return [*found[:-1], found[-1]._replace(end=horizon)]
 
-    def _piece(self, t: int) -> Piece:
+    def _piece_at(self, t: int) -> Piece:
         """The piece in which this time lies."""
         known, number = self.numbers, 0
         if self.kind == "steps":
@@ -260,31 +262,33 @@ class Changing:
             base = 0 if repeat is None else t // repeat * repeat
             number = int(np.searchsorted(starts, t - base, side="right")) - 1
             start = base + starts[number]
-            after = [*starts[1:], _LATEST if repeat is None else repeat]
-            return Piece(start, min(base + after[number], _LATEST), self._bandit(number))
+            after = [*starts[1:], _MAX_ROUND if repeat is None else repeat]
+            return Piece(start, min(base + after[number], _MAX_ROUND), self._bandit_of_piece(number))
         every = known["every"]
         if self.kind == "drift":
             first, last = known["start"], known["end"]
             if not first <= t < last:
                 number = 0 if t < first else -(-(last - first) // every) + 1
-                return Piece(0 if t < first else last, first if t < first else _LATEST, self._bandit(number))
+                return Piece(
+                    0 if t < first else last, first if t < first else _MAX_ROUND, self._bandit_of_piece(number)
+                )
             number = (t - first) // every + 1
             start = first + (number - 1) * every
-            return Piece(start, min(start + every, last), self._bandit(number))
-        period = known.get("period", _LATEST)
+            return Piece(start, min(start + every, last), self._bandit_of_piece(number))
+        period = known.get("period", _MAX_ROUND)
         base = t // period * period
         number = (t - base) // every
         start = base + number * every
-        return Piece(start, min(start + every, base + period), self._bandit(number))
+        return Piece(start, min(start + every, base + period), self._bandit_of_piece(number))
 
-    def _bandit(self, number: int) -> Bandit:
-        if number not in self._known:
+    def _bandit_of_piece(self, number: int) -> Bandit:
+        if number not in self._bandit_cache:
             made = self._make(number)
-            _same_arms(self.bandits[0], made)
+            _check_same_arms(self.bandits[0], made)
             if self.kind == "function" and self.support is not None:
-                agree(self.support, made.laws, made.names)
-            self._known[number] = made
-        return self._known[number]
+                check_within_support(self.support, made.distributions, made.names)
+            self._bandit_cache[number] = made
+        return self._bandit_cache[number]
 
     def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
         """A description that can be written as JSON.
@@ -306,33 +310,33 @@ class Changing:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Changing:
         """Make the changing arms that :meth:`to_dict` described."""
-        kind = _check.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
+        kind = _validation.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
         if kind == "function":
             raise ValueError("the arms came from a function of yours; code is never stored, so make them again.")
         declared = data.get("support")
         if declared is not None and not isinstance(declared, Mapping):
             raise ValueError(
-                f"support is described by a table such as {{'kind': 'binary'}}, got {_check.short(declared)}."
+                f"support is described by a table such as {{'kind': 'binary'}}, got {_validation.short(declared)}."
             )
         support = None if declared is None else Support.from_dict(declared)
-        for name in ("bandits", *_NUMBERS[kind]):
+        for name in ("bandits", *_PARAMETER_NAMES[kind]):
             if name not in data:
                 raise ValueError(f"the description of a world by {kind} has no {name!r}; it cannot be made again.")
         bandits = data["bandits"]
-        if not _check.is_list(bandits) or not all(isinstance(b, Mapping) and "arms" in b for b in bandits):
-            raise ValueError(f"bandits must be a list of descriptions of arms, got {_check.short(bandits)}.")
-        return cls._again(kind, [Bandit.from_dict(bandit) for bandit in bandits], data, support)
+        if not _validation.is_list(bandits) or not all(isinstance(b, Mapping) and "arms" in b for b in bandits):
+            raise ValueError(f"bandits must be a list of descriptions of arms, got {_validation.short(bandits)}.")
+        return cls._rebuild(kind, [Bandit.from_dict(bandit) for bandit in bandits], data, support)
 
     @classmethod
-    def _again(
+    def _rebuild(
         cls, kind: str, bandits: Sequence[Bandit], numbers: Mapping[str, Any], support: Support | None
     ) -> Changing:
-        """The world with these bandits and numbers."""
+        """Make the ``Changing`` of a kind from its bandits and its numbers, as they were described or pickled."""
         if kind == "steps":
-            if not _check.is_list(numbers["starts"]) or len(numbers["starts"]) != len(bandits):
+            if not _validation.is_list(numbers["starts"]) or len(numbers["starts"]) != len(bandits):
                 raise ValueError(
                     f"there must be one start for each of the {len(bandits)} bandits, got "
-                    f"{_check.short(numbers['starts'])}."
+                    f"{_validation.short(numbers['starts'])}."
                 )
             pieces = list(zip(numbers["starts"], bandits, strict=True))
             return cls.steps(pieces, repeat=numbers["repeat"], support=support)
@@ -350,7 +354,7 @@ class Changing:
         return {name: self.__dict__[name] for name in ("kind", "bandits", "numbers", "support")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state if "_make" in state else Changing._again(**state).__dict__)
+        self.__dict__.update(state if "_make" in state else Changing._rebuild(**state).__dict__)
 
     def __repr__(self) -> str:
         n, when = self.numbers, ""
@@ -371,17 +375,17 @@ class Changing:
         return f"Changing({self.n_arms} arm{'s' if self.n_arms > 1 else ''}; {when}; {known})"
 
 
-def _every(every: int | None, length: int) -> int:
-    return max(1, round(length / PIECES)) if every is None else _check.whole("every", every, 1, _LATEST)
+def _piece_length(every: int | None, length: int) -> int:
+    return max(1, round(length / DEFAULT_PIECES)) if every is None else _validation.whole("every", every, 1, _MAX_ROUND)
 
 
-def _middle(start: int, every: int, number: int, end: int) -> int:
+def _middle_of_piece(start: int, every: int, number: int, end: int) -> int:
     """The round in the middle of a piece."""
     first = start + number * every
     return (first + min(first + every, end) - 1) // 2
 
 
-def _same_arms(first: Bandit, other: Bandit) -> None:
+def _check_same_arms(first: Bandit, other: Bandit) -> None:
     if first.names != other.names:
         raise ValueError(
             f"all bandits of a world must have the same arms, but one has {', '.join(first.names)} and another "
@@ -389,7 +393,7 @@ def _same_arms(first: Bandit, other: Bandit) -> None:
         )
 
 
-def _common(supports: Sequence[Support | None]) -> Support | None:
+def _common_support(supports: Sequence[Support | None]) -> Support | None:
     """The smallest support that contains all of these, if there is one that is surely right."""
     known = [support for support in supports if support is not None]
     if len(known) < len(supports):
@@ -405,53 +409,64 @@ def _common(supports: Sequence[Support | None]) -> Support | None:
     return None
 
 
-# ---- between two laws -----------------------------------------------------------------------------------
+# ---- between two distributions -------------------------------------------------------------------------------
 
 
-def _between(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
+def _interpolate_bandits(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
     """The arms on the way from one bandit to another, as a function of how far the way is gone."""
-    _check.choice("by", by, ["parameters", "mixture"])
-    _same_arms(first, last)
-    way = _moved if by == "parameters" else _mixed
-    for one, other, name in zip(first.laws, last.laws, first.names, strict=True):
-        way(one, other, 0.5, name)  # says at once what cannot be
-    support = _common([first.support, last.support])
+    _validation.choice("by", by, ["parameters", "mixture"])
+    _check_same_arms(first, last)
+    interpolate = _interpolate_parameters if by == "parameters" else _mix_distributions
+    for one, other, name in zip(first.distributions, last.distributions, first.names, strict=True):
+        interpolate(one, other, 0.5, name)  # says at once what cannot be
+    support = _common_support([first.support, last.support])
 
     def between(share: float) -> Bandit:
-        arms = [way(a, b, share, n) for a, b, n in zip(first.laws, last.laws, first.names, strict=True)]
+        arms = [
+            interpolate(a, b, share, n)
+            for a, b, n in zip(first.distributions, last.distributions, first.names, strict=True)
+        ]
         return Bandit(arms, first.names, support=support)
 
     return between
 
 
-def _moved(one: Law, other: Law, share: float, name: str) -> Law:
-    """The law whose parameters are on the straight line between those of two laws of one family."""
+def _interpolate_parameters(one: Distribution, other: Distribution, share: float, name: str) -> Distribution:
+    """The distribution whose parameters are interpolated linearly between those of two of one family."""
     if isinstance(one, Atoms) and isinstance(other, Atoms) and np.array_equal(one.x, other.x):
         return Atoms(one.x, (1.0 - share) * one.p + share * other.p)
-    if isinstance(one, Scipy) and isinstance(other, Scipy) and one.family == other.family:
-        ends = [(*law.shapes, law.loc, *([] if law.lattice else [law.scale])) for law in (one, other)]
+    if isinstance(one, ScipyDistribution) and isinstance(other, ScipyDistribution) and one.family == other.family:
+        ends = [
+            (*distribution.shapes, distribution.loc, *([] if distribution.lattice else [distribution.scale]))
+            for distribution in (one, other)
+        ]
         numbers = [(1.0 - share) * a + share * b for a, b in zip(*ends, strict=True)]
-        return as_law(one.frozen.dist(*numbers), name=name)
+        return as_distribution(one.frozen.dist(*numbers), name=name)
     raise ValueError(
         f"{name} is {one.describe()} at one end and {other.describe()} at the other; parameters can move within one "
         "family only: take by='mixture'."
     )
 
 
-def _mixed(one: Law, other: Law, share: float, name: str) -> Law:
-    """The law that pays from ``other`` with the chance ``share``, otherwise from ``one``."""
+def _mix_distributions(one: Distribution, other: Distribution, share: float, name: str) -> Distribution:
+    """The mixture that pays from ``other`` with probability ``share``, otherwise from ``one``."""
     if isinstance(one, Atoms) and isinstance(other, Atoms):
         x = np.unique(np.concatenate((one.x, other.x)))
         p = np.zeros(x.size)
-        for law, part in ((one, 1.0 - share), (other, share)):
-            p[np.searchsorted(x, law.x)] += part * law.p
+        for distribution, part in ((one, 1.0 - share), (other, share)):
+            p[np.searchsorted(x, distribution.x)] += part * distribution.p
         return Atoms(x[p > 0.0], p[p > 0.0]) if share in (0.0, 1.0) and x.size > 2 else Atoms(x, p)
-    if isinstance(one, Scipy) and isinstance(other, Scipy) and not one.lattice and not other.lattice:
+    if (
+        isinstance(one, ScipyDistribution)
+        and isinstance(other, ScipyDistribution)
+        and not one.lattice
+        and not other.lattice
+    ):
         if share in (0.0, 1.0):
             return other if share else one
-        from pmbandits.metrics.blend import Blend
+        from pmbandits.metrics.two_component import TwoComponentMixture
 
-        return as_law(Blend(one.frozen, other.frozen, share)(), name=name)
+        return as_distribution(TwoComponentMixture(one.frozen, other.frozen, share)(), name=name)
     raise ValueError(
         f"{name} is {one.describe()} at one end and {other.describe()} at the other; such a mixture has both atoms and "
         "a density, which no arm here can have."

@@ -6,19 +6,19 @@ of the policy's memory, and ``s = unpack(memory)`` gives names to what is in it:
 
 ======================  ===================================================================================
 ``s.n_arms``            how many arms there are
-``s.asked``             how many pulls there were, of all arms
+``s.t``                 how many pulls there were, of all arms
 ``s.rewards``           how many rewards came, of all arms
 ``s.pulls[i]``          pulls of arm i
-``s.told[i]``           rewards of arm i; late rewards make it smaller than the pulls
+``s.n_rewards[i]``      rewards of arm i; late rewards make it smaller than the pulls
 ``s.sums[i]``           the sum of the rewards of arm i
 ``s.mix[i]``            the share of arm i in the mixture that the policy names
-``s.index[i]``          room for one number of each arm, which :func:`largest` reads
+``s.index[i]``          space for one number of each arm, which :func:`largest` reads
 ``s.dirty``             1 if rewards came since the mixture was brought up to date; set it to 0 when you did
 ``s.low``, ``s.high``   the ends of the support
 ``s.h``                 the metric's distortion, for :func:`h_value` and its kin
 ======================  ===================================================================================
 
-If :class:`Setup` has a grid, ``s.index`` has room for one number of each row of the grid instead.
+If :class:`Setup` has a grid, ``s.index`` has one number for each row of the grid instead.
 
 Numbers of your own are declared with ``unpack = state(boost=float, turns=int)``, and are then ``s.boost`` and
 ``s.turns``. They begin with the values in ``Setup(numbers={"boost": 2.0})``, or with 0. They are saved with the policy.
@@ -48,13 +48,7 @@ Examples
 from __future__ import annotations
 
 from pmbandits.confidence._bounds import utility
-from pmbandits.metrics.packed import h_max, h_min, h_slope, h_value
-from pmbandits.mixtures._climb import empirical_slopes, grain
-from pmbandits.mixtures._continuous import arm_utilities, best_mixture
-from pmbandits.mixtures._index import due, ready
-from pmbandits.mixtures._sampling import explore_or_track, fewest, largest, most_behind, play_alone, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import (
+from pmbandits.engine.options import (
     above,
     anything,
     known_estimates,
@@ -65,10 +59,16 @@ from pmbandits.policies.options import (
     whole,
     within,
 )
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.simple import random_below, random_share
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
+from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
+from pmbandits.mixtures._concave_solver import empirical_slopes, grain
+from pmbandits.mixtures._continuous_search import arm_utilities, best_mixture
+from pmbandits.mixtures._index import due, ready
+from pmbandits.mixtures._tracking import explore_or_track, fewest, largest, most_behind, play_alone, pull
+from pmbandits.policies.baselines import random_below, random_share
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import state, unpack
+from pmbandits.state.numba_types import state, unpack
 
 __all__ = [
     "Policy",

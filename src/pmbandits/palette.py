@@ -13,7 +13,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
 MARKS = ("o", "s", "^", "D", "v", "P")
 MIXTURE = "#404040"  # the mixture itself, which is no arm
-_TURNS = (0.0, -0.38, 0.42)  # how much darker (below 0) or lighter (above) the colours are in each turn
+_SHADES = (0.0, -0.38, 0.42)  # how much darker (below 0) or lighter (above) the colours are in each turn
 
 
 def colour(place: int) -> str:
@@ -22,7 +22,7 @@ def colour(place: int) -> str:
     >>> colour(0), colour(6), colour(18)
     ('#0072B2', '#00476E', '#0072B2')
     """
-    turn = _TURNS[place // len(COLOURS) % len(_TURNS)]
+    turn = _SHADES[place // len(COLOURS) % len(_SHADES)]
     base = COLOURS[place % len(COLOURS)]
     if turn == 0.0:
         return base

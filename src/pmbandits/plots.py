@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -10,24 +11,25 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits._figures import STYLE as STYLE
-from pmbandits._figures import style, write
-from pmbandits._means import interval
+from pmbandits import _validation
+from pmbandits._intervals import mean_interval
+from pmbandits._plot_style import STYLE as STYLE
+from pmbandits._plot_style import save_figure, style
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
-from pmbandits.best import Best, oracle, utilities
+from pmbandits.constraints import Shares
 from pmbandits.estimates import ArmEstimate
-from pmbandits.limits import Shares
 from pmbandits.metrics import as_metric
-from pmbandits.metrics.distortion import JUMP_TOLERANCE, Distortion, warped_grid
-from pmbandits.metrics.laws import Atoms
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.numeric import JUMP_TOLERANCE, graded_grid
 from pmbandits.mixtures import etc_grid
+from pmbandits.optimize import OracleResult, oracle, utilities
 from pmbandits.palette import COLOURS as COLOURS
 from pmbandits.palette import DASHES as DASHES
 from pmbandits.palette import MARKS as MARKS
 from pmbandits.palette import colour as colour_of
 from pmbandits.palette import dash as dash_of
+from pmbandits.tables.distributions import Atoms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,12 +45,12 @@ class HasEstimates(Protocol):
     def estimates(self) -> tuple[ArmEstimate, ...]: ...
 
 
-MOST_CHANGES = 20  # changes that are marked in a picture
-_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+MAX_MARKED_CHANGES = 20  # changes that are marked in a picture
+_TRIANGLE_VERTICES = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
 def plot_mixture(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     ax: Axes | None = None,
     *,
@@ -74,18 +76,17 @@ def plot_mixture(
     >>> ax.get_ylabel()
     'utility'
     """
-    with style() as plt:
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
+    metric = as_metric(metric)
+    with _drawing(ax, (4.8, 3.6), path) as ax:
         best = oracle(metric, bandit, shares=shares)
-        draw = {2: _line, 3: _triangle}.get(bandit.n_arms, _bars)
+        draw = {2: _draw_two_arms, 3: _draw_three_arms}.get(bandit.n_arms, _draw_many_arms)
         draw(metric, bandit, best, ax)
         ax.set_title(title if title is not None else f"{metric!r}", pad=16 if bandit.n_arms == 3 else 6)
-    return _done(ax, path)
+    return ax
 
 
 def plot_distortion(
-    *metrics: Distortion, ax: Axes | None = None, title: str | None = None, path: str | Path | None = None
+    *metrics: Distortion | str, ax: Axes | None = None, title: str | None = None, path: str | Path | None = None
 ) -> Axes:
     """Draw the curves h(u) of metrics against the survival probability u.
 
@@ -108,27 +109,25 @@ def plot_distortion(
     """
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
-    metrics = tuple(as_metric(metric) for metric in metrics)
-    with style() as plt:
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
-        looks = zip(cycle(COLOURS), cycle(DASHES), strict=False)
-        for metric, (colour, dash) in zip(metrics, looks, strict=False):
-            u, h = distortion_line(metric)
+    drawn = [as_metric(metric) for metric in metrics]
+    with _drawing(ax, (4.8, 3.6), path) as ax:
+        line_styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
+        for metric, (colour, dash) in zip(drawn, line_styles, strict=False):
+            u, h = distortion_curve(metric)
             ax.plot(u, h, color=colour, ls=dash, lw=2.0, label=repr(metric))
         ax.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         ax.set_xlim(0.0, 1.0)
         ax.set_xlabel("u: chance of a larger reward   (0: best outcomes, 1: worst)")
         ax.set_ylabel("h(u)")
-        if len(metrics) > 1:
+        if len(drawn) > 1:
             ax.legend(fontsize=8.5, handlelength=3.2, loc="best")
-        ax.set_title(title if title is not None else repr(metrics[0]) if len(metrics) == 1 else "distortions")
-    return _done(ax, path)
+        ax.set_title(title if title is not None else repr(drawn[0]) if len(drawn) == 1 else "distortions")
+    return ax
 
 
-def distortion_line(metric: Distortion) -> tuple[FloatArray, FloatArray]:
+def distortion_curve(metric: Distortion) -> tuple[FloatArray, FloatArray]:
     """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
-    u = warped_grid(513)
+    u = graded_grid(513)
     h = np.asarray(metric(u), dtype=np.float64)
     for place, _ in metric.jumps:
         after = min(place + 2.0 * JUMP_TOLERANCE, 1.0)
@@ -169,14 +168,12 @@ def plot_arms(
     >>> ax.get_ylabel()
     'share of rewards up to x'
     """
-    with style() as plt:
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
+    with _drawing(ax, (4.8, 3.6), path) as ax:
         banded = False
         if isinstance(arms, Bandit):
-            x = _places(arms)
-            for k, (name, law) in enumerate(zip(arms.names[:6], arms.laws, strict=False)):
-                ax.step(x, law.cdf(x), where="post", color=colour_of(k), ls=dash_of(k), lw=1.8, label=name)
+            x = _cdf_grid(arms)
+            for k, (name, distribution) in enumerate(zip(arms.names[:6], arms.distributions, strict=False)):
+                ax.step(x, distribution.cdf(x), where="post", color=colour_of(k), ls=dash_of(k), lw=1.8, label=name)
         else:
             estimates = list(arms.estimates if hasattr(arms, "estimates") else arms)
             shown = sorted(sorted(range(len(estimates)), key=lambda k: -estimates[k].n)[:6])
@@ -191,7 +188,7 @@ def plot_arms(
                 place = k if places is None else places[k]
                 colour, label = colour_of(place), f"{estimate.name} ({estimate.n:,})"
                 ax.step(x, estimate.cdf(x), where="post", color=colour, ls=dash_of(place), lw=1.8, label=label)
-                if estimate.kind in ("band", "belt", "interval") and np.isfinite(estimate.radius):
+                if estimate.kind in ("band", "kl_band", "interval") and np.isfinite(estimate.radius):
                     low, high = estimate.band(x)
                     ax.fill_between(x, low, high, step="post", color=colour, alpha=0.15, lw=0.0)
                     banded = True
@@ -200,25 +197,28 @@ def plot_arms(
         ax.set_ylabel("share of rewards up to x")
         ax.legend(fontsize=8.5, handlelength=3.2, loc="best")
         ax.set_title(title if title is not None else "the arms, with confidence bands" if banded else "the arms")
-    return _done(ax, path)
+    return ax
 
 
-def _places(bandit: Bandit) -> FloatArray:
+def _cdf_grid(bandit: Bandit) -> FloatArray:
     """Where to draw CDFs: all atoms, and densely between where nearly all rewards lie."""
-    breaks = [law.breaks() for law in bandit.laws[:6]]
-    inside = [b[(law.cdf(b) > 1e-3) & (law.cdf(b) < 1.0 - 1e-3)] for b, law in zip(breaks, bandit.laws, strict=False)]
-    atoms = [law.breaks() for law in bandit.laws[:6] if isinstance(law, Atoms)]
+    breakpoints = [distribution.breakpoints() for distribution in bandit.distributions[:6]]
+    inside = [
+        b[(distribution.cdf(b) > 1e-3) & (distribution.cdf(b) < 1.0 - 1e-3)]
+        for b, distribution in zip(breakpoints, bandit.distributions, strict=False)
+    ]
+    atoms = [distribution.breakpoints() for distribution in bandit.distributions[:6] if isinstance(distribution, Atoms)]
     known = np.concatenate([*inside, *atoms])
     lo, hi = float(known.min()), float(known.max())
     pad = 0.04 * (hi - lo) or 0.5
     return np.unique(np.concatenate((known, np.linspace(lo - pad, hi + pad, 400))))
 
 
-Moment = tuple[int, ArrayLike, ArrayLike]
+Snapshot = tuple[int, ArrayLike, ArrayLike]
 
 
 def plot_life(
-    life: Run | Sequence[Moment],
+    life: Run | Sequence[Snapshot],
     policy: str | None = None,
     trial: int | None = None,
     ax: Axes | None = None,
@@ -245,14 +245,14 @@ def plot_life(
     --------
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pmbandits as pmb
-    >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 500, trials=2)
+    >>> run = pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), pmb.CIRT(), 500, trials=2)
     >>> pmb.plot_life(run).get_ylabel()
     'share (%)'
     """
     ends: FloatArray = np.zeros(0)
     if hasattr(life, "column"):
         life = cast("Run", life)
-        label = _check.choice("policy", policy if policy is not None else life.policies[0], life.policies)
+        label = _validation.choice("policy", policy if policy is not None else life.policies[0], life.policies)
         trial = life.trials[0] if trial is None else trial
         if trial not in life.trials:
             raise ValueError(f"there is no trial {trial}; trials are {life.trials[0]} to {life.trials[-1]}.")
@@ -262,17 +262,15 @@ def plot_life(
         played, names = pulls[row] / t[:, None], life.spec["bandit"]["names"]
         ends = np.asarray(life.phase_ends(label, trial), dtype=np.float64)
     else:
-        notes = life
-        if not notes:
+        snapshots = life
+        if not snapshots:
             raise ValueError("the notes are empty; take at least one: (policy.t, policy.pulls, policy.mixture).")
-        t = np.array([moment[0] for moment in notes], dtype=np.float64)
-        played = np.array([np.asarray(moment[1]) for moment in notes]) / np.maximum(t, 1.0)[:, None]
-        mixture = np.array([np.asarray(moment[2]) for moment in notes], dtype=np.float64)
+        t = np.array([moment[0] for moment in snapshots], dtype=np.float64)
+        played = np.array([np.asarray(moment[1]) for moment in snapshots]) / np.maximum(t, 1.0)[:, None]
+        mixture = np.array([np.asarray(moment[2]) for moment in snapshots], dtype=np.float64)
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
-    with style() as plt:
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
+    with _drawing(ax, (5.6, 3.8), path) as ax:
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
         for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
@@ -293,7 +291,7 @@ def plot_life(
         ax.legend(handles, labels, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         named = label if trial is None else f"{label}, trial {trial}"
         ax.set_title(title if title is not None else named)
-    return _done(ax, path)
+    return ax
 
 
 def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
@@ -313,37 +311,35 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     --------
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pmbandits as pmb
-    >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 500, trials=5)
+    >>> run = pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), pmb.CIRT(), 500, trials=5)
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
-    with style() as plt:
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
-        looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
+    with _drawing(ax, (5.6, 3.8), path) as ax:
+        line_styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         lowest = np.inf
-        for label, (colour, dash, mark) in zip(run.policies, looks, strict=False):
+        for label, (colour, dash, mark) in zip(run.policies, line_styles, strict=False):
             horizons = run.horizons(label)
             if len(horizons) > 1:
                 t = np.array(horizons)
                 ends = [run.regret(label, h)[1][:, -1] for h in horizons]
-                mean, low, high = _band(np.stack(ends, axis=1))
+                mean, low, high = _mean_and_interval(np.stack(ends, axis=1))
                 bars = np.stack((mean - np.maximum(low, mean * 1e-3), high - mean)).clip(min=0.0)
-                ax.errorbar(t, _positive(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
+                ax.errorbar(t, _positive_or_nan(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
                             lw=1.4, label=label)  # fmt: skip
             else:
                 t, regret = run.regret(label)
-                mean, low, high = _band(regret)
-                ax.plot(t, _positive(mean), color=colour, ls=dash, lw=1.8, label=label)
+                mean, low, high = _mean_and_interval(regret)
+                ax.plot(t, _positive_or_nan(mean), color=colour, ls=dash, lw=1.8, label=label)
                 low = np.maximum(low, mean * 1e-1)
-                ax.fill_between(t, _positive(low), _positive(high), color=colour, alpha=0.2, lw=0.0)
-            lowest = min(lowest, float(np.nanmin(_positive(mean), initial=np.inf)))
-        if run.still:
+                ax.fill_between(t, _positive_or_nan(low), _positive_or_nan(high), color=colour, alpha=0.2, lw=0.0)
+            lowest = min(lowest, float(np.nanmin(_positive_or_nan(mean), initial=np.inf)))
+        if run.is_stationary:
             ax.set_xscale("log")
         else:
             ax.locator_params(axis="x", nbins=4)
             ax.xaxis.set_major_formatter("{x:,.0f}")
-        for change in run.changes if len(run.changes) <= MOST_CHANGES else ():
+        for change in run.changes if len(run.changes) <= MAX_MARKED_CHANGES else ():
             ax.axvline(change, color="0.6", lw=0.8, ls=":", zorder=0)
         if np.isfinite(lowest):
             ax.set_yscale("log")
@@ -351,7 +347,9 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
             ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
             ax.set_ylim(0.0, 1.0)
         ax.set_xlabel("rounds")
-        ax.set_ylabel("regret per round" if run.still else "regret per round, against\nthe best mixture of each moment")
+        ax.set_ylabel(
+            "regret per round" if run.is_stationary else "regret per round, against\nthe best mixture of each moment"
+        )
         ax.grid(which="major", color="0.9", lw=0.6)
         ax.set_axisbelow(True)
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
@@ -359,7 +357,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
         ax.legend(handles, run.policies, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         trials = len(run.trials)
         ax.set_title(title if title is not None else f"{run.spec['metric_text']}, {trials} trials")
-    return _done(ax, path)
+    return ax
 
 
 def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: str | Path | None = None) -> Axes:
@@ -376,25 +374,23 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pmbandits as pmb
     >>> arms, etc = pmb.Bandit.bernoulli([0.4, 0.85]), pmb.PMETC(horizon=500, epsilon=0.25)
-    >>> run = pmb.simulate(arms, pmb.GiniDeviation(), etc, 500, trials=5)
+    >>> run = pmb.simulate(pmb.GiniDeviation(), arms, etc, 500, trials=5)
     >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
     'log'
     """
-    with style() as plt:
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
-        mean, low, high = _band(parts.regret)
+    with _drawing(ax, (5.6, 3.8), path) as ax:
+        mean, low, high = _mean_and_interval(parts.regret)
         chosen = mean - parts.estimation
-        ax.plot(parts.t, _positive(mean), color=COLOURS[0], lw=1.8, label="regret")
+        ax.plot(parts.t, _positive_or_nan(mean), color=COLOURS[0], lw=1.8, label="regret")
         low = np.maximum(low, mean * 1e-1)
-        ax.fill_between(parts.t, _positive(low), _positive(high), color=COLOURS[0], alpha=0.2, lw=0.0)
+        ax.fill_between(parts.t, _positive_or_nan(low), _positive_or_nan(high), color=COLOURS[0], alpha=0.2, lw=0.0)
         if parts.estimation > 0.0:
             ax.axhline(parts.estimation, color=COLOURS[1], ls="--", lw=1.4, label="estimation (the grid)")
         negative = bool((chosen <= 0.0).any())
         label = "arm selection" + (", where positive" if negative else "")
         ax.plot(parts.t, np.where(chosen > 0.0, chosen, np.nan), color=COLOURS[2], ls=":", lw=1.8, label=label)
         ax.set_xscale("log")
-        if np.isfinite(_positive(mean)).any():
+        if np.isfinite(_positive_or_nan(mean)).any():
             ax.set_yscale("log")
         ax.set_xlabel("rounds")
         ax.set_ylabel("regret per round")
@@ -402,43 +398,48 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
         ax.set_axisbelow(True)
         ax.legend(fontsize=8.5)
         ax.set_title(f"{parts.policy}: regret in two parts")
-    return _done(ax, path)
+    return ax
 
 
 def save(ax: Axes, path: str | Path) -> None:
     """Write the figure to a file, in the library's style."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    write(figure, path)
+    save_figure(figure, path)
 
 
-def _done(ax: Axes, path: str | Path | None) -> Axes:
+@contextmanager
+def _drawing(ax: Axes | None, size: tuple[float, float], path: str | Path | None) -> Iterator[Axes]:
+    """Axes to draw on in the library's style: the given ones, or those of a new figure; afterwards they are saved."""
+    with style() as plt:
+        if ax is None:
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        yield cast("Axes", ax)
     if path is not None:
-        save(ax, path)
-    return ax
+        save(cast("Axes", ax), path)
 
 
-def _band(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _mean_and_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The mean over trials (rows) and its interval; of one trial there is no interval, only a line."""
-    mean, low, high = interval(values)
+    mean, low, high = mean_interval(values)
     return (mean, low, high) if values.shape[0] > 1 else (mean, mean, mean)
 
 
-def _positive(values: FloatArray) -> FloatArray:
+def _positive_or_nan(values: FloatArray) -> FloatArray:
     """Log axes show only what is above 0 (and above rounding)."""
     return np.where(values > 1e-15, values, np.nan)
 
 
-def _share(best: Best) -> str:
+def _share(best: OracleResult) -> str:
     used = np.flatnonzero(best.weights > 0.0)
     parts = [f"{best.names[i]} {100 * best.weights[i]:.0f} %" for i in used[:3]]
     return ", ".join(parts) + (f" and {used.size - 3} more" if used.size > 3 else "")
 
 
-def _line(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
+def _draw_two_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax: Axes) -> None:
     share = np.linspace(0.0, 1.0, 401)
     values = utilities(metric, bandit, np.column_stack((1.0 - share, share)))
-    corners = _kept(best)
+    corners = _feasible_corners(best)
     inside = [0.0, 1.0] if corners is None else [corners[:, 1].min(), corners[:, 1].max()]
     ax.plot(100 * share, values, color=COLOURS[0], lw=2.0, label="mixtures")
     if corners is not None:
@@ -452,37 +453,45 @@ def _line(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
     ax.legend(loc="best", fontsize=9)
 
 
-def _triangle(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
+def _draw_three_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax: Axes) -> None:
     grid = etc_grid(3, 1 / 60)
     values = utilities(metric, bandit, grid)
-    place = grid @ _CORNERS
+    place = grid @ _TRIANGLE_VERTICES
     drawn = ax.tricontourf(place[:, 0], place[:, 1], values, levels=24, cmap="cividis")
     ax.figure.colorbar(drawn, ax=ax, shrink=0.8, label="utility")
-    ax.plot(*np.vstack((_CORNERS, _CORNERS[:1])).T, color="0.25", lw=1.0)
-    ax.plot(_CORNERS[:, 0], _CORNERS[:, 1], "s", color=COLOURS[1], ms=7, clip_on=False, label="single arms")
-    corners = _kept(best)
+    ax.plot(*np.vstack((_TRIANGLE_VERTICES, _TRIANGLE_VERTICES[:1])).T, color="0.25", lw=1.0)
+    ax.plot(
+        _TRIANGLE_VERTICES[:, 0],
+        _TRIANGLE_VERTICES[:, 1],
+        "s",
+        color=COLOURS[1],
+        ms=7,
+        clip_on=False,
+        label="single arms",
+    )
+    corners = _feasible_corners(best)
     if corners is not None:
-        around = corners @ _CORNERS
+        around = corners @ _TRIANGLE_VERTICES
         turn = np.arctan2(*(around - around.mean(axis=0)).T[::-1])
         around = around[np.argsort(turn)]
         ax.plot(*np.vstack((around, around[:1])).T, color="white", lw=4.0)
         ax.plot(*np.vstack((around, around[:1])).T, color="black", lw=1.8, label="within the limits")
-    star: FloatArray = best.weights @ _CORNERS
+    star: FloatArray = best.weights @ _TRIANGLE_VERTICES
     label = f"best: {_share(best)}"
     ax.plot(*star, "*", color="white", mec="black", ms=16, clip_on=False, label=label)
-    for corner, name, shift in zip(_CORNERS, bandit.names, ((0, -14), (0, -14), (0, 13)), strict=True):
+    for corner, name, shift in zip(_TRIANGLE_VERTICES, bandit.names, ((0, -14), (0, -14), (0, 13)), strict=True):
         ax.annotate(name, corner, xytext=shift, textcoords="offset points", ha="center", va="center")
     ax.set_aspect("equal")
     ax.axis("off")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), fontsize=9, ncols=2)
 
 
-def _kept(best: Best) -> FloatArray | None:
+def _feasible_corners(best: OracleResult) -> FloatArray | None:
     """The corners of the mixtures that keep the limits, if there are limits."""
     return None if best.limits is None else best.limits.polytope.corners(100)
 
 
-def _bars(metric: Distortion, bandit: Bandit, best: Best, ax: Axes) -> None:
+def _draw_many_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax: Axes) -> None:
     singles = utilities(metric, bandit, np.eye(bandit.n_arms))
     shown = np.argsort(-singles, kind="stable")[:12]
     names = [*(bandit.names[i] for i in shown), "best mixture" if best.limits is None else "best within limits"]

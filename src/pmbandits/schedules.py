@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, e, log, sqrt
 from typing import TypeVar
 
-from pmbandits import _check
+from pmbandits import _validation
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -25,7 +25,7 @@ def kappa(q: Number, beta: Number) -> Number:
     return 1 / (2 * beta / q + 2)
 
 
-def exponents(q: float, beta: float | None) -> tuple[float, float]:
+def check_exponents(q: float, beta: float | None) -> tuple[float, float]:
     """q and β, checked. If β is not known, the error says how it can be found."""
     if beta is None:
         raise ValueError(
@@ -33,8 +33,8 @@ def exponents(q: float, beta: float | None) -> tuple[float, float]:
             "pmb.theory.known_exponents(metric), or give epsilon, whose bounds need no beta."
         )
     return (
-        _check.within("q", q, 0.0, 1.0, open_lo=True),
-        _check.within("beta", beta, 0.0, open_lo=True),
+        _validation.within("q", q, 0.0, 1.0, open_lo=True),
+        _validation.within("beta", beta, 0.0, open_lo=True),
     )
 
 
@@ -44,7 +44,7 @@ def exploration_exponent(q: float, beta: float) -> float:
     >>> exploration_exponent(q=1.0, beta=2.0)
     0.8
     """
-    q, beta = exponents(q, beta)
+    q, beta = check_exponents(q, beta)
     return gamma(q, beta)
 
 
@@ -54,7 +54,7 @@ def spacing_exponent(q: float, beta: float) -> float:
     >>> spacing_exponent(q=1.0, beta=1.0)
     0.25
     """
-    q, beta = exponents(q, beta)
+    q, beta = check_exponents(q, beta)
     return kappa(q, beta)
 
 
@@ -64,7 +64,7 @@ def arms_exponent_etc(q: float, beta: float) -> float:
     >>> arms_exponent_etc(q=1.0, beta=2.0)
     8.0
     """
-    q, beta = exponents(q, beta)
+    q, beta = check_exponents(q, beta)
     return 2.0 * (1.0 + (beta + 1.0) / q)
 
 
@@ -74,7 +74,7 @@ def arms_exponent_ucb(q: float, beta: float) -> float:
     >>> round(arms_exponent_ucb(q=1.0, beta=2.0), 12)
     1.333333333333
     """
-    q, beta = exponents(q, beta)
+    q, beta = check_exponents(q, beta)
     spacing = kappa(q, beta)
     return max(q * (1.0 + 2.0 * spacing / q), 1.0 - spacing)
 
@@ -88,7 +88,7 @@ def epsilon_etc(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
     >>> round(epsilon_etc(60_000, 2), 3)
     0.403
     """
-    horizon, n_arms = _check.whole("horizon", horizon, 2), _check.whole("n_arms", n_arms, 1)
+    horizon, n_arms = _validation.whole("horizon", horizon, 2), _validation.whole("n_arms", n_arms, 1)
     return constant * (n_arms ** (2.0 + 2.0 / q) * log(horizon) / horizon ** gamma(q, beta)) ** (q / (2.0 * beta))
 
 
@@ -100,7 +100,7 @@ def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
     >>> round(epsilon_ucb(60_000, 2), 3)
     0.3
     """
-    horizon, n_arms = _check.whole("horizon", horizon, 2), _check.whole("n_arms", n_arms, 1)
+    horizon, n_arms = _validation.whole("horizon", horizon, 2), _validation.whole("n_arms", n_arms, 1)
     return constant * (n_arms ** (2.0 / q) * log(horizon) / horizon) ** kappa(q, beta)
 
 
@@ -113,7 +113,9 @@ def exploration(horizon: int, n_arms: int, epsilon: float, gap: float, q: float,
     >>> exploration(60_000, 2, 0.1, gap=0.0025, q=1.0, constant=1.0) > 1e9
     True
     """
-    gap = _check.within("gap", gap, 0.0, open_lo=True, hint="With tied mixtures the gap is 0: give N, or use delta_13.")
+    gap = _validation.within(
+        "gap", gap, 0.0, open_lo=True, hint="With tied mixtures the gap is 0: give N, or use delta_13."
+    )
     rate = (2.0 * n_arms * constant / gap) ** (2.0 / q)
     inner = 32.0 / sqrt(e) + sqrt(log(2.0 * n_arms * horizon**2 * (epsilon ** -(n_arms - 1) + 1.0)))
     return 256.0 * n_arms * e * rate * inner**2
@@ -128,8 +130,8 @@ def refinement_phases(epsilon: float, branching: int = 4) -> int:
     >>> refinement_phases(0.06), refinement_phases(0.25)
     (5, 2)
     """
-    epsilon = _check.within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True)
-    branching = _check.whole("branching", branching, 3)
+    epsilon = _validation.within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True)
+    branching = _validation.whole("branching", branching, 3)
     return max(1, ceil(log(1.0 / epsilon) / log(branching / 2.0) - 1e-9))
 
 

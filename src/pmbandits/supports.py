@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 
 # A reward this close to an atom, relative to the width, is that atom: 0.1 + 0.2 is 0.3.
 ATOM_TOLERANCE = 1e-9
@@ -46,7 +46,7 @@ class Support:
 
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each of these rewards may occur."""
-        x = _check.floats("rewards", rewards)
+        x = _validation.float_array("rewards", rewards)
         return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
 
     def check(self, rewards: ArrayLike) -> FloatArray:
@@ -57,7 +57,7 @@ class Support:
             ...
         ValueError: reward 1.5 lies outside the declared support Interval(lo=0.0, hi=1.0); ...
         """
-        x = _check.numbers("rewards", rewards)
+        x = _validation.numbers("rewards", rewards)
         inside = self.contains(x)
         if not inside.all():
             bad = float(x[int(np.argmin(inside))])
@@ -82,9 +82,10 @@ class Support:
         rest = {k: v for k, v in data.items() if k != "kind"}
         if "kind" not in data:
             raise ValueError(
-                f"a support must say its kind, one of {', '.join(kinds)}, such as {_EXAMPLE}; got {_check.short(data)}."
+                f"a support must say its kind, one of {', '.join(kinds)}, such as {_EXAMPLE}; got "
+                f"{_validation.short(data)}."
             )
-        kind = _check.choice("support", data["kind"], kinds)
+        kind = _validation.choice("support", data["kind"], kinds)
         try:
             return kinds[kind](**rest)
         except TypeError as error:
@@ -118,7 +119,7 @@ class Binary(Support):
         return np.array([0.0, 1.0])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = _check.floats("rewards", rewards)
+        x = _validation.float_array("rewards", rewards)
         return (x == 0.0) | (x == 1.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,10 +137,10 @@ class Finite(Support):
     atoms: FloatArray
 
     def __init__(self, atoms: ArrayLike) -> None:
-        points = np.unique(_check.numbers("atoms of a Finite support", atoms, minimum=2))
+        points = np.unique(_validation.numbers("atoms of a Finite support", atoms, minimum=2))
         if points.size < 2:
             raise ValueError("a Finite support needs at least two different atoms.")
-        _check.spread("the Finite support", float(points[0]), float(points[-1]))
+        _validation.check_finite_width("the Finite support", float(points[0]), float(points[-1]))
         near = int(np.argmin(np.diff(points)))
         if points[near + 1] - points[near] <= ATOM_TOLERANCE * (points[-1] - points[0]):
             raise ValueError(
@@ -160,10 +161,10 @@ class Finite(Support):
         return float(self.atoms[-1])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = _check.floats("rewards", rewards)
+        x = _validation.float_array("rewards", rewards)
         after = np.clip(np.searchsorted(self.atoms, x), 1, self.atoms.size - 1)
-        away = np.minimum(np.abs(x - self.atoms[after]), np.abs(x - self.atoms[after - 1]))
-        return np.isfinite(x) & (away <= ATOM_TOLERANCE * self.width)
+        distance = np.minimum(np.abs(x - self.atoms[after]), np.abs(x - self.atoms[after - 1]))
+        return np.isfinite(x) & (distance <= ATOM_TOLERANCE * self.width)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "finite", "atoms": self.atoms.tolist()}
@@ -191,10 +192,10 @@ class Interval(Support):
     hi: float
 
     def __post_init__(self) -> None:
-        lo, hi = _check.number("lo", self.lo), _check.number("hi", self.hi)
+        lo, hi = _validation.number("lo", self.lo), _validation.number("hi", self.hi)
         if lo >= hi:
             raise ValueError(f"Interval needs lo < hi, got lo={lo:g} and hi={hi:g}.")
-        _check.spread("the interval", lo, hi)
+        _validation.check_finite_width("the interval", lo, hi)
         object.__setattr__(self, "lo", lo)
         object.__setattr__(self, "hi", hi)
 
@@ -216,7 +217,7 @@ class Real(Support):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _check.within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True))
+        object.__setattr__(self, "sigma", _validation.within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True))
 
     @property
     def lo(self) -> float:  # type: ignore[override]
@@ -266,9 +267,9 @@ class Heavy(Support):
 
     def __post_init__(self) -> None:
         hint = "Otherwise not even the mean of the rewards need exist."
-        object.__setattr__(self, "order", _check.within("order", self.order, 1.0, open_lo=True, hint=hint))
-        object.__setattr__(self, "bound", _check.within("bound", self.bound, 0.0, open_lo=True))
-        lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _check.number("lo", self.lo)
+        object.__setattr__(self, "order", _validation.within("order", self.order, 1.0, open_lo=True, hint=hint))
+        object.__setattr__(self, "bound", _validation.within("bound", self.bound, 0.0, open_lo=True))
+        lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _validation.number("lo", self.lo)
         object.__setattr__(self, "lo", lo)
         if lo > self.typical:
             raise ValueError(

@@ -1,6 +1,6 @@
 """A contract that every policy must keep, ready to run over your own.
 
-Subclass :class:`PolicyContract` in a test file, give ``make``, and pytest runs the battery::
+Subclass :class:`PolicyContract` in a test file, give ``make``, and pytest runs the tests::
 
     from pmbandits.testing import PolicyContract
 
@@ -24,14 +24,14 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.metrics import Mean
 from pmbandits.policies import Policy, load
 from pmbandits.simulation import Rewards, policy_seed, simulate
 
-_READABLE = ("mixture", "pulls", "pending", "t", "estimates")
-_LONGEST = 20_000  # rounds that the comparison with a simulation takes at most
+_READ_ATTRIBUTES = ("mixture", "pulls", "pending", "t", "estimates")
+_MAX_ROUNDS = 20_000  # rounds that the comparison with a simulation takes at most
 
 
 class PolicyContract(ABC):
@@ -69,33 +69,33 @@ class PolicyContract(ABC):
         return arms
 
     @staticmethod
-    def look(policy: Any) -> tuple[Any, ...]:
-        """Everything that can be read of a policy."""
-        seen = (getattr(policy, name) for name in ("mixture", "pulls", "pending", "t") if offers(policy, name))
+    def visible_state(policy: Any) -> tuple[Any, ...]:
+        """Mixture, pulls, pending rewards and time of a policy, as far as it has them, for comparisons."""
+        seen = (getattr(policy, name) for name in ("mixture", "pulls", "pending", "t") if has_member(policy, name))
         return tuple(np.asarray(part).tolist() for part in seen)
 
     @staticmethod
     def n_arms(policy: Any) -> int:
         """How many arms a policy has."""
-        return int(policy.n_arms) if offers(policy, "n_arms") else len(policy.mixture)
+        return int(policy.n_arms) if has_member(policy, "n_arms") else len(policy.mixture)
 
     @staticmethod
     def ask_many(policy: Any, n: int) -> NDArray[np.int64]:
-        """The next arms, asked for together if the policy can do so."""
+        """The next n arms, by one ``ask(n)`` if the policy takes batches."""
         if _takes_batches(policy):
             return np.asarray(policy.ask(n))
         return np.array([policy.ask() for _ in range(n)], dtype=np.int64)
 
     @staticmethod
     def tell_many(policy: Any, arms: NDArray[np.int64], rewards: FloatArray) -> None:
-        """Rewards of several arms, told together if the policy can take them so."""
+        """Tell the rewards of several arms, by one ``tell`` if the policy takes batches."""
         if _takes_batches(policy):
             policy.tell(arms, rewards)
             return
         for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
             policy.tell(arm, reward)
 
-    # ---- the battery -----------------------------------------------------------------------------------
+    # ---- the tests -----------------------------------------------------------------------------------
     def test_same_seed_and_rewards_give_the_same_pulls(self) -> None:
         first = self.play(self.make(seed=7), self.rounds, np.random.default_rng(1))
         second = self.play(self.make(seed=7), self.rounds, np.random.default_rng(1))
@@ -105,11 +105,11 @@ class PolicyContract(ABC):
         policy = self.make()
         arms = self.play(policy, self.rounds, np.random.default_rng(2))
         assert set(arms) <= set(range(self.n_arms(policy)))
-        if offers(policy, "pulls"):
+        if has_member(policy, "pulls"):
             assert np.asarray(policy.pulls).tolist() == np.bincount(arms, minlength=self.n_arms(policy)).tolist()
-        if offers(policy, "t"):
+        if has_member(policy, "t"):
             assert policy.t == self.rounds
-        if offers(policy, "pending"):
+        if has_member(policy, "pending"):
             assert np.sum(policy.pending) == 0
 
     def test_the_mixture_is_a_mixture(self) -> None:
@@ -123,7 +123,7 @@ class PolicyContract(ABC):
 
     def test_saved_and_loaded_at_every_step_it_goes_on_as_if_never_stopped(self) -> None:
         steady, broken = self.make(), self.make()
-        needs(steady, "save")
+        skip_without(steady, "save")
         rng = np.random.default_rng(4)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.pmb"
@@ -135,11 +135,11 @@ class PolicyContract(ABC):
                 reward = self.reward(arm, rng)
                 steady.tell(arm, reward)
                 broken.tell(arm, reward)
-                assert self.look(steady) == self.look(broken), step
+                assert self.visible_state(steady) == self.visible_state(broken), step
             self.play(broken, self.rounds, np.random.default_rng(5))
             self.play(steady, self.rounds, np.random.default_rng(5))
             broken.save(path)
-            assert self.look(self.load(path)) == self.look(steady)
+            assert self.visible_state(self.load(path)) == self.visible_state(steady)
 
     def test_rewards_in_one_batch_or_one_by_one_are_the_same(self) -> None:
         single, batched = self.make(), self.make()
@@ -153,7 +153,7 @@ class PolicyContract(ABC):
             for arm, reward in zip(arms, rewards, strict=True):
                 single.tell(int(arm), reward)
             batched.tell(arms, rewards)
-            assert self.look(single) == self.look(batched)
+            assert self.visible_state(single) == self.visible_state(batched)
 
     def test_the_order_in_which_late_rewards_arrive_does_not_matter(self) -> None:
         early, late = self.make(), self.make()
@@ -174,9 +174,9 @@ class PolicyContract(ABC):
         before = np.asarray(policy.mixture)
         arms = self.ask_many(policy, 1000)
         assert set(arms.tolist()) <= set(range(before.size))
-        if offers(policy, "pending"):
+        if has_member(policy, "pending"):
             assert np.sum(policy.pending) == 1000
-        if offers(policy, "pulls"):
+        if has_member(policy, "pulls"):
             assert np.sum(policy.pulls) == self.rounds + 1000
         if self.tracks is not None:
             shares = np.bincount([*played, *arms], minlength=before.size) / (self.rounds + 1000)
@@ -188,17 +188,17 @@ class PolicyContract(ABC):
         for arm in range(self.n_arms(policy)):
             for _ in range(20):
                 policy.tell(arm, self.reward(arm, rng))
-        if offers(policy, "pulls"):
+        if has_member(policy, "pulls"):
             assert np.sum(policy.pulls) == 0
-        if offers(policy, "estimates"):
+        if has_member(policy, "estimates"):
             assert [e.n for e in policy.estimates] == [20] * self.n_arms(policy)
         self.play(policy, 50, rng)
 
     def test_bad_input_is_refused_and_changes_nothing(self) -> None:
         policy = self.make()
-        needs(policy, "pulls", "pending", "t")
+        skip_without(policy, "pulls", "pending", "t")
         self.play(policy, 40, np.random.default_rng(10))
-        before = self.look(policy)
+        before = self.visible_state(policy)
         good = self.reward(0, np.random.default_rng(0))
         bad: list[tuple[Any, Any]] = [(0, r) for r in self.bad_rewards]
         bad += [(policy.n_arms, good), (-1, good), ("no such arm", good), (0, "much"), (0, None), (1.5, good)]
@@ -213,7 +213,7 @@ class PolicyContract(ABC):
                 assert str(error).strip(), (arm, reward)
             else:
                 raise AssertionError(f"tell({arm!r}, {reward!r}) was accepted")
-            assert self.look(policy) == before, (arm, reward)
+            assert self.visible_state(policy) == before, (arm, reward)
 
     def test_reading_changes_nothing(self) -> None:
         read, left = self.make(), self.make()
@@ -223,10 +223,10 @@ class PolicyContract(ABC):
             assert arm == other
             read.tell(arm, self.reward(arm, rng))
             left.tell(other, self.reward(other, again))
-            _ = [getattr(read, name) for name in _READABLE if offers(read, name)], repr(read)
-            if offers(read, "explain"):
+            _ = [getattr(read, name) for name in _READ_ATTRIBUTES if has_member(read, name)], repr(read)
+            if has_member(read, "explain"):
                 read.explain()
-        assert self.look(read) == self.look(left)
+        assert self.visible_state(read) == self.visible_state(left)
 
     def test_pulls_come_to_the_mixture(self) -> None:
         if self.tracks is None:
@@ -238,17 +238,17 @@ class PolicyContract(ABC):
         assert np.abs(shares - np.asarray(policy.mixture)).max() <= self.tracks
 
     def test_a_simulation_makes_the_same_pulls_as_asking_and_telling_by_hand(self) -> None:
-        """And names the same mixtures: at two checkpoints of two trials."""
+        """A simulation also names the same mixtures: at two checkpoints of two trials."""
         given, rng = self.make(), np.random.default_rng(14)
         own = isinstance(given, Policy)
         rounds = int(given.options.get("horizon", self.rounds)) if own else self.rounds
-        if rounds > _LONGEST:
+        if rounds > _MAX_ROUNDS:
             raise SkipTest(f"a horizon of {rounds:,} rounds is too long to be played by hand here.")
         checkpoints = [rounds // 3, rounds]
         bandit = Bandit([[self.reward(arm, rng) for _ in range(64)] for arm in range(self.n_arms(given))])
         metric = given.metric if own else Mean()
         recipe = given if own else lambda seed: self.make(seed=seed)
-        run = simulate(bandit, metric, {"it": recipe}, rounds, trials=2, seed=5, checkpoints=checkpoints, n_jobs=1)
+        run = simulate(metric, bandit, {"it": recipe}, rounds, trials=2, seed=5, checkpoints=checkpoints, n_jobs=1)
         (_, pulls), (_, mixtures) = run.column("pulls", "it"), run.column("mixture", "it")
         for trial in range(2):
             seed = policy_seed(5, trial, given.seed if own else 0)
@@ -263,21 +263,21 @@ class PolicyContract(ABC):
                 assert mixtures[trial, c].tolist() == np.asarray(policy.mixture).tolist()
 
     def test_pulls_that_somebody_else_chose_count_as_if_asked(self) -> None:
-        asked, told = self.make(), self.make()
-        needs(asked, "asked")
+        asked, informed = self.make(), self.make()
+        skip_without(asked, "asked")
         rng = np.random.default_rng(15)
         for _ in range(60):
             arm = asked.ask()
-            told.asked(arm)
+            informed.asked(arm)
             reward = self.reward(arm, rng)
             asked.tell(arm, reward)
-            told.tell(arm, reward)
-        assert self.look(asked) == self.look(told)
-        assert [asked.ask() for _ in range(20)] == [told.ask() for _ in range(20)]
+            informed.tell(arm, reward)
+        assert self.visible_state(asked) == self.visible_state(informed)
+        assert [asked.ask() for _ in range(20)] == [informed.ask() for _ in range(20)]
 
     def test_arms_come_and_go_and_nothing_is_lost(self) -> None:
         policy, rng = self.make(), np.random.default_rng(16)
-        needs(policy, "add_arm", "pause", "resume", "retire", "pulls", "estimates", "save")
+        skip_without(policy, "add_arm", "pause", "resume", "retire", "pulls", "estimates", "save")
         if self.n_arms(policy) < 2:
             raise SkipTest("there is one arm only, which cannot be paused.")
         first = policy.n_arms
@@ -314,12 +314,12 @@ class PolicyContract(ABC):
             path = Path(folder) / "policy.pmb"
             policy.save(path)
             again = self.load(path)
-            assert self.look(again) == self.look(policy)
+            assert self.visible_state(again) == self.visible_state(policy)
             assert [again.ask() for _ in range(20)] == [policy.ask() for _ in range(20)]
 
     def test_the_reward_of_a_ticket_counts_once(self) -> None:
         policy, rng = self.make(), np.random.default_rng(17)
-        needs(policy, "ask_ticket", "estimates")
+        skip_without(policy, "ask_ticket", "estimates")
         for k in range(20):
             ticket = policy.ask_ticket()
             assert 0.0 < ticket.share <= 1.0 + 1e-9
@@ -332,7 +332,7 @@ class PolicyContract(ABC):
     def test_a_damaged_file_is_refused_or_harmless(self) -> None:
         """Cut off, empty or foreign: refused. A flipped byte: refused, or where nothing is stored without effect."""
         policy = self.make()
-        needs(policy, "save")
+        skip_without(policy, "save")
         self.play(policy, 30, np.random.default_rng(13))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.pmb"
@@ -340,19 +340,19 @@ class PolicyContract(ABC):
             content = path.read_bytes()
             for damaged in (content[: len(content) // 2], content[:-1], b"", b"not a policy"):
                 path.write_bytes(damaged)
-                assert not self._loads(path)
+                assert not self._can_load(path)
             refused = 0
             for place in np.linspace(0, len(content) - 1, 40).astype(int):
                 flipped = bytearray(content)
                 flipped[place] ^= 0xFF
                 path.write_bytes(bytes(flipped))
-                if self._loads(path):
-                    assert self.look(self.load(path)) == self.look(policy), place
+                if self._can_load(path):
+                    assert self.visible_state(self.load(path)) == self.visible_state(policy), place
                 else:
                     refused += 1
             assert refused > 0
 
-    def _loads(self, path: Path) -> bool:
+    def _can_load(self, path: Path) -> bool:
         try:
             self.load(path)
         except ValueError as error:
@@ -361,14 +361,14 @@ class PolicyContract(ABC):
         return True
 
 
-def offers(policy: Any, name: str) -> bool:
+def has_member(policy: Any, name: str) -> bool:
     """Whether a policy has this part; policies of the library must have all."""
     return isinstance(policy, Policy) or inspect.getattr_static(policy, name, None) is not None
 
 
-def needs(policy: Any, *names: str) -> None:
+def skip_without(policy: Any, *names: str) -> None:
     """Skip the test if the policy does not have these parts, and say why."""
-    missing = [name for name in names if not offers(policy, name)]
+    missing = [name for name in names if not has_member(policy, name)]
     if missing:
         raise SkipTest(f"{type(policy).__name__} has no {', '.join(missing)}: this cannot be tried.")
 

@@ -10,29 +10,52 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from numba import types
+
 from pmbandits._random import philox
-from pmbandits.confidence._bounds import arm_radius, bounds, lower_end, upper_end
-from pmbandits.estimates import _changes as changing
-from pmbandits.estimates import _kernels as sketching
-from pmbandits.estimates._forgetting import forget_any, forget_arm, forget_oldest
-from pmbandits.mixtures._certifying import gains_now
-from pmbandits.mixtures._continuous import best_now
-from pmbandits.mixtures._rivals import most_of_any, most_of_others, rival_mixture
-from pmbandits.mixtures._together import climb_together, lay_cells, lay_mixture, rounding_of_slopes
-from pmbandits.policies import _steps as steps
-from pmbandits.policies import cirt, simple
-from pmbandits.policies.policy import REGISTRY
+from pmbandits.confidence._bounds import arm_set_radius, bernoulli_lower, bernoulli_upper, mixture_bounds
+from pmbandits.engine import _calls as steps
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.estimates import _change_detector as changing
+from pmbandits.estimates import _sketch as sketching
+from pmbandits.estimates._forgetting import forget_arm, forget_oldest, forget_random
+from pmbandits.mixtures._certifying import certification_gains
+from pmbandits.mixtures._continuous_search import update_best_mixture
+from pmbandits.mixtures._joint_regret import (
+    maximise_joint_lead,
+    mixture_survival_bounds,
+    slope_step_error,
+    survival_bounds_by_cell,
+)
+from pmbandits.mixtures._optimistic_bound import (
+    find_most_optimistic_mixture,
+    max_lead_of_other_arms,
+    upper_bound_of_any_mixture,
+)
+from pmbandits.policies import baselines, cirt
 from pmbandits.simulation import _kernels as simulation
-from pmbandits.simulation.execute import workers
-from pmbandits.simulation.progress import Bar
-from pmbandits.state import guard
-from pmbandits.state.ahead import Item, entry, in_order
-from pmbandits.state.compile import cache_folder, no_hint
+from pmbandits.simulation.execute import resolve_n_jobs
+from pmbandits.simulation.progress import ProgressBar
+from pmbandits.state import lock
+from pmbandits.state.compile import cache_folder, silence_compile_hint
+from pmbandits.state.linking import argument_types
+from pmbandits.state.precompile import CompileItem, compile_entry, compile_order
 
 PACKAGE = "pmbandits"
-_FIRST = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the default policy, and the paper's
-_STREAM = "words, ints, table of words, ints, table, ints, floats, floats, table, ints"  # Stream.arrays
+_POLICY_ORDER = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the default policy, and the paper's
 _SKETCH = "ints, floats, floats"  # book, items, marks
+
+
+def _tuple_type(cls: type, fields: str) -> Any:
+    """numba's type of a named tuple whose fields have these types, in the words of ``shared``."""
+    return types.NamedTuple(argument_types(fields), cls)  # type: ignore[no-untyped-call]
+
+
+_REWARDS = _tuple_type(
+    simulation.RewardArrays, "words, ints, table of words, ints, table, ints, floats, floats, table, ints"
+)
+_POLICY = _tuple_type(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints")
+_TRIAL = _tuple_type(simulation.TrialRecord, "ints, ints, table of ints, table, ints")
 
 
 class Warmed(NamedTuple):
@@ -83,98 +106,101 @@ def warm(n_jobs: int | None = None, *, progress: bool | None = None) -> Warmed:
     >>> print(pmb.warm())  # doctest: +SKIP
     Compiled 217 kernels in 25 s. They are kept in /home/you/.cache/pmbandits/216a7016fe879d0e-py311-numba0.68.1
     """
-    start, jobs = time.perf_counter(), workers(n_jobs)
-    no_hint()  # there is a bar
-    items = usual()
+    start, jobs = time.perf_counter(), resolve_n_jobs(n_jobs)
+    silence_compile_hint()  # there is a bar
+    items = kernels_to_compile()
     found = {at for at, item in enumerate(items) if item.on_disk()}
-    with Bar(len(items), len(found), shown=progress, label="compile", unit="kernels") as bar:
+    with ProgressBar(len(items), len(found), shown=progress, label="compile", unit="kernels") as bar:
         if jobs == 1:
             for at in range(len(items)):
                 if at not in found:
                     items[at].make()
                     bar.advance(1)
         elif len(found) < len(items):
-            _share_out(items, found, jobs, bar.advance)
+            _compile_in_parallel(items, found, jobs, bar.advance)
     return Warmed(len(items) - len(found), len(found), time.perf_counter() - start, cache_folder())
 
 
 @cache
-def usual() -> list[Item]:
-    """What is compiled, in this order; the same list in every process."""
-    return in_order(_entries(), PACKAGE)
+def kernels_to_compile() -> list[CompileItem]:
+    """All kernels that :func:`warm` compiles, in this order; every process makes an equal list."""
+    return compile_order(_kernel_entries(), PACKAGE)
 
 
-def _entries() -> Iterator[Item]:
+def _kernel_entries() -> Iterator[CompileItem]:
     """What Python calls, and the kernels of each policy, with the types of their arguments."""
-    yield entry(steps.ask_one, "int, memory")
-    yield entry(steps.tell_one, "memory, int, float")
+    yield compile_entry(steps.ask_one, "int, memory")
+    yield compile_entry(steps.tell_one, "memory, int, float")
     policies = {name: cls for name, cls in REGISTRY.items() if cls.__module__.startswith(f"{PACKAGE}.")}
-    for name in sorted(policies, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
+    for name in sorted(
+        policies, key=lambda name: _POLICY_ORDER.index(name) if name in _POLICY_ORDER else len(_POLICY_ORDER)
+    ):
         cls = policies[name]
-        yield entry(cls._choose, "memory")
-        yield entry(cls._update, "memory")
-        if name == _FIRST[0]:  # all that playing needs, before the next policy
-            yield entry(guard.claim_memory, "memory, int")
-            yield entry(guard.release_memory, "memory, int")
-            yield entry(
-                simulation.play,
-                f"int, int, memory, ints, int, ints, {_STREAM}, ints, int, ints, ints, table of ints, table, ints",
-            )
-            yield entry(philox, "word, word, word, word, word, word")
-            yield entry(steps.choose_many, "int, memory, ints")
-            yield entry(steps.choose_among, "int, memory, ints, ints")
-            yield entry(steps.tell_many, "memory, ints, floats")
-            yield entry(steps.follow, "int, memory, ints, floats, bool, ints")
-            yield entry(steps.tell_both, "memory, memory, ints, floats")
-            yield entry(steps.count_pull, "memory, int")
-    for kernel in (cirt.begin, simple.begin_one):
-        yield entry(kernel, "memory")
-    yield entry(cirt.levels, "int, int")
+        yield compile_entry(cls._choose, "memory")
+        yield compile_entry(cls._update, "memory")
+        if cls._choose_certifying is not cls._choose:
+            yield compile_entry(cls._choose_certifying, "memory")
+        if name == _POLICY_ORDER[0]:  # all that playing needs, before the next policy
+            yield compile_entry(lock.claim_memory, "memory, int")
+            yield compile_entry(lock.release_memory, "memory, int")
+            yield CompileItem(simulation.play, (_POLICY, _REWARDS, _TRIAL, types.int64))
+            yield compile_entry(philox, "word, word, word, word, word, word")
+            yield compile_entry(steps.choose_many, "int, memory, ints")
+            yield compile_entry(steps.choose_among, "int, memory, ints, ints")
+            yield compile_entry(steps.tell_many, "memory, ints, floats")
+            yield compile_entry(steps.replay_events, "int, memory, ints, floats, bool, ints")
+            yield compile_entry(steps.tell_active_and_inactive, "memory, memory, ints, floats")
+            yield compile_entry(steps.count_pull, "memory, int")
+    for kernel in (cirt.begin, baselines.begin_fixed_arm):
+        yield compile_entry(kernel, "memory")
+    yield compile_entry(cirt.steps_per_unit, "int, int")
     # What readers of a policy call: ``explain``, ``utility_bounds``, ``estimates``, ``certainty``.
     for own in {
         tuple(cls._own.items()): cls._own for cls in policies.values() if "confidence" in cls._declared
     }.values():
-        yield entry(bounds, "state, floats", own)
-        yield entry(arm_radius, "state, int", own)
-    yield entry(most_of_any, "memory, floats")
-    yield entry(rival_mixture, "memory")
-    yield entry(most_of_others, "memory, floats")
-    yield entry(best_now, "memory")
-    yield entry(gains_now, "memory, floats")
-    yield entry(lay_cells, "memory, floats, table, table")
-    yield entry(lay_mixture, "floats, floats, floats, table, table, int, floats, floats, floats")
-    yield entry(
-        climb_together, "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int"
+        yield compile_entry(mixture_bounds, "state, floats", own)
+        yield compile_entry(arm_set_radius, "state, int", own)
+    yield compile_entry(upper_bound_of_any_mixture, "memory, floats")
+    yield compile_entry(find_most_optimistic_mixture, "memory")
+    yield compile_entry(max_lead_of_other_arms, "memory, floats")
+    yield compile_entry(update_best_mixture, "memory")
+    yield compile_entry(certification_gains, "memory, floats")
+    yield compile_entry(survival_bounds_by_cell, "memory, floats, table, table")
+    yield compile_entry(mixture_survival_bounds, "floats, floats, floats, table, table, int, floats, floats, floats")
+    yield compile_entry(
+        maximise_joint_lead,
+        "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int",
     )
-    yield entry(rounding_of_slopes, "floats, float")
-    yield entry(lower_end, "int, float, float")
-    yield entry(upper_end, "int, float, float")
-    yield entry(simulation.rewards_of, f"int, int, {_STREAM}, floats, int")
+    yield compile_entry(slope_step_error, "floats, float")
+    yield compile_entry(bernoulli_lower, "int, float, float")
+    yield compile_entry(bernoulli_upper, "int, float, float")
+    count, numbers = argument_types("int, floats")
+    yield CompileItem(simulation.fill_rewards, (count, count, _REWARDS, numbers, count))
     # Sketches, from Python.
-    yield entry(sketching.begin, "ints, floats, int")
-    yield entry(sketching.total_capacity, "int, int")
-    yield entry(sketching.put_all, f"{_SKETCH}, int, int, int, floats")
-    yield entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
-    yield entry(sketching.spread, "ints, ints")
+    yield compile_entry(sketching.sketch_init, "ints, floats, int")
+    yield compile_entry(sketching.total_capacity, "int, int")
+    yield compile_entry(sketching.sketch_add_many, f"{_SKETCH}, int, int, int, floats")
+    yield compile_entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
+    yield compile_entry(sketching.item_weights, "ints, ints")
     # Forgetting, and watching for changes.
-    for forgets in (forget_oldest, forget_any, forget_arm):
-        yield entry(forgets, "memory, ints, table of ints, int")
-    yield entry(changing.begin, "ints, floats, ints, floats, int")
-    yield entry(changing.watch_all, "ints, floats, ints, float, floats, int, floats")
+    for forgets in (forget_oldest, forget_random, forget_arm):
+        yield compile_entry(forgets, "memory, ints, table of ints, int")
+    yield compile_entry(changing.detector_init, "ints, floats, ints, floats, int")
+    yield compile_entry(changing.detector_update_many, "ints, floats, ints, float, floats, int, floats")
 
 
-def _share_out(items: Sequence[Item], found: set[int], jobs: int, tick: Callable[[int], None]) -> None:
+def _compile_in_parallel(items: Sequence[CompileItem], found: set[int], jobs: int, tick: Callable[[int], None]) -> None:
     """Compile in several processes: each takes the next one whose parts are there."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     done, waiting = set(found), [at for at in range(len(items)) if at not in found]
     running: dict[Future[Any], int] = {}
-    pool = ProcessPoolExecutor(max_workers=min(jobs, len(waiting)), initializer=_begin)
+    pool = ProcessPoolExecutor(max_workers=min(jobs, len(waiting)), initializer=_init_worker)
     try:
         while waiting or running:
             ready = [at for at in waiting if items[at].needs <= done]
             for at in ready[: jobs - len(running)]:
-                running[pool.submit(_make, at)] = at
+                running[pool.submit(_compile_item, at)] = at
                 waiting.remove(at)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 future.result()
@@ -184,11 +210,11 @@ def _share_out(items: Sequence[Item], found: set[int], jobs: int, tick: Callable
         pool.shutdown(wait=True, kill_workers=True)
 
 
-def _begin() -> None:
+def _init_worker() -> None:
     """In a worker: Ctrl-C is for the process that started it, which also says what is going on."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    no_hint()
+    silence_compile_hint()
 
 
-def _make(at: int) -> None:
-    usual()[at].make()
+def _compile_item(at: int) -> None:
+    kernels_to_compile()[at].make()

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import pmbandits as pmb
-from pmbandits.cli.advise import _support
+from pmbandits.cli.advise import _parse_support
 from pmbandits.cli.app import app
 
 mpl.use("Agg")
@@ -85,9 +85,9 @@ def test_losses_and_supports_are_options(log: Path) -> None:
     answer = json.loads(result.output)
     assert answer["mixture"] == {"low": 1.0} and answer["loss"] is True
     assert answer["support"] == {"kind": "interval", "lo": -20.0, "hi": 10.0}
-    assert _support("binary") == pmb.Binary()
+    assert _parse_support("binary") == pmb.Binary()
     with pytest.raises(ValueError, match="two numbers 'lo,hi', got 'wide'"):
-        _support("wide")
+        _parse_support("wide")
 
 
 def test_strict_and_unusable_input_are_refused(log: Path) -> None:

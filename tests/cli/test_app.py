@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -210,6 +209,7 @@ def test_oracle_plot_writes_a_picture_and_says_where(tmp_path: Path) -> None:
     assert str(path) in done.out.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_demo_prints_the_table_and_draws_the_picture(tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     done = run("demo", "--out", str(path), "--rounds", "1000")
@@ -365,35 +365,6 @@ def test_oracle_keeps_limits_and_says_what_they_cost() -> None:
     assert "Without the limit on norm(5,1) (norm(5,1) <= 30%) the utility would be" in " ".join(text.split())
     done = run(*arms, "--shares", "norm(5,1) >= 120%")
     assert done.code == 2 and "no mixture keeps the limit" in done.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["fig2", "--arms", "0.2,0.7"], "for fig3 alone"),
-        (["fig3", "table1", "--trials", "5"], "for fig3 alone"),
-        (["fig3", "--arms", "0.2"], "pairs of chances between 0 and 1"),
-        (["fig3", "--arms", "0.2,1.7"], "pairs of chances between 0 and 1"),
-        (["fig3", "--arms", "0.2,0.7; x,1"], "pairs of chances between 0 and 1"),
-    ],
-)
-def test_arms_of_your_own_are_for_figure_three(arguments: list[str], says: str) -> None:
-    done = invoke("reproduce", *arguments)
-    assert done.exit_code != 0
-    assert says in str(done.exception) + done.output
-
-
-@pytest.mark.slow
-def test_figure_three_can_be_repeated_with_arms_of_your_own(tmp_path: Path) -> None:
-    own = ["--arms", "0.2,0.7; 0.3,0.8", "--trials", "3", "--quick", "-q", "--out", str(tmp_path)]
-    done = invoke("reproduce", "fig3", *own)
-    assert done.exit_code == 0, done.output
-    record = json.loads((tmp_path / "outcomes" / "fig3.json").read_text(encoding="utf-8"))
-    assert "(0.2, 0.7); (0.3, 0.8)" in record["text"][0] and "3 trials" in record["text"][0]
-    assert all(claim["source"] == "" for claim in record["claims"])  # they say nothing about the paper
-    with (tmp_path / "data" / "fig3.csv").open(encoding="utf-8", newline="") as file:
-        pairs = {(float(row["mean_0"]), float(row["mean_1"])) for row in csv.DictReader(file)}
-    assert pairs == {(0.2, 0.7), (0.3, 0.8)}
 
 
 def test_completion_can_be_installed() -> None:

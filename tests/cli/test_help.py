@@ -42,6 +42,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = "".join(f"{'AB'[k % 2]},{'AB'[k % 2]},{k % 3 % 2},{k % 3 % 2}\n" for k in range(200))
     (tmp_path / "log.csv").write_text(f"arm,supplier,reward,score\n{rows}")
     (tmp_path / "study").mkdir()
+    (tmp_path / "service.toml").write_text("port = 9000\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -58,7 +59,7 @@ def test_every_command_has_examples_whose_options_exist(name: str, files: Path) 
 def test_examples_that_are_cheap_run(files: Path) -> None:
     ran = 0
     for example in [one for examples in EXAMPLES.values() for one in examples]:
-        if not example.startswith(RUN) or example.startswith("key revoke"):  # there is no such key
+        if not example.startswith(RUN) or example.startswith(("key revoke", "key rotate")):  # there is no such key
             continue
         with pytest.raises(SystemExit) as stopped:
             app(shlex.split(example))
@@ -77,6 +78,7 @@ def test_commands_start_without_loading_what_they_do_not_need() -> None:
     assert python(code) == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_commands_and_options() -> None:
     script = """

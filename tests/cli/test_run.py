@@ -52,7 +52,7 @@ def test_it_writes_run_picture_and_summary_that_equal_simulate(spec: Path) -> No
     assert {p.name for p in folder.iterdir()} >= {"run.parquet", "regret.png", "regret.svg", "summary.txt", "spec.json"}
     recipes = {"PMUCB": pmb.PMUCB(horizon=200, epsilon=0.25), "ours": pmb.CIRT()}
     bandit = pmb.Bandit.bernoulli([0.4, 0.9], names=["low", "high"])
-    direct = pmb.simulate(bandit, pmb.GiniDeviation(), recipes, [60, 200], 4, 3)
+    direct = pmb.simulate(pmb.GiniDeviation(), bandit, recipes, [60, 200], 4, 3)
     assert pmb.Run.load(folder / "run.parquet").equals(direct)
     assert "PMUCB" in (folder / "summary.txt").read_text()
     for part in direct.summary().parts(narrow=True):  # every word fits into an ordinary terminal
@@ -60,6 +60,7 @@ def test_it_writes_run_picture_and_summary_that_equal_simulate(spec: Path) -> No
             assert all(word in text for cell in row for word in cell.split()), row
 
 
+@pytest.mark.slow
 def test_called_again_it_gives_the_same_file(spec: Path, tmp_path: Path) -> None:
     call("run", spec, "--out", tmp_path / "a")
     first = (tmp_path / "a" / "run.parquet").read_bytes()

@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 import pmbandits as pmb
 from pmbandits import warming
 from pmbandits.cli.app import app
-from pmbandits.policies.policy import REGISTRY
-from pmbandits.state import ahead
-from pmbandits.state.shared import FIXED
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.state import precompile
+from pmbandits.state.linking import TYPED_KERNELS
+from tests.helpers import allow_interrupts
 
 # Plays every policy on every support, and prints what numba compiled meanwhile.
 PLAY = """
@@ -38,8 +39,8 @@ event.register("numba:compile", Listener())
 
 import scipy.stats as st
 import pmbandits as pmb
-from pmbandits.policies.policy import REGISTRY
-from pmbandits.simulation.recipes import by_name
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.simulation.policy_specs import by_name
 
 rounds, played, estimates = 600, set(), sys.argv[1]
 pmb.Policy  # loads all policies
@@ -69,7 +70,7 @@ for support, bandit in bandits.items():
             if policy.confidence is not None:
                 policy.certainty()
             policy.merge(recipe.bind(metric, 2, support))
-            pmb.simulate(bandit, metric, recipe, rounds, trials=1, n_jobs=1)
+            pmb.simulate(metric, bandit, recipe, rounds, trials=1, n_jobs=1)
             played.add(name)
 print(len(played), compiled)
 """
@@ -92,7 +93,7 @@ def run(*command: str, cache: Path) -> str:
 @pytest.mark.slow
 def test_after_warming_a_fresh_process_compiles_nothing(tmp_path: Path) -> None:
     said = run("-m", "pmbandits", "warm", "--jobs", "2", cache=tmp_path)
-    total = len(warming.usual())
+    total = len(warming.kernels_to_compile())
     assert said.startswith(f"Compiled {total} kernels in ") and str(tmp_path) in said
     with_sets = sum("estimates" in cls._declared for cls in REGISTRY.values())
     ours = sum(cls.__module__.startswith("pmbandits.") for cls in REGISTRY.values())
@@ -112,6 +113,7 @@ def test_ctrl_c_stops_with_a_sentence_and_keeps_what_is_compiled(tmp_path: Path,
         text=True,
         env={**os.environ, "PMBANDITS_CACHE_DIR": str(tmp_path)},
         start_new_session=True,  # Ctrl-C goes to the command and to its workers
+        preexec_fn=allow_interrupts,
     )
     until = time.monotonic() + 120.0
     while len(list(tmp_path.rglob("*.nbc"))) < 10 and time.monotonic() < until:
@@ -120,7 +122,7 @@ def test_ctrl_c_stops_with_a_sentence_and_keeps_what_is_compiled(tmp_path: Path,
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.count("\n") == 1 and said.startswith("interrupted; ")
-    code = "from pmbandits.warming import usual; print(sum(item.on_disk() for item in usual()))"
+    code = "from pmbandits.warming import kernels_to_compile as k; print(sum(item.on_disk() for item in k()))"
     assert int(run("-c", code, cache=tmp_path)) >= 5
 
 
@@ -128,8 +130,8 @@ def test_ctrl_c_stops_with_a_sentence_and_keeps_what_is_compiled(tmp_path: Path,
 
 
 def test_every_policy_and_every_kernel_of_the_package_is_in_the_list() -> None:
-    listed = {(id(item.own), item.arguments) for item in warming.usual()}
-    for kernels in FIXED.values():
+    listed = {(id(item.own), item.arguments) for item in warming.kernels_to_compile()}
+    for kernels in TYPED_KERNELS.values():
         for fixed in kernels:
             if fixed.own.py_func.__module__.startswith("pmbandits."):
                 assert (id(fixed.own), fixed.arguments) in listed
@@ -139,18 +141,18 @@ def test_every_policy_and_every_kernel_of_the_package_is_in_the_list() -> None:
 
 
 def test_what_a_kernel_needs_comes_before_it_and_the_default_policy_first() -> None:
-    items = warming.usual()
+    items = warming.kernels_to_compile()
     for at, item in enumerate(items):
         assert all(needed < at for needed in item.needs)
     names = [str(item) for item in items]
     assert names.index("pmbandits.policies.track.choose") < names.index("pmbandits.policies.cirt.choose")
-    assert names.index("pmbandits.policies.cirt.choose") < names.index("pmbandits.policies.simple.choose_ucb1")
+    assert names.index("pmbandits.policies.cirt.choose") < names.index("pmbandits.policies.baselines.choose_ucb1")
 
 
 def test_kernels_that_write_the_same_files_wait_for_each_other() -> None:
-    items, last = warming.usual(), {}
+    items, last = warming.kernels_to_compile(), {}
     for at, item in enumerate(items):
-        for own in (item.own, *ahead.written_with(item.own)):
+        for own in (item.own, *precompile.untyped_callees(item.own)):
             before = last.get(id(own))
             assert before is None or before in item.needs
             last[id(own)] = at
@@ -180,7 +182,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     def given(*there: bool) -> list[int]:
         made: list[int] = []
         items = [Kernel(made, number, known) for number, known in enumerate(there)]
-        monkeypatch.setattr(warming, "usual", lambda: items)
+        monkeypatch.setattr(warming, "kernels_to_compile", lambda: items)
         return made
 
     return given

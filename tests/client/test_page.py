@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pmbandits as pmb
-from tests.client.test_service import url as url  # a service
+from tests.client.test_client import url as url  # a service
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "http.md"
 
@@ -38,6 +38,7 @@ def warm(url: str) -> None:
         first.ask(among=["B"]), first.add_arm("C"), first.limit("A >= 10%; B <= 60%"), first.ask(40), first.state()
 
 
+@pytest.mark.slow
 def test_the_examples_run(url: str, tmp_path: Path) -> None:
     shown = run([sys.executable, "-"], blocks("py"), url, tmp_path)
     assert "is next" in shown and "('A', 'B', 'C') running" in shown and (tmp_path / "shop.pmb").exists()

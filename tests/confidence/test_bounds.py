@@ -72,7 +72,7 @@ def random_rewards(rng: np.random.Generator, arms: int, lo: float = 0.0, hi: flo
 
 
 def cell_by_cell(support: pmb.Support, rewards: Rewards, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    points, survival = ref.laws(support, rewards)
+    points, survival = ref.distributions(support, rewards)
     return points, ref.mix(weights[None], survival)[0]
 
 
@@ -126,7 +126,7 @@ def test_bernoulli_bands_and_balls_are_intervals_of_the_mean_too(metric, kind):
 
 def band_edges(support: pmb.Support, rewards: Rewards, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points, each cell split in three, and every arm's lowest and highest survival there."""
-    points, survival = ref.laws(support, rewards)
+    points, survival = ref.distributions(support, rewards)
     cells = np.diff(points)
     fine = np.unique(np.concatenate((points, points[:-1] + cells / 3, points[:-1] + 2 * cells / 3)))
     survival = survival[:, np.searchsorted(points, (fine[1:] + fine[:-1]) / 2, side="right") - 1]
@@ -196,7 +196,7 @@ def test_band_bounds_of_one_arm_are_reached_by_a_law(metric):
         rewards = random_rewards(rng, 2, -1.0, 2.0)
         support = pmb.Interval(-1, 2)
         low, _, high = told(metric, support, rewards, Own("band", scale)).utility_bounds([1.0, 0.0])
-        points, survival = ref.laws(support, rewards[:1])
+        points, survival = ref.distributions(support, rewards[:1])
         radius = scale / math.sqrt(len(rewards[0]))
         bottom, top = np.maximum(survival[0] - radius, 0), np.minimum(survival[0] + radius, 1)
         for sign, ours in ((1, high), (-1, low)):
@@ -227,7 +227,7 @@ def test_band_bounds_of_several_arms_are_not_below_the_convex_program():
         rewards = [r[:10] for r in random_rewards(rng, 2)]
         weights = rng.dirichlet([2, 2])
         _, _, high = told(metric, UNIT, rewards, Own("band", scale)).utility_bounds(weights)
-        points, survival = ref.laws(UNIT, rewards)
+        points, survival = ref.distributions(UNIT, rewards)
         radii = scale / np.sqrt([[len(r)] for r in rewards])
         curves = cp.Variable(survival.shape)
         mixed, cells = weights @ curves, np.diff(points)

@@ -6,19 +6,19 @@ import numpy as np
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.confidence._ends import OCTAVE, coarse_counts, slot
+from pmbandits.confidence._envelopes import ENTRIES_PER_DOUBLING, coarse_index, coarse_table_counts
 
 UNIT = pmb.Interval(0.0, 1.0)
 
 
 def test_the_coarse_table_is_exact_at_first_and_then_a_little_wider() -> None:
-    counts = coarse_counts()
+    counts = coarse_table_counts()
     assert (np.diff(counts) > 0).all()
-    assert [slot(n) for n in counts.tolist()] == list(range(counts.size))
+    assert [coarse_index(n) for n in counts.tolist()] == list(range(counts.size))
     n = np.unique(np.concatenate((np.arange(1, 3000), np.logspace(3, 12, 400).astype(np.int64))))
-    taken = counts[[slot(m) for m in n.tolist()]]
+    taken = counts[[coarse_index(m) for m in n.tolist()]]
     assert (taken <= n).all()
-    assert (taken[n < 2 * OCTAVE] == n[n < 2 * OCTAVE]).all()
+    assert (taken[n < 2 * ENTRIES_PER_DOUBLING] == n[n < 2 * ENTRIES_PER_DOUBLING]).all()
     for support, horizon in ((pmb.Binary(), None), (UNIT, 10**6), (UNIT, None), (pmb.Real(2.0), None)):
         for name in ("auto", "paper", "wasserstein"):
             chosen = confidence_set(name, support, 3, horizon=horizon)
@@ -26,5 +26,5 @@ def test_the_coarse_table_is_exact_at_first_and_then_a_little_wider() -> None:
             assert (ratio >= 1.0 - 1e-12).all()
             # The ball on the line is made of pieces for longer and longer times, and falls where one begins.
             pieces = isinstance(support, pmb.Real) and name != "paper"
-            assert (ratio <= 1.0 + (8.0 if pieces else 1.0) / OCTAVE).all()
-            assert (ratio <= 1.0 + 1.0 / OCTAVE).mean() > 0.95
+            assert (ratio <= 1.0 + (8.0 if pieces else 1.0) / ENTRIES_PER_DOUBLING).all()
+            assert (ratio <= 1.0 + 1.0 / ENTRIES_PER_DOUBLING).mean() > 0.95

@@ -175,9 +175,9 @@ def test_paper_radius_to_the_letter_in_cirt():
     ("support", "name", "kind"),
     [
         (pmb.Binary(), "kl", "interval"),
-        (pmb.Finite([0, 1, 3]), "kl", "belt"),
-        (UNIT, "kl", "belt"),
-        (pmb.Real(2.0), "kl", "belt"),
+        (pmb.Finite([0, 1, 3]), "kl", "kl_band"),
+        (UNIT, "kl", "kl_band"),
+        (pmb.Real(2.0), "kl", "kl_band"),
     ],
     ids=repr,
 )
@@ -482,7 +482,7 @@ def outside_belt(cdf: Callable, places: np.ndarray | None) -> Callable:
     """By relative entropy at every place, or on both sides of every reward of a continuous law."""
 
     def outside(e: pmb.ArmEstimate) -> tuple[bool, bool]:
-        assert e.kind == "belt"
+        assert e.kind == "kl_band"
         if e.n == 0:
             return False, False
         x = e.x if places is None else places[:-1]

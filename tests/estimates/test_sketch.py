@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from scipy.stats import wasserstein_distance
 
 from pmbandits.estimates import Sketch
-from pmbandits.estimates import _kernels as sketching
+from pmbandits.estimates import _sketch as sketching
 from tests.helpers import sketch_of
 
 
@@ -40,9 +40,9 @@ def test_a_sketch_stands_for_all_its_numbers_and_its_sure_bounds_hold(
     assert set(x) <= set(data)
     assert (np.diff(x) >= 0.0).all()
     assert sketch.least == data.min() and sketch.most == data.max()
-    assert errors(sketch, data) <= min(sketch._marks[sketching.SUM] / data.size, 1.0) + 1e-12
+    assert errors(sketch, data) <= min(sketch._stats[sketching.SUM] / data.size, 1.0) + 1e-12
     moved = wasserstein_distance(data, x, v_weights=weights)
-    assert moved <= sketch._marks[sketching.MOVED] / data.size + 1e-9
+    assert moved <= sketch._stats[sketching.MOVED] / data.size + 1e-9
     assert all(np.array_equal(other.to_arrays()[name], array) for name, array in before.items())
     levels = np.array([0.0, 0.25, 0.5, 1.0])
     found = sketch.quantile(levels)

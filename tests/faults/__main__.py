@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import disks, frozen
-from tests.faults.clients import Client, Known
+from tests.faults.clients import Administrator, Client, Known
 from tests.faults.experiments import EXPERIMENTS
 from tests.faults.nursery import Nursery
 from tests.faults.verdict import verdict
@@ -48,6 +48,7 @@ class Round:
         going.set()
         began = time.monotonic()
         clients = [Client(self.ports, self.known, self.rng.getrandbits(32)) for _ in range(CLIENTS)]
+        clients.append(Administrator(self.ports, self.known, self.rng.getrandbits(32)))
         tasks = [asyncio.create_task(client.run(going)) for client in clients]
         try:
             if disk is not None:

@@ -34,21 +34,21 @@ class Connection:
     def __init__(self) -> None:
         self._streams: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
 
-    async def post(self, port: int, path: str, body: Any) -> tuple[int, Any]:
+    async def send(self, port: int, path: str, body: Any, method: str = "POST") -> tuple[int, Any]:
         try:
-            return await asyncio.wait_for(self._post(port, path, body), LONG)
+            return await asyncio.wait_for(self._send(port, path, body, method), LONG)
         except BaseException:
             streams = self._streams.pop(port, None)
             if streams is not None:
                 streams[1].transport.abort()
             raise
 
-    async def _post(self, port: int, path: str, body: Any) -> tuple[int, Any]:
+    async def _send(self, port: int, path: str, body: Any, method: str) -> tuple[int, Any]:
         if port not in self._streams:
             self._streams[port] = await asyncio.open_connection("127.0.0.1", port)
         reader, writer = self._streams[port]
         content = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(content)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(content)}\r\n\r\n"
         writer.write(head.encode() + content)
         answer = await reader.readuntil(b"\r\n\r\n")
         lines = answer.decode().lower().split("\r\n")
@@ -79,12 +79,12 @@ class Client:
         self.one.close()
         self.two.close()
 
-    async def _sure(self, connection: Connection, path: str, body: Any) -> tuple[int, Any]:
+    async def _sure(self, connection: Connection, path: str, body: Any, method: str = "POST") -> tuple[int, Any]:
         """Send until there is an answer that means something."""
         while True:
             port = self.rng.choice(self.ports)
             try:
-                status, found = await connection.post(port, path, body)
+                status, found = await connection.send(port, path, body, method)
                 if status < 500:
                     return status, found
             except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):
@@ -101,7 +101,11 @@ class Client:
             body["unit"] = f"unit {self.rng.randint(0, 40)}"
         elif chance < 0.4:
             body["among"] = self.rng.sample(EXPERIMENTS[name]["arms"], 2)
-        status, found = await self._sure(self.one, f"/v1/experiments/{name}/ask", body)
+        while True:
+            status, found = await self._sure(self.one, f"/v1/experiments/{name}/ask", body)
+            if status != 409:  # else it is paused
+                break
+            await asyncio.sleep(0.05)
         assert status == 200, found
         tickets = found.get("tickets") or [found["ticket"]]
         arms = found.get("arms") or [found["arm"]]
@@ -135,7 +139,29 @@ class Client:
             status, found = await self._sure(self.one, path, {"tickets": both, "rewards": [reward] * len(both)})
             assert status == 200, found
             self.known.told[name] += [(t, reward) for t in more]
+        elif chance < 0.5:  # a reward that was wrong
+            for body in ({"reward": 1.0 - reward}, {"reward": reward, "correct": True}):
+                key = str(uuid.UUID(int=self.rng.getrandbits(128)))
+                status, found = await self._sure(self.one, path, {"ticket": ticket, "key": key, **body})
+                assert status == 200, found
         else:
             status, found = await self._sure(self.one, path, {"ticket": ticket, "reward": reward})
             assert status == 200, found
         self.known.told[name].append((ticket, reward))
+
+
+class Administrator(Client):
+    """Changes arms, limits and the status of experiments, again and again; at the end all of them run."""
+
+    async def run(self, going: asyncio.Event) -> None:
+        """Go on until told to stop."""
+        while going.is_set():
+            path = f"/v1/experiments/{self.rng.choice(list(EXPERIMENTS))}"
+            await self._sure(self.one, f"{path}/arms", {"do": self.rng.choice(["pause", "resume"]), "arm": "D"})
+            shares = self.rng.choice(["A >= 10%", "A >= 10%; B + C <= 0.7", None])
+            await self._sure(self.one, f"{path}/limits", {"shares": shares}, "PUT")
+            for status in ("paused", "running"):
+                await self._sure(self.one, f"{path}/status", {"status": status})
+                await asyncio.sleep(self.rng.uniform(0.02, 0.3))
+        self.one.close()
+        self.two.close()

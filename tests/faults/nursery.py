@@ -41,10 +41,10 @@ def serve(store: str, port: int) -> None:
     """Be a server."""
     import uvicorn
 
-    from pmbandits.service.api import make
+    from pmbandits.service.api import create_app
     from pmbandits.service.settings import Settings
 
-    app: Any = make(Settings(store=store, port=port, open=True, warm=False))
+    app: Any = create_app(Settings(store=store, port=port, open=True, warm=False))
     uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=port, access_log=False, log_level="error", lifespan="on")
     ).run()
@@ -53,10 +53,10 @@ def serve(store: str, port: int) -> None:
 def main() -> None:
     """Warm up, and make servers as told."""
     from pmbandits.service import api, postgres  # noqa: F401
-    from pmbandits.service.fold import made
+    from pmbandits.service.replay import policy_from_spec
 
     for spec in EXPERIMENTS.values():
-        policy = made(spec)
+        policy = policy_from_spec(spec)
         for k in range(50):
             policy.tell(policy.ask(), float(k % 2))
         policy.replay([0], [1.0], check=True)

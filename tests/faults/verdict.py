@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pmbandits as pmb
+from pmbandits.service.check import check_store
+from pmbandits.service.store import Store
 from tests.faults.clients import Known
 from tests.faults.experiments import EXPERIMENTS
 from tests.service.replaying import replayed, rows_of, same
@@ -22,7 +24,7 @@ def verdict(store: str, ports: list[int], known: Known) -> dict[str, Any]:
         spec, rows = rows_of(store, name)
         alone = replayed(spec, rows)  # no gaps, no ticket told twice, every stored arm is the policy's
         asks = {row[0]: alone.names[row[3]] for row in rows if row[1] in (0, 3)}
-        tells = {row[2]: row[4] for row in rows if row[1] == 1}
+        tells = {row[2]: row[4] for row in rows if row[1] in (1, 2)}  # corrections come later
         for ticket, arm, _key in known.asked[name]:
             assert asks.get(ticket) == arm, (
                 f"{name}: the ask {ticket} of {arm} was acknowledged and is {asks.get(ticket)}"
@@ -43,7 +45,12 @@ def verdict(store: str, ports: list[int], known: Known) -> dict[str, Any]:
         counts["events"] += len(rows)
         counts["asks"] += len(asks)
         counts["tells"] += len(tells)
+        counts["corrections"] += sum(row[1] == 2 for row in rows)
+        counts["administration"] += sum(row[1] >= 4 for row in rows)
         counts["races"] += len(known.refused[name])
+    opened = Store(store)
+    assert len(list(check_store(opened))) == len(EXPERIMENTS), "the chain of events is whole"
+    opened.close()
     return dict(counts, again=known.again)
 
 

@@ -34,7 +34,6 @@ class Attack:
 ATTACKS = (
     Attack("policy files, edited, with checksums that fit", "policy_files", 45_000),
     Attack("the same, while numba checks the bounds of arrays", "policy_files", 6_000, bounds=True),
-    Attack("policy files of formats 1 to 3, edited, with checksums that fit", "old_policy_files", 5_000),
     Attack("policy files with damaged bytes", "damaged_files", 8_000),
     Attack("run files and journals, edited, with checksums that fit", "run_files", 4_000),
     Attack("tables of rewards (CSV, JSON lines, Parquet) and TOML", "tables", 10_000),

@@ -35,7 +35,7 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
     memory = policy._memory
     for name, array in arrays.items():
         found = memory.field(name)
-        found = found[: memory.rewards] if name in ("x", "owner") else found
+        found = found[: memory.rewards] if name in ("x", "pool_arm") else found
         if not np.array_equal(found, array):
             raise Failed(f"another {name} was loaded")
     return "taken"

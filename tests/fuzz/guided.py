@@ -24,9 +24,9 @@ READERS = {
 }  # fmt: skip
 # Only modules without kernels: numba would not know code that was changed to be watched.
 WATCHED = [
-    "pmbandits.policies.archive", "pmbandits.policies.store", "pmbandits.policies.old_files",
-    "pmbandits.policies.soundness", "pmbandits.simulation.files", "pmbandits.simulation.checks",
-    "pmbandits.simulation.spec", "pmbandits.logs.files", "pmbandits.logs.cells", "pmbandits.logs.account",
+    "pmbandits.engine.archive", "pmbandits.engine.policy_file",
+    "pmbandits.engine.validate", "pmbandits.simulation.files", "pmbandits.simulation.checks",
+    "pmbandits.simulation.spec", "pmbandits.logs.files", "pmbandits.logs.parse", "pmbandits.logs.row_report",
 ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def players() -> dict[int, pmb.Policy]:
         arm = policy.ask()
         policy.tell(arm, float(rng.random()))
         if t in (10, 500, 4000):
-            out[t] = policy._twin()
+            out[t] = policy._clone()
     return out
 
 

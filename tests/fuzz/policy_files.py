@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import pmbandits as pmb
-from pmbandits.policies import store
-from pmbandits.policies.policy import REGISTRY
+from pmbandits.engine import policy_file
+from pmbandits.engine.registry import REGISTRY
 from tests.fuzz import Failed, sentence
 
 GINI, NEITHER, CAUTIOUS = pmb.GiniDeviation(), pmb.InvertedS(0.7), pmb.LowerCVaR(0.3)
@@ -101,11 +101,11 @@ def base(name: str, rounds: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     if rounds:
         policy.ask(2)
     out = io.BytesIO()
-    write, store.write_whole = store.write_whole, lambda path, wr: wr(out)  # type: ignore[assignment]
+    write, policy_file.write_atomically = policy_file.write_atomically, lambda path, wr: wr(out)  # type: ignore[assignment]
     try:
         policy.save(Path("nowhere"))
     finally:
-        store.write_whole = write
+        policy_file.write_atomically = write
     with zipfile.ZipFile(out) as archive:
         description = json.loads(archive.read("policy.json"))
         arrays = {
@@ -140,7 +140,7 @@ def pack(path: Path, description: dict[str, Any], arrays: dict[str, Any], extra:
     if isinstance(description.get("parts"), dict):
         description["parts"] = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     if "sha256" in description:
-        description["sha256"] = store.digest(description)
+        description["sha256"] = policy_file.digest(description)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("policy.json", json.dumps(description))
         for name, content in parts.items():
@@ -246,17 +246,17 @@ def edit_together(rng: np.random.Generator, description: Parts, arrays: Parts) -
     """Counts that fit each other, so that the sums do not give the edit away."""
     numbers, arm = description["numbers"], int(rng.integers(3))
     more = int(pick(rng, (1, 2, 50, 10_000, 10**7, 2**40, -1, -2, -50)))
-    for name in ("pulls", "pending", "told", "counts", "sums"):
+    for name in ("pulls", "pending", "n_rewards", "counts", "sums"):
         if name in arrays:
             arrays[name] = np.array(arrays[name])
     with np.errstate(all="ignore"):
         try:
             if rng.random() < 0.5:
                 arrays["pulls"][arm] += more
-                numbers["asked"] += more
+                numbers["t"] += more
                 arrays["pending"][arm] += more
             else:
-                arrays["told"][arm] += more
+                arrays["n_rewards"][arm] += more
                 numbers["rewards"] += more
                 if "counts" in arrays:
                     arrays["counts"][arm, -1] += more

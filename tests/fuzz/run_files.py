@@ -68,10 +68,12 @@ def attack_run(rng: np.random.Generator, folder: Path) -> str:
     try:
         table = pa.table(columns, schema=pa.schema(list(schema.items())))
         text = json.dumps(provenance, sort_keys=True).encode()
-        check = runs.digest(table, text) if rng.random() < 0.95 else b"0" * 64
+        check = runs.table_checksum(table, text) if rng.random() < 0.95 else b"0" * 64
     except Exception:  # it cannot be written, or has no digest
         return "refused"
-    pq.write_table(table.replace_schema_metadata({runs.KEY: text, runs.CHECK: check}), path, compression="zstd")
+    pq.write_table(
+        table.replace_schema_metadata({runs.PROVENANCE_KEY: text, runs.CHECKSUM_KEY: check}), path, compression="zstd"
+    )
     if rng.random() < 0.1:  # and a few bytes of the file itself
         raw = bytearray(path.read_bytes())
         for at in rng.integers(len(raw), size=int(rng.integers(1, 5))):
@@ -134,7 +136,7 @@ def use(run: pmb.Run) -> None:
                 raise Failed("impossible pulls")
             run.phase_ends(label, run.trials[0], horizon)
             run.regret(label, horizon)
-            if not run.still:
+            if not run.is_stationary:
                 run.column("declared", label, horizon)
     if list(run.changes) != sorted(set(run.changes)):
         raise Failed("changes out of order")

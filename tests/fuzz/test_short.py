@@ -37,7 +37,7 @@ def test_other_files(module: str, seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["policy_files", "old_policy_files", "damaged_files", "kills", "interrupts"])
+@pytest.mark.parametrize("module", ["policy_files", "damaged_files", "kills", "interrupts"])
 @usual
 @given(seed=SEEDS)
 def test_all_other_attacks(module: str, seed: int, tmp_path: Path) -> None:

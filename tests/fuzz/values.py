@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.stats as laws
+import scipy.stats as distributions
 
 import pmbandits as pmb
-from pmbandits._check import short
+from pmbandits._validation import short
 from pmbandits.estimates import Sketch
 from tests.fuzz import Failed, sentence
 from tests.fuzz.policy_files import pick
@@ -110,14 +110,14 @@ LISTS: tuple[Any, ...] = (
     {"a": np.ma.array([1, 2], mask=[1, 0])},
     (0.5, 0.5),
     [decimal.Decimal(1), fractions.Fraction(1, 2)],
-    [laws.norm(), laws.norm(1)],
-    [laws.norm([0, 1]), laws.norm()],
-    laws.norm(),
-    laws.norm([0, 1]),
-    laws.multivariate_normal([0, 0]),
-    laws.bernoulli(0.3),
-    laws.norm,
-    [laws.norm],
+    [distributions.norm(), distributions.norm(1)],
+    [distributions.norm([0, 1]), distributions.norm()],
+    distributions.norm(),
+    distributions.norm([0, 1]),
+    distributions.multivariate_normal([0, 0]),
+    distributions.bernoulli(0.3),
+    distributions.norm,
+    [distributions.norm],
     "ab",
     [np.ma.masked, 1],
 )
@@ -161,11 +161,11 @@ CALLS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("tell 0", lambda a, b: fresh().tell(0, a)),
     ("utility_bounds", lambda a, b: fresh().utility_bounds(a)),
     ("merge", lambda a, b: fresh().merge(a)),
-    ("simulate", lambda a, b: pmb.simulate(COINS, GINI, a, 20, 2, n_jobs=1)),
-    ("simulate horizon", lambda a, b: pmb.simulate(COINS, GINI, "uniform", small(a), 1, n_jobs=1)),
-    ("simulate trials", lambda a, b: pmb.simulate(COINS, GINI, "uniform", 20, small(a), seed=b, n_jobs=1)),
-    ("simulate checkpoints", lambda a, b: pmb.simulate(COINS, GINI, "uniform", 20, 1, checkpoints=a, n_jobs=1)),
-    ("simulate labels", lambda a, b: pmb.simulate(COINS, GINI, {short(a): "uniform"}, 20, 1, n_jobs=1)),
+    ("simulate", lambda a, b: pmb.simulate(GINI, COINS, a, 20, 2, n_jobs=1)),
+    ("simulate horizon", lambda a, b: pmb.simulate(GINI, COINS, "uniform", small(a), 1, n_jobs=1)),
+    ("simulate trials", lambda a, b: pmb.simulate(GINI, COINS, "uniform", 20, small(a), seed=b, n_jobs=1)),
+    ("simulate checkpoints", lambda a, b: pmb.simulate(GINI, COINS, "uniform", 20, 1, checkpoints=a, n_jobs=1)),
+    ("simulate labels", lambda a, b: pmb.simulate(GINI, COINS, {short(a): "uniform"}, 20, 1, n_jobs=1)),
     ("advise", lambda a, b: pmb.advise(a, GINI)),
     ("advise arm", lambda a, b: pmb.advise({"a": a, "b": [0, 1, 1]}, GINI)),
     ("advise level", lambda a, b: pmb.advise({"a": [0, 1], "b": [1, 0]}, GINI, level=a, seed=b)),

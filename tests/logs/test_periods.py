@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pmbandits as pmb
-from pmbandits.logs import Log, Reading, read
+from pmbandits.logs import Log, ReadSettings, read
 
 RULES = {"day": "D", "week": "W-SUN", "month": "M"}  # pandas names a week by the day on which it ends
 
@@ -36,7 +36,7 @@ def test_averages_of_periods_are_those_of_pandas(tmp_path: Path, per: str, kind:
         table.to_parquet(data := tmp_path / "t.parquet")
     elif kind == "jsonl":
         table.assign(when=table.when.astype(str)).to_json(data := tmp_path / "t.jsonl", orient="records", lines=True)
-    log = read(data, how=Reading(arm="variant", reward="paid", time="when", per=per))
+    log = read(data, settings=ReadSettings(arm="variant", reward="paid", time="when", per=per))
     expected = table.groupby(["variant", table.when.dt.to_period(RULES[per])]).paid.mean()
     found = _averages(log)
     for name in "abc":
@@ -46,19 +46,19 @@ def test_averages_of_periods_are_those_of_pandas(tmp_path: Path, per: str, kind:
 
 def test_numbers_are_periods_of_their_own() -> None:
     table = pd.DataFrame({"arm": ["a", "b", "a", "a"], "reward": [1.0, 5.0, 3.0, 8.0], "week": [31, 31, 31, 32]})
-    log = read(table, how=Reading(time="week", per="time"))
+    log = read(table, settings=ReadSettings(time="week", per="time"))
     assert _averages(log) == {"a": [2.0, 8.0], "b": [5.0]}
-    with pytest.raises(ValueError, match=r"needs dates in the time column, got numbers; say per='time'"):
-        read(table, how=Reading(time="week", per="week"))
+    with pytest.raises(ValueError, match=r"got numbers; say per='time'"):
+        read(table, settings=ReadSettings(time="week", per="week"))
 
 
 def test_mistakes_get_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"per must be one of 'day', 'week', 'month', 'time', got 'year'"):
-        Reading(time="when", per="year")
-    with pytest.raises(ValueError, match=r"needs the column that says when"):
-        Reading(per="week")
-    with pytest.raises(ValueError, match="unit or per, not both"):
-        Reading(per="week", time="when", unit="who")
+        ReadSettings(time="when", per="year")
+    with pytest.raises(ValueError, match=r"per='week' needs .* time="):
+        ReadSettings(per="week")
+    with pytest.raises(ValueError, match="unit or per"):
+        ReadSettings(per="week", time="when", unit="who")
 
 
 def test_advice_is_that_on_a_table_of_averages(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_advice_is_that_on_a_table_of_averages(tmp_path: Path) -> None:
     found = pmb.advise(table, "lower_cvar(0.2)", arm="variant", reward="paid", time="when", per="week")
     expected = pmb.advise({name: weekly[weekly.variant == name].paid for name in "abc"}, "lower_cvar(0.2)")
     assert found.apparent == pytest.approx(expected.apparent) and found.best_arm == expected.best_arm
-    assert any("average of an arm's rewards in one week" in note for note in found.notes)
+    assert found.log.per == "week" and any("one week" in note for note in found.notes)
     assert "per='week'" in found.repeat
 
 
@@ -79,9 +79,9 @@ def test_a_declared_range_of_rows_is_one_of_averages() -> None:
 
 def test_some_columns_of_a_wide_table_are_arms_and_cells_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.DataFrame({"week": [32, 33, 34], "red": [1, 2, "?"], "blue, dark": [3, 4, 5]})
-    log = read(table, how=Reading(wide=["red", "blue, dark"]))
+    log = read(table, settings=ReadSettings(wide=["red", "blue, dark"]))
     assert [arm.name for arm in log.arms] == ["red", "blue, dark"]
-    assert log.account() == "1 of 6 cells could not be used: 1 with a reward that is not a number."
+    assert log.row_report() == "1 of 6 cells could not be used: 1 with a reward that is not a number."
 
 
 def test_the_command_knows_periods_and_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +69,7 @@ def test_every_format_in_small_pieces_gives_what_memory_gives(
     else:
         data = write(tmp_path / f"log.{kind}", arms, rewards)
     log = read(data, seed=3)
-    assert log.rows == log.used == 5000 and log.n_malformed == 0 and log.account() == ""
+    assert log.rows == log.used == 5000 and log.n_malformed == 0 and log.row_report() == ""
     same(log, read(by_arm(arms, rewards), seed=3))
 
 
@@ -91,11 +93,11 @@ def test_parts_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> Non
     for arm in one.arms:
         sizes = arm.counts.sum(axis=0)
         assert sizes.sum() == arm.n and sizes.max() - sizes.min() <= 1
-        some, rest = arm.some([0, 3, 5]), arm.some([1, 2, 4, 6, 7])
+        some, rest = arm.of_parts([0, 3, 5]), arm.of_parts([1, 2, 4, 6, 7])
         assert np.array_equal(np.sort(np.concatenate((some.x, rest.x))), arm.x)
         assert some.p.sum() == pytest.approx(1.0) and some.n + rest.n == arm.n
     assert not np.array_equal(one.arms[0].counts, two.arms[0].counts)
-    low = np.mean([read(data, seed=s).arms[0].some([0, 1, 2, 3]).x.mean() for s in range(60)])
+    low = np.mean([read(data, seed=s).arms[0].of_parts([0, 1, 2, 3]).x.mean() for s in range(60)])
     assert low == pytest.approx(50, abs=4 * 29 / np.sqrt(51 * 60))  # no part gets the early rewards
 
 
@@ -132,9 +134,7 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     lines = [line.split(b",")[0] for line in MESSY.split(b"\n")]
     assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
-    assert (
-        "7 of 13 rows could not be used" in log.account() and "2 rows have neither an arm nor a reward" in log.account()
-    )
+    assert "7 of 13 rows" in log.row_report() and "2 rows" in log.row_report()
     with pytest.raises(ValueError, match=r"malformed rows: .* line 3: .* Repair or remove"):
         read(path, strict=True)
     assert "line 10" in str(pmb.advise(path))
@@ -207,7 +207,7 @@ def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp
 
 
 def test_an_arm_without_rewards_is_no_malformed_row() -> None:
-    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini").log.account()
+    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini").log.row_report()
     assert said == "1 arm has no rewards."
 
 
@@ -217,10 +217,10 @@ def test_an_arm_without_rewards_is_no_malformed_row() -> None:
         ("log.xls", "arm,reward\n", "extension that is not known"),
         ("log.csv", "", "is empty"),
         ("log.csv", "arm,reward\n", "no usable rewards"),
-        ("log.csv", "arm,reward\na,x\n", "no usable rewards; 1 row is malformed, the first: line 2"),
-        ("log.csv", "amr,reward\na,1\n", "no column 'arm' for the arm; it has: amr, reward. Did you mean 'amr'"),
+        ("log.csv", "arm,reward\na,x\n", "1 row is malformed, .*line 2"),
+        ("log.csv", "amr,reward\na,1\n", "no column 'arm' .* amr, reward.* 'amr'"),
         ("log.csv", "group;value\na;1\n", "it has: group, value"),
-        ("log.parquet", "no parquet", "not a Parquet file"),
+        ("log.parquet", "no parquet", "log.parquet is damaged"),
         ("log.jsonl", '{"a": 1}\n', "no column 'arm'"),
     ],
 )
@@ -285,3 +285,25 @@ def test_a_malformed_row_of_samples_is_an_error_with_its_place(tmp_path: Path) -
     path.write_bytes(MESSY)
     with pytest.raises(ValueError, match=r"messy.csv has malformed rows: .* line 3: .* Repair or remove"):
         read_samples(path)
+
+
+def test_an_excel_file_with_a_cell_far_away_is_refused_at_once(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["arm", "reward"])
+    for row in range(2, 3000):
+        sheet.cell(row, 1, "a"), sheet.cell(row, 2, 1.0), sheet.cell(row, 16_000, 1.0)
+    book.save(tmp_path / "wide.xlsx")
+    began = time.perf_counter()
+    with pytest.raises(ValueError, match="cells"):
+        read(tmp_path / "wide.xlsx")
+    assert time.perf_counter() - began < 10.0
+
+
+def test_an_excel_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b" " * (20 << 20))
+    with pytest.raises(ValueError, match="unpacks"):
+        read(tmp_path / "bomb.xlsx")

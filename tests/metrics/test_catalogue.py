@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,13 @@ def test_every_number_in_a_phrase_counts_or_is_refused(said: str, meant: str | N
             pmb.preferences(said)
     else:
         assert pmb.preferences(said).metric == pmb.metric(meant)
+
+
+def test_long_texts_are_refused_at_once() -> None:
+    began = time.perf_counter()
+    for text in ("a" * 400_000, "mean + " * 60_000 + "mean", "1*" * 200_000):
+        with pytest.raises(ValueError, match="10,000"):
+            pmb.metric(text)
+        with pytest.raises(ValueError, match="1,000"):
+            pmb.preferences(text)
+    assert time.perf_counter() - began < 1.0

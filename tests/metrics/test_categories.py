@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.metrics.categories import category, category_1, category_2
+from pmbandits.metrics.category_metrics import category, category_1, category_2
 
 UNIT = pmb.Interval(0, 1)
 ONE = [(1.0, 1.0, 1.0), (3.0, 1.0, 1.0), (2.0, 1.0, 0.5), (1.0, 1.0, 0.5), (1.5, 0.2, 0.3), (4.0, 4.0, 0.7)]
@@ -61,7 +61,7 @@ def test_the_constants_are_true_and_cannot_be_smaller(metric: Any, number: int, 
 
 
 @pytest.mark.parametrize("metric", [m for m, *_ in SUMS], ids=lambda x: repr(x).replace(" ", ""))
-def test_the_pair_holds_for_utilities_of_random_laws(metric: Any) -> None:
+def test_the_pair_holds_for_utilities_of_random_distributions(metric: Any) -> None:
     rng = np.random.default_rng(7)
     pair = metric.holder(UNIT)
     x = np.linspace(0, 1, 12)

@@ -1,4 +1,4 @@
-"""Laws that hold for every metric, checked on random samples, weights and combinations."""
+"""Properties that hold for every metric, checked on random samples, weights and combinations."""
 
 from __future__ import annotations
 

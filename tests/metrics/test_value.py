@@ -153,9 +153,9 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("m", "law", "expected"), CLOSED, ids=name_of)
-def test_value_of_a_distribution_matches_its_closed_form(m, law, expected):
-    assert m.value(law) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+@pytest.mark.parametrize(("m", "distribution", "expected"), CLOSED, ids=name_of)
+def test_value_of_a_distribution_matches_its_closed_form(m, distribution, expected):
+    assert m.value(distribution) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("m", METRICS, ids=label)
@@ -336,18 +336,18 @@ def test_inverted_s_of_a_lognormal_matches_quadrature_in_the_logarithm():
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_an_arm_of_weight_zero_does_not_matter_even_if_it_is_infinite(weight):
-    laws = [st.cauchy(), st.norm(2)] if weight == 0.0 else [st.norm(2), st.cauchy()]
-    assert mean.value(laws, weights=[weight, 1 - weight]) == pytest.approx(2.0, rel=1e-12)
+    distributions = [st.cauchy(), st.norm(2)] if weight == 0.0 else [st.norm(2), st.cauchy()]
+    assert mean.value(distributions, weights=[weight, 1 - weight]) == pytest.approx(2.0, rel=1e-12)
 
 
-@pytest.mark.parametrize("law", [st.norm(1, 2), st.poisson(3), st.beta(2, 3)], ids=name_of)
+@pytest.mark.parametrize("distribution", [st.norm(1, 2), st.poisson(3), st.beta(2, 3)], ids=name_of)
 @pytest.mark.parametrize("m", [gini, CVaR(0.9), PHT(0.5), TsallisPastEntropy(0.5)], ids=label)
-def test_a_mixture_of_equal_distributions_is_that_distribution(m, law):
-    got = m.value([law, law, law], weights=[0.2, 0.3, 0.5])
-    assert got == pytest.approx(m.value(law), rel=1e-10)
+def test_a_mixture_of_equal_distributions_is_that_distribution(m, distribution):
+    got = m.value([distribution, distribution, distribution], weights=[0.2, 0.3, 0.5])
+    assert got == pytest.approx(m.value(distribution), rel=1e-10)
 
 
-# ---- discrete laws -----------------------------------------------------------------------------------------
+# ---- discrete distributions -----------------------------------------------------------------------------------------
 LATTICES = [
     st.poisson(3.7),
     st.binom(12, 0.3, loc=-4),
@@ -362,7 +362,7 @@ LATTICES = [
 ]
 
 
-@pytest.mark.parametrize("law", LATTICES, ids=name_of)
+@pytest.mark.parametrize("distribution", LATTICES, ids=name_of)
 @pytest.mark.parametrize(
     "m",
     [
@@ -379,36 +379,36 @@ LATTICES = [
     + [InvertedS(0.8), TsallisPastEntropy(0.5), WangTransform(0.6), TverskyKahneman(0.61)],
     ids=label,
 )
-def test_value_of_a_discrete_distribution_matches_a_plain_sum_over_its_atoms(m, law):
+def test_value_of_a_discrete_distribution_matches_a_plain_sum_over_its_atoms(m, distribution):
     h = plain(m.name, m.parameters)
-    lo, hi = (float(x) for x in law.support())
+    lo, hi = (float(x) for x in distribution.support())
     anchor = lo if np.isfinite(lo) else 0.0
     k = anchor + np.arange(-1500 if lo == -np.inf else 0, 1500 if hi == np.inf else hi - anchor + 1)
-    mass = law.pmf(k)  # tails are summed from their own end: some of scipy's sf are 1 − cdf
+    mass = distribution.pmf(k)  # tails are summed from their own end: some of scipy's sf are 1 − cdf
     above = np.append(np.cumsum(mass[:0:-1])[::-1], 0.0)
     expected = k[0] * h(1.0, 0.0) if np.isfinite(lo) else 0.0
     for x, u, v in zip(k[:-1], np.minimum(above, 1.0), np.minimum(np.cumsum(mass), 1.0), strict=False):
         expected += h(u, v) - (h(1.0, 0.0) if not np.isfinite(lo) and x < 0 else 0.0)
-    assert m.value(law) == pytest.approx(expected, rel=1e-10, abs=1e-11)
+    assert m.value(distribution) == pytest.approx(expected, rel=1e-10, abs=1e-11)
 
 
 def test_a_distribution_given_by_values_is_the_weighted_sample():
     x, p = np.array([4, -2, 7]), np.array([0.2, 0.5, 0.3])
-    law = st.rv_discrete(values=(x, p))
+    distribution = st.rv_discrete(values=(x, p))
     for m in METRICS:
         expected = m.value(x, weights=p)
-        assert m.value(law) == pytest.approx(expected, abs=1e-13)
-        assert m.value(law()) == pytest.approx(expected, abs=1e-13)
-        assert m.value(law(loc=2)) == pytest.approx(expected + 2 * m(1.0), abs=1e-13)
+        assert m.value(distribution) == pytest.approx(expected, abs=1e-13)
+        assert m.value(distribution()) == pytest.approx(expected, abs=1e-13)
+        assert m.value(distribution(loc=2)) == pytest.approx(expected + 2 * m(1.0), abs=1e-13)
 
 
-@pytest.mark.parametrize("law", [st.poisson(1e6), st.geom(1e-4), st.nbinom(50, 1e-3)], ids=name_of)
+@pytest.mark.parametrize("distribution", [st.poisson(1e6), st.geom(1e-4), st.nbinom(50, 1e-3)], ids=name_of)
 @pytest.mark.parametrize(("lower", "upper"), [(0.9, 0.95), (0.05, 0.1), (0.25, 0.75)])
-def test_quantile_range_of_a_wide_lattice_is_the_difference_of_its_quantiles(law, lower, upper):
-    expected = law.ppf(upper) - law.ppf(lower)
+def test_quantile_range_of_a_wide_lattice_is_the_difference_of_its_quantiles(distribution, lower, upper):
+    expected = distribution.ppf(upper) - distribution.ppf(lower)
     m = InterQuantileRange(lower, upper)
-    assert m.value(law) == pytest.approx(expected, rel=1e-12)
-    mixture = m.value([law, law], weights=[0.5, 0.5])
+    assert m.value(distribution) == pytest.approx(expected, rel=1e-12)
+    mixture = m.value([distribution, distribution], weights=[0.5, 0.5])
     assert mixture == pytest.approx(expected, rel=1e-12)
 
 
@@ -424,23 +424,23 @@ def test_the_value_of_atoms_keeps_its_digits_when_the_mass_lies_on_few_of_them(m
         expected = sum(h(t, 1 - t) for t in tail)
     else:
         expected = sum(h(1 - t, t) - h(1.0, 0.0) for t in tail)
-    law = st.rv_discrete(values=(flip * k, p))
-    assert m.value(law) == pytest.approx(expected, rel=1e-9)
+    distribution = st.rv_discrete(values=(flip * k, p))
+    assert m.value(distribution) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("m", [mean, gini, PHT(0.5), InterQuantileRange(0.9, 0.94), CVaR(0.97)], ids=label)
 def test_a_wide_lattice_beside_a_far_atom_keeps_its_value_in_a_mixture(m):
-    law, far = st.geom(0.01), st.rv_discrete(values=([-50, 5000], [0.5, 0.5]))
+    distribution, far = st.geom(0.01), st.rv_discrete(values=([-50, 5000], [0.5, 0.5]))
     k = np.arange(1, 40_001)
     x = np.concatenate((k, [-50, 5000]))
-    p = np.concatenate((0.9 * law.pmf(k), [0.05, 0.05]))
-    got = m.value([law, far], weights=[0.9, 0.1])
+    p = np.concatenate((0.9 * distribution.pmf(k), [0.05, 0.05]))
+    got = m.value([distribution, far], weights=[0.9, 0.1])
     assert got == pytest.approx(m.value(x, weights=p / p.sum()), rel=1e-9)
 
 
 # ---- divergence --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("m", "law", "side"),
+    ("m", "distribution", "side"),
     [
         (mean, st.pareto(1), "upper"),
         (mean, st.pareto(0.5), "upper"),
@@ -463,19 +463,19 @@ def test_a_wide_lattice_beside_a_far_atom_keeps_its_value_in_a_mixture(m):
     ],
     ids=name_of,
 )
-def test_a_divergent_integral_is_an_error_that_names_the_tail(m, law, side):
+def test_a_divergent_integral_is_an_error_that_names_the_tail(m, distribution, side):
     with pytest.raises(ValueError, match=f"is infinite: its ({side}) tail diverges"):
-        m.value(law)
+        m.value(distribution)
 
 
 @pytest.mark.parametrize(
-    ("laws", "side"),
+    ("distributions", "side"),
     [([st.norm(), st.pareto(1)], "upper"), ([st.levy_l(), st.norm()], "lower")],
     ids=["upper", "lower"],
 )
-def test_a_divergent_arm_makes_the_mixture_diverge(laws, side):
+def test_a_divergent_arm_makes_the_mixture_diverge(distributions, side):
     with pytest.raises(ValueError, match=f"its {side} tail diverges"):
-        mean.value(laws, weights=[0.5, 0.5])
+        mean.value(distributions, weights=[0.5, 0.5])
 
 
 def test_a_divergent_lattice_in_a_mixture_is_an_error_that_names_the_tail():
@@ -720,7 +720,9 @@ def test_a_list_of_a_distribution_and_something_else_is_refused():
         gini.value([st.norm(), "norm"], weights=[0.5, 0.5])
 
 
-@pytest.mark.parametrize("law", [st.norm(0, -1), st.beta(-1, 2), st.poisson(-3), st.binom(3, 1.5)], ids=name_of)
-def test_distributions_with_invalid_parameters_are_refused(law):
+@pytest.mark.parametrize(
+    "distribution", [st.norm(0, -1), st.beta(-1, 2), st.poisson(-3), st.binom(3, 1.5)], ids=name_of
+)
+def test_distributions_with_invalid_parameters_are_refused(distribution):
     with pytest.raises(ValueError, match="invalid parameters"):
-        gini.value(law)
+        gini.value(distribution)

@@ -45,7 +45,7 @@ class Nap:
         checkpoints = np.unique([*range(self.step, self.rounds + 1, self.step), self.rounds]).astype(np.int64)
         player = Player(policy, pmb.Bandit.bernoulli(self.means), self.seed, checkpoints)
         outcome = player.play(0)
-        return outcome, bool((player.policy._memory.stands_until > 0).any())
+        return outcome, bool((player.policy._memory.choice_valid_until > 0).any())
 
     def check(self) -> bool:
         """Whether the policy slept at all, having decided as one that never does."""
@@ -162,22 +162,22 @@ def test_looking_ahead_changes_no_decision_in_the_long_run(case: Nap) -> None:
 def futures(policy: Any, rng: np.random.Generator, count: int) -> None:
     """However many rewards within the nap come, and whatever they are: a look would find the same."""
     k, memory = policy.n_arms, policy._memory
-    ahead = memory.stands_until - memory.told
+    ahead = memory.choice_valid_until - memory.n_rewards
     for _ in range(count):
-        twin = policy._twin()
+        twin = policy._clone()
         later = twin._memory
         more = np.where(rng.random(k) < 0.6, ahead, rng.integers(0, ahead + 1))
         if rng.random() < 0.3:
             more[rng.integers(k)] = 0
         ones = np.where(rng.random(k) < 0.8, more * rng.integers(0, 2, k), rng.integers(0, more + 1))
-        later.told[:] += more
+        later.n_rewards[:] += more
         later.counts[:] += np.stack([more - ones, ones], axis=1)
-        later.stands_until[:] = 0
-        later.radii_fall = 0
+        later.choice_valid_until[:] = 0
+        later.radii_decrease = 0
         later.dirty = 1
         twin._update(later.address)
-        story = (memory.told, memory.counts, more, ones)
-        assert later.current == memory.current, story
+        story = (memory.n_rewards, memory.counts, more, ones)
+        assert later.current_point == memory.current_point, story
         assert later.own == memory.own, story  # of CIRT: its phase, and whether it tracks
         np.testing.assert_array_equal(later.mix, memory.mix)
 
@@ -198,7 +198,7 @@ def test_until_a_nap_ends_no_reward_can_change_the_choice(case: Nap) -> None:
     rewards, before = Rewards(pmb.Bandit.bernoulli(case.means), seed=case.seed), 0
     for _ in range(min(case.rounds, 1000)):
         arm = policy.ask()
-        until = int(policy._memory.stands_until[0])
+        until = int(policy._memory.choice_valid_until[0])
         if until > before:
             futures(policy, rng, 12)
             before = until
@@ -244,7 +244,7 @@ def test_looking_ahead_changes_no_decision_whatever_is_told(
     for t in range(min(case.rounds, 1500)):
         arm = ahead.ask()
         assert awake.ask() == arm, (case, story, period, late, t)
-        n, ones = ahead._memory.told[arm], ahead._memory.counts[arm, 1]
+        n, ones = ahead._memory.n_rewards[arm], ahead._memory.counts[arm, 1]
         if t % period == 0:
             means = rng.random(k)
         if t >= turn:
@@ -281,7 +281,7 @@ def test_the_next_exploration_is_never_missed(xi: float, means: tuple[float, ...
     for t in range(1500):
         before = policy.pulls
         arm = policy.ask()
-        fresh._memory.explored_until = 0
+        fresh._memory.next_exploration_at = 0
         assert fresh.ask() == arm
         # The two roots may round differently just where they are whole numbers.
         root = (t / len(means)) ** (1.0 / (1.0 + xi))

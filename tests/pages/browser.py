@@ -68,8 +68,9 @@ class Watched:
             color_scheme="dark" if dark else "light",
             accept_downloads=True,
             reduced_motion="reduce",
-            http_credentials=None if key is None else {"username": "me", "password": key},
         )
+        if key is not None:  # as the login page does it
+            self.context.add_cookies([{"name": "pmbandits_key", "value": key, "url": address}])
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.asked: list[str] = []

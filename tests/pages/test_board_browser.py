@@ -43,7 +43,7 @@ def test_a_simulation_is_shown_and_moves_while_it_is_played(opened: Any, tmp_pat
     folder = tmp_path / "run"
 
     def play(trials: int) -> None:
-        pmb.simulate(bandit, "gini", ["track", "uniform"], horizon=300, trials=trials, out=folder, n_jobs=1)
+        pmb.simulate("gini", bandit, ["track", "uniform"], horizon=300, trials=trials, out=folder, n_jobs=1)
 
     play(2)
     with web.served("board", str(folder), "--no-browser") as address:

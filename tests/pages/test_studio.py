@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.advice import advise
-from pmbandits.advice.again import DEFAULTS
+from pmbandits.advice.repro_call import ADVISE_DEFAULTS
 from pmbandits.palette import colour
 
 pytest.importorskip("starlette")
@@ -25,9 +29,9 @@ pytest.importorskip("httpx")
 
 from pmbandits.pages import web
 from pmbandits.pages.studio import examples
-from pmbandits.pages.studio.app import Studio, make
-from pmbandits.pages.studio.careful import Careful, Stale
-from pmbandits.pages.studio.sliders import catalogue, described, written
+from pmbandits.pages.studio.app import Studio, make_app
+from pmbandits.pages.studio.sliders import catalogue, metric_text, metric_with_sliders
+from pmbandits.pages.studio.verdict_worker import Superseded, VerdictWorker
 from tests.pages.client import Client
 
 WORD, PORT = "a-long-word", 5_000
@@ -48,7 +52,7 @@ def studio(shop: Path) -> Iterator[Studio]:
 
 @pytest.fixture
 def client(studio: Studio) -> Client:
-    return Client(make(studio))
+    return Client(make_app(studio))
 
 
 Ask = Callable[..., dict[str, Any]]
@@ -95,7 +99,7 @@ def test_without_the_extra_there_is_one_clear_sentence(monkeypatch: pytest.Monke
 def test_only_who_knows_the_word_and_asks_at_the_right_address_is_let_in(
     studio: Studio, path: str, headers: dict[str, str], status: int
 ) -> None:
-    guarded = Client(web.Watchman(make(studio), WORD, PORT))
+    guarded = Client(web.LocalTokenMiddleware(make_app(studio), WORD, PORT))
     assert guarded.get(path, headers=headers).status_code == status
 
 
@@ -203,7 +207,7 @@ def test_the_command_and_the_lines_that_are_taken_away_give_the_same_advice(
 
 def test_what_need_not_be_said_are_the_defaults_of_advise() -> None:
     known = advise.__kwdefaults__
-    assert {name: known[name] for name in DEFAULTS} == DEFAULTS
+    assert {name: known[name] for name in ADVISE_DEFAULTS} == ADVISE_DEFAULTS
 
 
 def test_the_report_is_one_file_with_all_preferences_that_were_kept(client: Client) -> None:
@@ -234,7 +238,9 @@ def test_preferences_side_by_side_say_what_each_loses_by_the_choice_of_another(s
 
 @pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry["statement"])
 def test_every_statement_has_sliders_that_say_the_same_again(entry: dict[str, Any]) -> None:
-    assert described(pmb.metric(entry["text"])) == {k: entry[k] for k in ("text", "words", "average", "parts")}
+    assert metric_with_sliders(pmb.metric(entry["text"])) == {
+        k: entry[k] for k in ("text", "words", "average", "parts")
+    }
     for part in entry["parts"]:
         for slider in part["sliders"]:
             assert slider["min"] <= slider["value"] <= slider["max"] and slider["step"] > 0
@@ -250,7 +256,7 @@ def test_every_named_preference_can_be_written_and_read_again() -> None:
     from pmbandits.metrics.registry import FAMILIES
 
     for cls in FAMILIES:
-        assert pmb.metric(written(cls.example())) == cls.example()
+        assert pmb.metric(metric_text(cls.example())) == cls.example()
 
 
 @pytest.mark.parametrize(
@@ -366,15 +372,15 @@ def test_markup_in_names_stays_text(client: Client) -> None:
 def test_a_newer_question_replaces_one_that_waits(studio: Studio) -> None:
     table = studio.tables[1]
     question = {"metrics": ["gini"], "shares": None, "level": 0.95, "loss": False, "repeat": "", "source": "x"}
-    helper, ends = Careful(), []
+    helper, ends = VerdictWorker(), []
 
     def ask() -> None:
         try:
             ends.append(helper.ask(table.problem, question)["advice"][0]["sure"])
-        except Stale:
+        except Superseded:
             ends.append("stale")
 
-    with helper._turn:  # somebody else is being answered
+    with helper._busy:  # somebody else is being answered
         threads = [threading.Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -386,6 +392,31 @@ def test_a_newer_question_replaces_one_that_waits(studio: Studio) -> None:
     with pytest.raises(ValueError, match="nosuch"):
         helper.ask(table.problem, {**question, "metrics": ["nosuch"]})
     helper._process.kill()  # type: ignore[union-attr]
-    helper._process.wait()  # type: ignore[union-attr]
+    helper._process.join()  # type: ignore[union-attr]
     assert helper.ask(table.problem, question)["advice"]  # and a new one is started
     helper.end()
+
+
+def test_after_sigterm_no_table_is_left_behind(tmp_path: Path) -> None:
+    code = (
+        "import shutil, tempfile\nfrom pathlib import Path\nfrom pmbandits.pages.studio import app, table\n"
+        "app.VerdictWorker.start = lambda self: None\n"
+        "studio = app.Studio()\npath, file = table.new_upload_file('table.csv')\n"
+        "file.write(b'arm,reward\\na,1\\nb,2\\n'), file.close()\n"
+        "studio.add(table.Table(path, 'table.csv', is_upload=True))\napp.Studio = lambda path: studio\n"
+        "app.run(None, port=0, show=lambda address: print(address, flush=True), browse=False)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        for _ in range(200):  # until it listens with handlers of its own
+            try:
+                urllib.request.urlopen(address, timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        assert list(tmp_path.iterdir())
+        process.terminate()
+        process.wait(30)
+    assert not list(tmp_path.iterdir())

@@ -16,9 +16,9 @@ import pmbandits as pmb
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
 
-from pmbandits.advice.spoken import spoken
+from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.pages.studio import examples
-from pmbandits.pages.studio.app import Studio, make
+from pmbandits.pages.studio.app import Studio, make_app
 from tests.pages.client import Client
 
 Ask = Callable[..., dict[str, Any]]
@@ -38,7 +38,7 @@ def rewards(shop: Path) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def ask(shop: Path) -> Iterator[Ask]:
     studio = Studio(shop)
-    client = Client(make(studio))
+    client = Client(make_app(studio))
 
     def asked(at: str, status: int = 200, **question: Any) -> dict[str, Any]:
         answer = client.post(at, json={"table": 1, **question})
@@ -196,14 +196,14 @@ def test_limits_are_kept_with_a_row_of_the_comparison(ask: Ask) -> None:
     ],
 )
 def test_a_preference_is_said_with_its_numbers(text: str, said: str) -> None:
-    assert spoken(pmb.metric(text)) == said
+    assert describe_metric(pmb.metric(text)) == said
 
 
 def test_no_preference_is_said_with_a_letter_for_a_number() -> None:
     from pmbandits.metrics.registry import FAMILIES
 
     for family in FAMILIES:
-        words = spoken(family.example())
+        words = describe_metric(family.example())
         for value in map(float, family.example().parameters.values()):
             assert any(f"{number:.4g}" in words for number in (value, 100 * value, 100 * (1 - value))), words
 
@@ -269,7 +269,9 @@ def test_an_excel_file_is_read_and_named_as_its_owner_does(ask: Ask, tmp_path: P
 
 def test_a_curve_of_ones_own_can_be_said() -> None:
     own = pmb.Distortion.from_function(lambda u: u**2)
-    assert spoken(own) and spoken(0.5 * pmb.Mean() + 0.5 * own).startswith("50 % the plain average, 50 % ")
+    assert describe_metric(own) and describe_metric(0.5 * pmb.Mean() + 0.5 * own).startswith(
+        "50 % the plain average, 50 % "
+    )
 
 
 def test_why_a_table_is_not_read_is_said_without_options_of_the_command_line(ask: Ask) -> None:

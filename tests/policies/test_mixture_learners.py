@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.mixtures._climb import slope_moments
+from pmbandits.mixtures._concave_solver import influence_moments
 from tests.helpers import final_regret, one_sentence, taught
 from tests.reference import mixture_learners as slow
 
@@ -142,10 +142,10 @@ def test_bins_are_the_rewards_rounded_to_them() -> None:
 def test_the_moments_of_slopes_are_those_of_the_integral(metric: Any, kind: str) -> None:
     """At any mixture, with rewards that were not asked for."""
     policy, data = taught(metric, kind, 4, 120)
-    rewards, memory = [list(map(float, x)) for x in data.values()], policy._twin()._memory
+    rewards, memory = [list(map(float, x)) for x in data.values()], policy._clone()._memory
     support, mean, square = policy.support, np.empty(4), np.empty(4)
     for a in np.random.default_rng(1).dirichlet(np.ones(4), 3):
-        least, most = slope_moments(memory, a, 1e-3, mean, square)
+        least, most = influence_moments(memory, a, 1e-3, mean, square)
         at = slow.phi(metric, rewards, a, 1e-3, ends_of(support))
         wanted = [np.mean([at[r] for r in x]) for x in rewards]
         assert np.ptp(mean - wanted) < 1e-10
@@ -239,8 +239,8 @@ LEARNERS = {
 def test_regret_falls_below_that_of_equal_shares_and_of_the_best_arm() -> None:
     coins = pmb.Bandit.bernoulli([0.1, 0.3, 0.95])
     policies = {**LEARNERS, "uniform": pmb.Uniform()}
-    late = pmb.simulate(coins, GINI, policies, 4000, trials=8, seed=3, n_jobs=1, progress=False)
-    early = pmb.simulate(coins, GINI, LEARNERS, 100, trials=8, seed=3, n_jobs=1, progress=False)
+    late = pmb.simulate(GINI, coins, policies, 4000, trials=8, seed=3, n_jobs=1, progress=False)
+    early = pmb.simulate(GINI, coins, LEARNERS, 100, trials=8, seed=3, n_jobs=1, progress=False)
     best_arm = 0.25 - 0.3 * 0.7
     for name in LEARNERS:
         assert final_regret(late, name) < 0.3 * min(final_regret(early, name), best_arm), name
@@ -265,11 +265,11 @@ def test_merged_policies_look_at_once() -> None:
                 policy.tell(arm, float(rng.random() ** (1 + arm)))
         alone = recipe.bind(GINI, 2, UNIT)
         here.merge(there)
-        assert here._memory.look_at == 0
+        assert here._memory.next_update_at == 0
         for arm, estimate in enumerate(here.estimates):
             alone.tell([arm] * estimate.n, np.repeat(estimate.x, np.round(estimate.p * estimate.n).astype(int)))
-        alone._memory.pulls[:], alone._memory.asked = here.pulls, here.t
-        alone._memory.mix[:], alone._memory.stream = here._memory.mix, here._memory.stream
+        alone._memory.pulls[:], alone._memory.t = here.pulls, here.t
+        alone._memory.mix[:], alone._memory.rng_counter = here._memory.mix, here._memory.rng_counter
         assert here.ask() == alone.ask()
 
 

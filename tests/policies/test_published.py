@@ -10,7 +10,7 @@ import scipy.stats as scipy_stats
 
 import pmbandits as pmb
 from pmbandits._random import philox
-from pmbandits.policies.published import _laws as kernels
+from pmbandits.policies.published import _functionals as kernels
 from pmbandits.simulation import Rewards
 from tests.reference import published as slow
 
@@ -136,7 +136,7 @@ def test_the_optimistic_cvar_is_that_of_the_law_with_the_band_s_mass_moved_to_th
     x = np.sort(np.random.default_rng(1).random(400))
     policy = with_rewards("CVaRUCB", UNIT, [x.tolist()], pmb.LowerCVaR(0.25))
     out = np.empty(1)
-    kernels.shifted_cvar(policy._memory, 0.25, np.array([0.1]), out)
+    kernels.optimistic_cvars(policy._memory, 0.25, np.array([0.1]), out)
     moved = np.concatenate((x[40:], np.ones(40)))
     assert out[0] == pytest.approx(pmb.LowerCVaR(0.25).value(moved), abs=1e-12)
 
@@ -161,7 +161,7 @@ def test_our_solitary_index_is_the_upper_bound_of_pm_ucb_at_the_vertices(metric:
     rewards = draws(kind, 3, 60, seed=4)
     for t in range(60):
         arm = policy.ask()
-        if min(policy._memory.told) > 0:
+        if min(policy._memory.n_rewards) > 0:
             upper = [policy.utility_bounds(row)[2] for row in np.eye(3)]
             assert np.allclose(policy._memory.index, upper, atol=1e-12)
         policy.tell(arm, float(rewards[arm, t]))
@@ -189,14 +189,14 @@ def weights(policy: Any, draw: Any, rounds: int = 3000) -> np.ndarray:
     return np.array(rows)
 
 
-def fits(sample: np.ndarray, law: Any) -> bool:
-    return bool(scipy_stats.kstest(sample, law.cdf).pvalue > 1e-3)
+def fits(sample: np.ndarray, distribution: Any) -> bool:
+    return bool(scipy_stats.kstest(sample, distribution.cdf).pvalue > 1e-3)
 
 
 def test_weights_on_rewards_are_dirichlet() -> None:
     policy = with_rewards("BCVTS", UNIT, [[0.1, 0.4, 0.8, 0.9]])
-    both = weights(policy, lambda s, *rest: kernels.draw_rewards(s, True, *rest))
-    rows = weights(policy, lambda s, *rest: kernels.draw_rewards(s, False, *rest))
+    both = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_rewards(s, True, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_rewards(s, False, *rest))
     assert np.allclose(rows.sum(axis=1), 1.0)
     assert np.allclose(both.sum(axis=1), 1.0)
     for column in both.T:
@@ -212,11 +212,11 @@ def test_weights_on_rewards_are_dirichlet() -> None:
 def test_weights_on_atoms_are_dirichlet_with_counts() -> None:
     rewards = [[0.0] * 5 + [0.5] * 2 + [2.0]]
     policy = with_rewards("MCVTS", pmb.Finite(ATOMS), rewards)
-    prior = weights(policy, lambda s, *rest: kernels.draw_atoms(s, 1.0, 0.0, 0.0, *rest))
+    prior = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_atoms(s, 1.0, 0.0, 0.0, *rest))
     for column, a in zip(prior.T, (1, 6, 3, 2), strict=False):
         assert fits(column, scipy_stats.beta(a, 12 - a))
     policy = with_rewards("BCVTS", pmb.Finite(ATOMS), rewards)
-    rows = weights(policy, lambda s, *rest: kernels.draw_rewards(s, False, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_rewards(s, False, *rest))
     assert (rows[:, 0] == 0.0).all()  # an atom that was never seen
     for column, a in zip(rows.T[1:4], (5, 2, 2), strict=True):
         assert fits(column, scipy_stats.beta(a, 9 - a))
@@ -293,7 +293,7 @@ def test_simulate_and_ask_and_tell_make_the_same_pulls(name: str) -> None:
         arms = [np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.25, 0.75, 1.0])]
     bandit = pmb.Bandit(arms, support=support)
     recipe = getattr(pmb, name)(**OPTIONS.get(name, {}))
-    run = pmb.simulate(bandit, TAIL, recipe, 400, trials=2, seed=7, n_jobs=1, progress=False)
+    run = pmb.simulate(TAIL, bandit, recipe, 400, trials=2, seed=7, n_jobs=1, progress=False)
     from pmbandits.simulation.rewards import policy_seed
 
     for trial in range(2):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.metrics.packed import pack
+from pmbandits.metrics.encoding import encode
 from tests.reference import policies as slow
 
 
@@ -28,7 +28,7 @@ METRICS: dict[str, Any] = {
     "shortfall": pmb.GiniShortfall(0.5, 0.8),
     "function": pmb.Distortion.from_function(dampened, name="dampened", holder=(1.0, 1.3)),
 }
-PACKED = pack(METRICS["function"])
+PACKED = encode(METRICS["function"])
 TABLE = PACKED[-2 * int(PACKED[2]) :].reshape(-1, 2)
 
 
@@ -92,7 +92,7 @@ def story(fast: Any, reference: Any, t: int, arm: int, expected: int) -> str:
     lines = [f"round {t}: the fast policy pulls {arm}, the reference {expected}"]
     lines += [f"mixtures: {memory.mix.tolist()} and {reference.mixture}", f"pulls: {reference.pulls}"]
     if isinstance(reference, (slow.PMUCB, slow.FixedGrid)):
-        ours, theirs = memory.index[: memory.used], reference.index()
+        ours, theirs = memory.index[: memory.n_grid_used], reference.index()
         top = np.sort(theirs)[-2:]
         near = top.size == 2 and top[1] - top[0] < 1e-10
         lines += [f"index: {ours.tolist()}", f"reference: {theirs.tolist()}"]
@@ -318,7 +318,7 @@ def test_ties_broken_at_random_are_those_of_the_reference(
             arm = each.ask()
             each.tell(arm, float(rewards[arm][each.pulls[arm] - 1]))
     assert again.pulls.tolist() == fast.pulls.tolist()
-    assert other._memory.stream > 0
+    assert other._memory.rng_counter > 0
 
 
 def test_ties_at_random_need_a_grid() -> None:

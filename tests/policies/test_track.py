@@ -19,7 +19,7 @@ GINI = pmb.GiniDeviation()
 @pytest.mark.parametrize("support", SUPPORTS)
 def test_pulls_follow_the_rule(support: str) -> None:
     """An arm with at most ⌈√(t/K)⌉ pulls, the fewest first; else the one furthest behind its share."""
-    declared, law = SUPPORTS[support]
+    declared, distribution = SUPPORTS[support]
     policy = pmb.Track(GINI, n_arms=3, support=declared)
     rng = np.random.default_rng(0)
     for t in range(400):
@@ -31,7 +31,7 @@ def test_pulls_follow_the_rule(support: str) -> None:
         )
         arm = policy.ask()
         assert arm == wanted
-        policy.tell(arm, law(rng, arm))
+        policy.tell(arm, distribution(rng, arm))
 
 
 def test_of_equally_good_mixtures_of_bernoulli_arms_the_present_one_stays() -> None:
@@ -68,14 +68,14 @@ def test_equal_arms_keep_the_even_mixture() -> None:
 
 
 def test_regret_on_two_bernoulli_arms_is_below_a_hundred_thousandth() -> None:
-    run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), GINI, [pmb.Track()], horizon=60_000, trials=40, seed=5,
+    run = pmb.simulate(GINI, pmb.Bandit.bernoulli([0.4, 0.9]), [pmb.Track()], horizon=60_000, trials=40, seed=5,
                        progress=False)  # fmt: skip
     assert final_regret(run, "Track") <= 1e-5
 
 
 def test_simulate_and_ask_tell_agree_and_a_restart_changes_nothing(tmp_path: Any) -> None:
     for support in ("interval", "real"):
-        declared, law = SUPPORTS[support]
+        declared, distribution = SUPPORTS[support]
         one = pmb.Track(pmb.WangRightTail() if support == "interval" else GINI, n_arms=3, support=declared)
         two = one.bind(one.metric, 3, declared)
         rng, same = np.random.default_rng(1), np.random.default_rng(1)
@@ -83,8 +83,8 @@ def test_simulate_and_ask_tell_agree_and_a_restart_changes_nothing(tmp_path: Any
             a, b = one.ask(), two.ask()
             assert a == b
             if t % 7:  # some rewards never come
-                one.tell(a, law(rng, a))
-                two.tell(b, law(same, b))
+                one.tell(a, distribution(rng, a))
+                two.tell(b, distribution(same, b))
             if t % 50 == 49:
                 two.save(tmp_path / "track.pmb")
                 two = pmb.load(tmp_path / "track.pmb")
@@ -94,8 +94,10 @@ def test_simulate_and_ask_tell_agree_and_a_restart_changes_nothing(tmp_path: Any
 # ---- many arms -------------------------------------------------------------------------------------------
 def test_with_twenty_arms_most_of_the_gap_from_uniform_to_the_best_mixture_is_closed() -> None:
     rng = np.random.default_rng(0)
-    laws = [stats.beta(*rng.uniform(0.5, 5, 2)) for _ in range(20)]
-    bandit = pmb.Bandit.from_samples({str(i): law.rvs(200, random_state=rng) for i, law in enumerate(laws)})
-    run = pmb.simulate(bandit, GINI, [pmb.Track(), pmb.Uniform()], horizon=20_000, trials=2, seed=0, progress=False)
+    distributions = [stats.beta(*rng.uniform(0.5, 5, 2)) for _ in range(20)]
+    bandit = pmb.Bandit.from_samples(
+        {str(i): distribution.rvs(200, random_state=rng) for i, distribution in enumerate(distributions)}
+    )
+    run = pmb.simulate(GINI, bandit, [pmb.Track(), pmb.Uniform()], horizon=20_000, trials=2, seed=0, progress=False)
     track, uniform = (final_regret(run, name) for name in ("Track", "Uniform"))
     assert track < 0.15 * uniform

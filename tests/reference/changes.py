@@ -1,4 +1,4 @@
-"""Looking for a change of a stream, slowly, from the text of ``estimates/changes.py``: all moments, all sets."""
+"""Looking for a change in a stream, slowly, by the text of ``estimates/change_detector.py``: all moments, all sets."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from scipy.optimize import brentq, minimize_scalar
 from pmbandits.supports import Binary, Finite, Real
 from tests.reference import bands
 
-SHAPES = {"kl": "belt", "dkw": "band", "wasserstein": "ball", "paper": "ball"}
+SHAPES = {"kl": "kl_band", "dkw": "band", "wasserstein": "ball", "paper": "ball"}
 
 
 def default_kind(support: Any) -> str:
@@ -153,7 +153,7 @@ def kl_interval(mean: float, level: float) -> tuple[float, float]:
 # ---- empirical laws ---------------------------------------------------------------------------------------
 
 
-def laws(support: Any, rewards: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
+def distributions(support: Any, rewards: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
     """points and survival; an arm without rewards is a point mass at lo (at 0 on the line)."""
     low = 0.0 if isinstance(support, Real) else support.lo
     arms = [np.asarray(r if len(r) else [low], dtype=float) for r in rewards]
@@ -231,8 +231,8 @@ def bounds(
         edges = np.array(mean_intervals(confidence, rewards))
         low, high = (mix(grid, edges[:, [side]])[:, 0] for side in (0, 1))
         return extreme_over(metric, low, high, sign)
-    points, survival = laws(support, rewards)
-    if confidence.shape == "belt":
+    points, survival = distributions(support, rewards)
+    if confidence.shape == "kl_band":
         ends = belts(confidence, rewards, survival)
         low, high = (mix(grid, ends[side]) for side in (0, 1))
         return points[0] * metric(1.0) + extreme_over(metric, low, high, sign) @ np.diff(points)
@@ -282,8 +282,8 @@ def w1_radii(confidence: Confidence, rewards: Sequence[Sequence[float]]) -> np.n
         elif confidence.shape == "interval":
             mean = sum(r) / len(r)
             out.append(max(edges[i][1] - mean, mean - edges[i][0]))
-        elif confidence.shape == "belt":
-            points, survival = laws(confidence.support, [r])
+        elif confidence.shape == "kl_band":
+            points, survival = distributions(confidence.support, [r])
             low, high = belts(confidence, [r], survival)[:, 0]
             out.append(float(np.maximum(high - survival[0], survival[0] - low) @ np.diff(points)))
         elif confidence.shape == "band":

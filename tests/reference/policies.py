@@ -19,7 +19,7 @@ import numpy as np
 from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.supports import Binary, Real
 from tests.reference import confidence as sets
-from tests.reference.confidence import Confidence, laws, utilities
+from tests.reference.confidence import Confidence, distributions, utilities
 from tests.reference.simulation import philox
 
 
@@ -89,7 +89,7 @@ class Reference:
 
     # ---- shared rules ----
     def empirical(self, grid: np.ndarray) -> np.ndarray:
-        return utilities(self.metric, *laws(self.support, self.rewards), grid)
+        return utilities(self.metric, *distributions(self.support, self.rewards), grid)
 
     def fewest(self) -> int:
         return self.pulls.index(min(self.pulls))

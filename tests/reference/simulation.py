@@ -40,12 +40,12 @@ def numpy_philox(key: tuple[int, int], counter: tuple[int, int, int, int]) -> np
     return np.random.Philox(key=np.array(key, dtype=np.uint64), counter=np.array(words, dtype=np.uint64))
 
 
-def unit(word: int) -> float:
+def uniform(word: int) -> float:
     """[0, 1), 53 bits."""
     return (word >> 11) / 2.0**53
 
 
-def inner(word: int) -> float:
+def open_uniform(word: int) -> float:
     """(0, 1), 52 bits and a half."""
     return ((word >> 12) + 0.5) / 2.0**52
 
@@ -59,24 +59,24 @@ def log_gamma(seed: int, trial: int, arm: int, n: int, shape: float, purpose: in
     """The logarithm of a gamma variate; four words make two attempts."""
     key, boost = (seed, trial), 0.0
     if shape < 1.0:
-        boost = math.log(inner(philox(key, (n, arm, purpose - GAMMA_A, POWER))[0])) / shape
+        boost = math.log(open_uniform(philox(key, (n, arm, purpose - GAMMA_A, POWER))[0])) / shape
         shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     for attempt in range(1000):
         w = philox(key, (n, arm, attempt, purpose))
         for at in (0, 2):
-            x, u = float(ndtri(inner(w[at]))), inner(w[at + 1])
+            x, u = float(ndtri(open_uniform(w[at]))), open_uniform(w[at + 1])
             v = (1.0 + c * x) ** 3
             if v > 0.0 and math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
                 return math.log(d * v) + boost
     raise AssertionError("a thousand attempts")
 
 
-def reward(law: tuple[Any, ...], seed: int, trial: int, arm: int, n: int) -> float:
+def reward(distribution: tuple[Any, ...], seed: int, trial: int, arm: int, n: int) -> float:
     """The n-th reward of an arm whose law is ``(name, *parameters)``."""
-    name, *given = law
-    u = unit(word(seed, trial, arm, n))
+    name, *given = distribution
+    u = uniform(word(seed, trial, arm, n))
     if name == "bernoulli":
         return float(u < given[0])
     if name == "atoms":

@@ -64,7 +64,7 @@ def coin_kl(p: float, q: float) -> float:
     return (p * math.log(p / q) if p > 0 else 0.0) + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
 
 
-def to_reach(values: Floats, shares: Floats, level: float, top: float) -> float:
+def kl_inf(values: Floats, shares: Floats, level: float, top: float) -> float:
     """max over 0 ≤ s ≤ 1 of E log(1 − s·(Φ − level)/(top − level)): where its slope is 0, by Brent's method."""
     if shares @ values >= level:
         return 0.0
@@ -90,9 +90,9 @@ def kl(p: Floats, q: Floats) -> Floats:
         return (p[on] * (np.log(p[on]) - np.log(np.maximum(q[..., on], 0.0)))).sum(axis=-1)
 
 
-def utilities(h: Any, points: Floats, laws: Floats) -> Floats:
+def utilities(h: Any, points: Floats, distributions: Floats) -> Floats:
     """U_h of laws, one a row, that are given by the share of each point."""
-    above = np.clip(1.0 - np.cumsum(laws, axis=-1)[..., :-1], 0.0, 1.0)
+    above = np.clip(1.0 - np.cumsum(distributions, axis=-1)[..., :-1], 0.0, 1.0)
     return points[0] * h(1.0) + np.asarray(h(above)) @ np.diff(points)
 
 
@@ -107,34 +107,38 @@ _MIXTURES = {n: simplex_grid(n, parts) for n, parts in ((2, 400), (3, 40), (5, 8
 _GRIDS = {n: simplex_grid(n, parts) for n, parts in ((2, 1), (3, 60), (4, 16), (5, 9))}
 
 
-def first_reach(h: Any, points: Floats, law: Floats, ends: Floats, worth: float) -> Floats:
+def first_reach(h: Any, points: Floats, distribution: Floats, ends: Floats, worth: float) -> Floats:
     """On the way from a law to each end, which part must be gone until U_h ≥ worth; more than 1 if it never is."""
     parts = np.concatenate((np.geomspace(1e-5, 0.1, 15), np.linspace(0.12, 1.0, 45)))
-    on_the_way = law + parts[:, None, None] * (ends - law)
+    on_the_way = distribution + parts[:, None, None] * (ends - distribution)
     there = utilities(h, points, on_the_way) >= worth
     first = there.argmax(axis=0)
     lo, hi = np.where(first > 0, parts[first - 1], 0.0), parts[first]
     for _ in range(30):
         middle = 0.5 * (lo + hi)
-        good = utilities(h, points, law + middle[:, None] * (ends - law)) >= worth
+        good = utilities(h, points, distribution + middle[:, None] * (ends - distribution)) >= worth
         lo, hi = np.where(good, lo, middle), np.where(good, middle, hi)
     return np.where(there.any(axis=0), hi, 2.0)
 
 
-def to_be_worth(h: Any, points: Floats, law: Floats, worth: float, turns: int = 6) -> float:
+def kl_to_reach_utility(h: Any, points: Floats, distribution: Floats, worth: float, turns: int = 6) -> float:
     """The least relative entropy from a law to one with U_h ≥ worth, any h, by brute force.
 
     Along every straight way from the law the relative entropy grows, so only the first place that is worth enough
     counts. Ways to all laws of a grid are tried, then ways near the best of them, nearer and nearer.
     """
-    if utilities(h, points, law) >= worth - 1e-12:
+    if utilities(h, points, distribution) >= worth - 1e-12:
         return 0.0
-    rng, n, best, scale = np.random.default_rng(0), law.size, math.inf, 0.2
+    rng, n, best, scale = np.random.default_rng(0), distribution.size, math.inf, 0.2
     ends = _GRIDS[n]
     for _ in range(turns):
-        part = first_reach(h, points, law, ends, worth)
+        part = first_reach(h, points, distribution, ends, worth)
         with np.errstate(invalid="ignore"):
-            far = np.where(part <= 1.0, kl(law, law + np.minimum(part, 1.0)[:, None] * (ends - law)), math.inf)
+            far = np.where(
+                part <= 1.0,
+                kl(distribution, distribution + np.minimum(part, 1.0)[:, None] * (ends - distribution)),
+                math.inf,
+            )
         order = np.argsort(far)[:12]
         best = min(best, float(far[order[0]]))
         if math.isinf(best) or n == 2:
@@ -147,7 +151,7 @@ def to_be_worth(h: Any, points: Floats, law: Floats, worth: float, turns: int = 
     return best
 
 
-def lower_tail_to_be_worth(alpha: float, points: Floats, law: Floats, worth: float) -> float:
+def lower_tail_to_be_worth(alpha: float, points: Floats, distribution: Floats, worth: float) -> float:
     """The same for the mean of the worst share alpha, exactly.
 
     That is the largest, over the points z, of E[z − max(z − X, 0)/alpha] (Rockafellar and Uryasev 2000), so a law is
@@ -156,8 +160,8 @@ def lower_tail_to_be_worth(alpha: float, points: Floats, law: Floats, worth: flo
     best = math.inf
     for z in points:
         values = z - np.maximum(z - points, 0.0) / alpha
-        on = law > 0
-        best = min(best, to_reach(values[on], law[on], worth, float(values.max())))
+        on = distribution > 0
+        best = min(best, kl_inf(values[on], distribution[on], worth, float(values.max())))
     return best
 
 
@@ -328,7 +332,7 @@ class Vet:
         else:
             self.b = self.shares(a)
             self.miss_b.append(float(np.abs(self.b - b).max()) / 1e-6)
-        self.set_the_bar()
+        self.compute_requirements()
         self.left_out = a == 0.0
         self.threshold = math.log(t / ((~self.left_out).sum() * self.n_arms))
         self.vetted_told, self.vetted_pulls = self.told, self.pulls.copy()
@@ -336,7 +340,7 @@ class Vet:
         for i in np.flatnonzero(self.left_out):
             self.work_out(i)
 
-    def set_the_bar(self) -> None:
+    def compute_requirements(self) -> None:
         e = self.e * max(1.0, math.log(self.t))
         played = (self.a if self.shape == "convex" else self.b) @ self.above
         self.phi = phi(self.h, self.points, played, e)
@@ -350,14 +354,14 @@ class Vet:
     def top_for(self, i: int) -> float:
         if not isinstance(self.support, Real):
             return float(self.phi.max())
-        return self.top_within(i, self.support.sigma)
+        return self.max_influence_within(i, self.support.sigma)
 
-    def own_scale(self, i: int) -> float:
+    def shrunk_std(self, i: int) -> float:
         """The arm's standard deviation, drawn towards that within all arms at the last look."""
         x = np.asarray(self.rewards[i])
         return math.sqrt((x.size * x.var() + 2.0 * self.within) / (x.size + 1.0))
 
-    def top_within(self, i: int, scale: float) -> float:
+    def max_influence_within(self, i: int, scale: float) -> float:
         """The largest Φ as far as the arm reaches, in units of the scale, and at its rewards."""
         x, n = self.rewards[i], len(self.rewards[i])
         reach = scale * (math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n))
@@ -379,23 +383,23 @@ class Vet:
         if self.shape != "convex":
             values = np.interp(x, self.points, self.phi)
             shares = np.full(x.size, 1.0 / x.size)
-            far = to_reach(values, shares, self.level, self.top_for(i)) / self.caution
+            far = kl_inf(values, shares, self.level, self.top_for(i)) / self.caution
             if self.caution < 1.0:
-                far = min(far, to_reach(values, shares, self.level, self.top_within(i, self.own_scale(i))))
+                far = min(far, kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i))))
         if self.shape != "concave":
-            far = min(far, self.distance_to_worth(i))
+            far = min(far, self.kl_to_required_utility(i))
         return far
 
-    def distance_to_worth(self, i: int) -> float:
+    def kl_to_required_utility(self, i: int) -> float:
         x = np.asarray(self.rewards[i])
         if isinstance(self.support, Binary):
             p = float(x.mean())
             good = self.means[self.at_means >= self.worth - 1e-12]
             return min((coin_kl(p, float(q)) for q in (*good[good <= p][-1:], *good[good >= p][:1])), default=math.inf)
-        law = np.array([(x == point).mean() for point in self.points])
+        distribution = np.array([(x == point).mean() for point in self.points])
         if type(self.h).__name__ == "LowerCVaR":
-            return lower_tail_to_be_worth(self.h.alpha, self.points, law, self.worth)
-        return to_be_worth(self.h, self.points, law, self.worth)
+            return lower_tail_to_be_worth(self.h.alpha, self.points, distribution, self.worth)
+        return kl_to_reach_utility(self.h, self.points, distribution, self.worth)
 
     # ---- a round ----
     def decide(self) -> Decision:

@@ -27,17 +27,19 @@ def season(first: float, other: float, period: int, every: int, t: int) -> float
     return (1.0 - share) * first + share * other
 
 
-def delays(law: Any, seed: int, trial: int, rounds: int, column: int = 0) -> list[int]:
+def delays(distribution: Any, seed: int, trial: int, rounds: int, column: int = 0) -> list[int]:
     """The delays of all rounds, drawn a chunk at a time."""
-    if isinstance(law, int):
-        return [law] * rounds
+    if isinstance(distribution, int):
+        return [distribution] * rounds
     out: list[int] = []
     for number in range(rounds // CHUNK + 1):
         bits = np.random.Philox(
             key=np.array([seed, trial], dtype=np.uint64), counter=np.array([0, column, number, DELAY], np.uint64)
         )
         rng = np.random.Generator(bits)
-        drawn = law.rvs(size=CHUNK, random_state=rng) if hasattr(law, "rvs") else law(rng, CHUNK)
+        drawn = (
+            distribution.rvs(size=CHUNK, random_state=rng) if hasattr(distribution, "rvs") else distribution(rng, CHUNK)
+        )
         out += [round(float(d)) for d in drawn]
     return out[:rounds]
 
@@ -47,7 +49,7 @@ def played(
     metric: Any,
     support: pmb.Support,
     names: list[str],
-    laws: Any,
+    distributions: Any,
     rounds: int,
     seed: int,
     trial: int,
@@ -73,8 +75,8 @@ def played(
                 known += [arm] if verb == "add" else []
         name = known[policy.ask()]
         place = names.index(name)
-        law = laws(now - 1, place)
-        paid = reward(law, seed, trial, place, used[name]) if isinstance(law, tuple) else law
+        distribution = distributions(now - 1, place)
+        paid = reward(distribution, seed, trial, place, used[name]) if isinstance(distribution, tuple) else distribution
         used[name] += 1
         column = waits[place] if len(waits) > 1 else waits[0]
         told = now + column[now - 1]

@@ -9,7 +9,8 @@ import json
 from typing import Any
 
 import pmbandits as pmb
-from pmbandits.simulation.recipes import by_name
+from pmbandits.engine.ticket_methods import propensity
+from pmbandits.simulation.policy_specs import by_name
 from pmbandits.supports import Support
 
 COLUMNS = "seq, kind, ticket, arm, value, data"
@@ -29,7 +30,9 @@ def rows_of(store: str, name: str) -> tuple[dict[str, Any], list[tuple[Any, ...]
         mark = "%s"
     try:
         number, spec = connection.execute(f"SELECT id, spec FROM experiments WHERE name = {mark}", (name,)).fetchone()
-        rows = connection.execute(f"SELECT {COLUMNS} FROM events WHERE exp = {mark} ORDER BY seq", (number,)).fetchall()
+        rows = connection.execute(
+            f"SELECT {COLUMNS} FROM events WHERE exp = {mark} AND seq > 0 ORDER BY seq", (number,)
+        ).fetchall()
     finally:
         connection.close()
     return json.loads(spec), rows
@@ -46,7 +49,11 @@ def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
     for place, (seq, kind, ticket, arm, value, data) in enumerate(rows, 1):
         assert seq == place, "no gaps"
         if kind == 0:
-            got = policy.ask() if data is None else policy.ask(among=[policy.names[k] for k in json.loads(data)])
+            among = None if data is None else json.loads(data)
+            if isinstance(among, int):  # they stand in the first event of the request
+                among = json.loads(rows[among - 1][5])
+            got = policy.ask() if among is None else policy.ask(among=[policy.names[k] for k in among])
+            assert value == propensity(policy, got), f"event {seq}: the share is that of a single ask"
             assert got == arm, f"event {seq}: the policy asks for {got}, {arm} was stored"
             asked[seq] = arm
         elif kind == 1:

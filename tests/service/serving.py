@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from pmbandits.service.api import make
+from pmbandits.service.api import create_app
 from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
 
@@ -31,7 +31,7 @@ class Served:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
-        self.app: Any = make(settings)
+        self.app: Any = create_app(settings)
         self.service: Service = self.app.service
         self.wait(self.service.start())
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pmbandits.engine.explanation import next_arm_and_reason
+from pmbandits.engine.stopping import Forecast
 from pmbandits.pages.board import view
-from pmbandits.policies.shown import why
-from pmbandits.policies.stopping import Forecast
-from pmbandits.service import keys, showing, watch
-from pmbandits.service.fold import Fold, made
+from pmbandits.service import board_state, change_log, keys
+from pmbandits.service.replay import PolicyReplay, policy_from_spec
 from tests.service.serving import SHOP, Served, serving
 
 
@@ -39,7 +39,7 @@ def _at_once() -> Iterator[None]:
     """Everything is worked out whenever somebody looks, and waited for."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {"EVERY": 0.0, "REST": 0, "PATIENCE": 60.0}.items():
-            patched.setattr(showing, name, value)
+            patched.setattr(board_state, name, value)
         yield
 
 
@@ -63,7 +63,7 @@ def _rewards(seen: dict[str, Any], arm: int) -> int:
 
 
 def test_shares_and_worths_are_those_of_the_policy(service: Served) -> None:
-    seen, policy = _view(service), service.service.book.lives["shop"].fold.twin()
+    seen, policy = _view(service), service.service.experiment_cache.live_experiments["shop"].replay.copy().policy
     assert [arm["pulls"] for arm in seen["arms"]] == policy.pulls.tolist()
     assert [_rewards(seen, k) for k in range(3)] == [arm.n for arm in policy.estimates]
     assert [arm["wanted"] for arm in seen["arms"]] == pytest.approx(policy.mixture.tolist(), abs=1e-6)
@@ -89,14 +89,16 @@ def test_the_reason_of_a_decision_is_what_the_policy_would_have_said_before_it(s
     asked = service.post("/shop/ask", {"n": 3})
     decisions = {d["seq"]: d for d in _view(service)["decisions"]}
     rows = service.get("/shop/log?limit=100000")["events"]
-    fold = Fold(made(SHOP))
+    replay = PolicyReplay(policy_from_spec(SHOP), 0, 0)
     kinds = {"ask": 0, "tell": 1}
     for row in rows:
         if row["seq"] in decisions:
             assert decisions[row["seq"]]["arm"] == row["arm"]
-            assert decisions[row["seq"]]["reason"] == why(fold.policy)[1]
+            assert decisions[row["seq"]]["reason"] == next_arm_and_reason(replay.policy)[1]
         ticket, value = (None, row["share"]) if row["kind"] == "ask" else (row["ticket"], row["reward"])
-        fold.apply([(row["seq"], kinds[row["kind"]], ticket, fold.places[row["arm"]], value, row["data"])])
+        replay.apply_events(
+            [(row["seq"], kinds[row["kind"]], ticket, replay.arm_indices[row["arm"]], value, row["data"], 0)]
+        )
     assert set(asked["tickets"]) <= set(decisions) and all(d["reason"] for d in decisions.values())
     assert not any("probability" in d["reason"] or "not been told" in d["reason"] for d in decisions.values())
     service.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [1.0, 0.0, 1.0]})
@@ -123,8 +125,8 @@ def test_the_board_warns_of_an_arm_that_changed_whatever_the_policy(service: Ser
 
 
 def test_only_new_points_of_the_past_are_sent_again(service: Served) -> None:
-    live = service.service.book.lives["shop"]
-    service.wait(service.service.historian._look(live))
+    live = service.service.experiment_cache.live_experiments["shop"]
+    service.wait(service.service.history_writer._write_if_due(live))
     first = _view(service)["history"]
     assert first["x"] and first["seq"] > 0
     assert _view(service, first["seq"])["history"]["x"] == []
@@ -148,7 +150,10 @@ def test_pages_have_a_strict_policy_and_all_experiments_are_seen_at_a_glance(ser
     assert service.send("GET", "/board/assets/board.js").status_code == 200
     assert service.send("GET", "/board/nothing/").status_code == 404
     (found,) = service.send("GET", "/board/view").json()["experiments"]
-    assert found["name"] == "shop" and found["t"] == service.service.book.lives["shop"].fold.policy.t
+    assert (
+        found["name"] == "shop"
+        and found["t"] == service.service.experiment_cache.live_experiments["shop"].replay.policy.t
+    )
 
 
 def test_a_key_sees_only_its_own_experiments(tmp_path: Path) -> None:
@@ -192,21 +197,21 @@ def test_a_change_that_was_told_by_mistake_is_taken_back_when_the_rewards_are_co
 def test_what_was_found_is_the_same_whether_rewards_were_corrected_before_or_after_they_were_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "AT_ONCE", 700)
+    monkeypatch.setattr(change_log, "REWARDS_PER_STEP", 700)
     rng = np.random.default_rng(3)
     with serving(tmp_path / "store.db") as served:
         served.post("", {**SHOP, "policy": "uniform"})
-        early = watch.Watch()
+        early = change_log.ChangeWatch()
         for shift in (0.0, 0.6):
             asked = served.post("/shop/ask", {"n": 1500})
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [0.0] * 1500})
-            live = served.service.book.lives["shop"]
-            early.follow(served.service.store, live.record.id, live.fold.policy.names, live.fold.seen)
+            live = served.service.experiment_cache.live_experiments["shop"]
+            early.catch_up_to(served.service.store, live.record.id, live.replay.policy.names, live.replay.seen)
             right = (rng.random(1500) < 0.2 + shift).astype(float).tolist()
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": right, "correct": True})
-        late = watch.Watch()
+        late = change_log.ChangeWatch()
         for one in (early, late):
-            while not one.follow(served.service.store, live.record.id, live.fold.policy.names, live.fold.seen):
+            while not one.catch_up_to(served.service.store, live.record.id, live.replay.policy.names, live.replay.seen):
                 pass
         assert late.found and early.found == late.found
         assert {alarm.change.arm for alarm in late.found} == {"A", "B", "C"}
@@ -220,17 +225,19 @@ def test_what_happened_names_the_round_and_who_is_wanted_most(tmp_path: Path) ->
         _played(served, 50)
         seen = _view(served)
         assert any("after round 100: A pauses" in mark["text"] and mark["x"] == 100 for mark in seen["marks"])
-        estimate = served.service.book.lives["shop"].fold.twin().estimates[0]  # what was learned of it is still shown
+        estimate = served.service.experiment_cache.live_experiments["shop"].replay.policy.estimates[
+            0
+        ]  # what was learned of it is still shown
         share = estimate.mean
         assert seen["known"][0]["worth"] == pytest.approx(share * (1.0 - share), rel=1e-5)
         assert seen["known"][1]["worth"] is None and seen["alone"][0] is None and seen["alone"][1] is not None
-    leads = [showing._lead(wanted, before) for wanted, before in
+    leads = [board_state._new_leader(wanted, before) for wanted, before in
              (({"A": 0.6, "B": 0.4}, None), ({"A": 0.45, "B": 0.5}, "A"), ({"A": 0.3, "B": 0.7}, "A"))]  # fmt: skip
     assert leads == ["A", None, "B"]
 
 
 def test_a_forecast_is_said_for_people() -> None:
-    said = [showing._ahead(Forecast(*numbers, "x"), 300.0) for numbers in
+    said = [board_state._forecast_sentence(Forecast(*numbers, "x"), 300.0) for numbers in
             ((0, 0, 0), (np.nan,) * 3, (np.inf,) * 3, (2345, 2000, 3100), (82_000, 40_000, 1_100_000))]  # fmt: skip
     assert "can stop" in said[0] and "no reward" in said[1] and "goes on to learn" in said[2]
     assert "about 2,300 more rounds" in said[3] and "about 8 days" in said[3]
@@ -244,14 +251,14 @@ def test_before_the_first_reward_nothing_is_claimed(tmp_path: Path) -> None:
 
 
 def test_many_who_look_at_once_share_what_is_worked_out(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-    plain = showing.Showing._made
+    computed: list[str] = []
+    plain = board_state.BoardState._compute_part
 
     def noted(self: Any, name: str, *rest: Any) -> Any:
-        made.append(name)
+        computed.append(name)
         return plain(self, name, *rest)
 
-    monkeypatch.setattr(showing.Showing, "_made", noted)
+    monkeypatch.setattr(board_state.BoardState, "_compute_part", noted)
     service.post("/shop/ask")
 
     async def all_at_once() -> list[Any]:
@@ -259,13 +266,13 @@ def test_many_who_look_at_once_share_what_is_worked_out(service: Served, monkeyp
 
     answers = [answer.json() for answer in service.wait(all_at_once())]
     assert all(answer["arms"] == answers[0]["arms"] and answer["forecast"] for answer in answers)
-    assert sorted(made) == sorted(set(made))  # each part once, for all of them
+    assert sorted(computed) == sorted(set(computed))  # each part once, for all of them
     again = service.send("GET", f"/board/shop/view?have={answers[0]['version']}").json()
     assert "arms" not in again and "curves" not in again and again["version"] == answers[0]["version"]
 
 
 def test_a_part_that_takes_long_is_worked_out_more_rarely(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "REST", 1e6)
+    monkeypatch.setattr(board_state, "REST", 1e6)
     before = _view(service)
     service.post("/shop/ask")
     first = _view(service)
@@ -281,15 +288,15 @@ def test_a_part_that_takes_long_is_worked_out_more_rarely(service: Served, monke
 
 def test_a_stream_ends_when_the_server_is_told_to_stop(service: Served) -> None:
     async def listen() -> list[bytes]:
-        bell, out = view.Bell(), []
+        notifier, out = view.Notifier(), []
 
         async def seen() -> Any:
             return 1
 
-        async for message in view.stream(seen, bell, every=3600.0):
+        async for message in view.stream(seen, notifier, every=3600.0):
             out.append(message)
             if len(out) == 2:
-                asyncio.get_running_loop().call_later(0.01, bell.close)
+                asyncio.get_running_loop().call_later(0.01, notifier.close)
         return out
 
     assert len(service.wait(asyncio.wait_for(listen(), 10))) == 2
@@ -324,17 +331,17 @@ def test_an_open_board_does_not_hold_up_a_service_that_is_told_to_stop(tmp_path:
 
 
 def test_a_part_that_cannot_be_made_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Any, live: Any, fold: Any) -> Any:
+    def broken(self: Any, live: Any, replay: Any) -> Any:
         raise ZeroDivisionError("nobody knows")
 
     with serving(tmp_path / "store.db") as served:
         served.post("", SHOP)
-        monkeypatch.setattr(showing.Showing, "_forecast", broken)
+        monkeypatch.setattr(board_state.BoardState, "_forecast_part", broken)
         _played(served, 20)
         seen = _view(served)
         assert "forecast" not in seen and seen["arms"] and seen["sure"]
     with serving(tmp_path / "other.db") as served:
         served.post("", SHOP)
-        monkeypatch.setattr(showing.Showing, "_now", broken)
+        monkeypatch.setattr(board_state.BoardState, "_summary_part", broken)
         answer = served.send("GET", "/board/shop/view")
         assert answer.status_code == 503 and "cannot be shown now" in answer.json()["error"]

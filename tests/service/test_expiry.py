@@ -64,8 +64,8 @@ def test_many_are_done_in_several_requests_and_what_is_finished_is_not_looked_at
         second = served.post("/shop/expire", {"seconds": DAY, "reward": 0})
         assert (first, second) == ({"tickets": [1, 2, 3, 4], "more": True}, {"tickets": [5, 6, 7], "more": False})
         assert expire(served) == []
-        exp = served.service.book.lives["shop"].record.id
-        assert served.service.overdue._finished[exp] == 7
+        exp = served.service.experiment_cache.live_experiments["shop"].record.id
+        assert served.service.overdue_tickets._rewarded_upto[exp] == 7
         aged(store, 9)
         assert expire(served) == [8, 9]
         assert expire(served) == []
@@ -81,7 +81,7 @@ def test_a_ticket_that_is_asked_for_while_old_ones_are_looked_for_is_found_later
         served.post("/shop/ask")
         served.post("/shop/tell", {"ticket": 1, "reward": 1})
         aged(store, 2)
-        overdue = served.service.overdue
+        overdue_tickets = served.service.overdue_tickets
 
         def ask(*_: Any) -> None:
             nonlocal done
@@ -100,7 +100,7 @@ def test_a_ticket_that_is_asked_for_while_old_ones_are_looked_for_is_found_later
 
         engine.connect = watched  # type: ignore[method-assign]
         try:
-            assert overdue.find(1, DAY, 10) == []
+            assert overdue_tickets.find(1, DAY, 10) == []
         finally:
             engine.connect = connected  # type: ignore[method-assign]
         aged(store, 3)
@@ -115,14 +115,14 @@ def test_a_ticket_that_is_told_at_the_last_moment_keeps_its_reward(
         one.post("", SHOP)
         one.post("/shop/ask", {"n": 3})
         aged(store, 3)
-        find = one.service.overdue.find
+        find = one.service.overdue_tickets.find
 
         def slowly(exp: int, seconds: float, most: int) -> list[int]:
             found = find(exp, seconds, most)
             two.post("/shop/tell", {"ticket": 2, "reward": 1})
             return found
 
-        monkeypatch.setattr(one.service.overdue, "find", slowly)
+        monkeypatch.setattr(one.service.overdue_tickets, "find", slowly)
         assert expire(one) == [1, 3]
         same(policy_of(one, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 

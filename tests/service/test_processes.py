@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,9 +21,9 @@ import httpx
 import pytest
 
 import pmbandits as pmb
-from pmbandits.service import book as books
 from pmbandits.service import events as kinds
-from pmbandits.service import reading
+from pmbandits.service import experiment_cache as books
+from pmbandits.service import reading, sqlite
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, Served, serving
 
@@ -86,7 +93,7 @@ def test_two_processes_are_as_one(tmp_path: Path, change: dict[str, Any], monkey
         for served in (one, two):
             same(policy_of(served, "shop", tmp_path), alone)
     with serving(store) as later:
-        assert later.service.book.saved[1] > 0, "it began with a saved policy"
+        assert later.service.experiment_cache.saved[1] > 0, "it began with a saved policy"
         same(policy_of(later, "shop", tmp_path), alone)
         later.post("/shop/ask")
 
@@ -156,7 +163,7 @@ def test_stored_arms_count_even_if_the_policy_would_ask_for_others(tmp_path: Pat
     with serving(store) as served:
         assert [arm["pulls"] for arm in served.get("/shop/state")["arms"]] == [0, 0, 30]
         assert "pmbandits_experiment_disagreements" in served.send("GET", "/metrics").text
-        assert served.service.book.lives["shop"].others == 1
+        assert served.service.experiment_cache.live_experiments["shop"].disagreements == 1
         assert served.post("/shop/ask")["arm"] in "AB"
 
 
@@ -252,3 +259,106 @@ def test_the_whole_log_comes_unless_it_is_cut_and_then_it_says_where_it_goes_on(
         assert rows == list(range(1, 12_001)) and query.endswith("after=10000&limit=5000")
         assert len(log("after=11000&limit=1000").json()["events"]) == 1000
         assert "link" not in log("after=11000&limit=1000").headers
+
+
+# ---- real processes: how they end ----------------------------------------------------------------------------
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def real_service(store: str, folder: Path, processes: int = 1) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
+    """``pmbandits serve`` as users start it: the process, its port and its log."""
+    port, log = _free_port(), folder / "log.txt"
+    words = [sys.executable, "-m", "pmbandits", "serve", "--open", "--store", store, "--port", str(port)]
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [*words, "--processes", str(processes)], stdout=file, stderr=file, text=True, start_new_session=True
+        )
+        try:
+            yield process, port, log
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+
+def _until(done: Callable[[], Any], seconds: float = 120.0) -> Any:
+    until = time.monotonic() + seconds
+    while True:
+        with suppress(OSError, httpx.HTTPError):
+            if found := done():
+                return found
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def _ready(port: int) -> bool:
+    return httpx.get(f"http://127.0.0.1:{port}/ready", timeout=5).status_code == 200
+
+
+@pytest.mark.slow
+def test_a_process_that_waits_for_a_database_at_its_start_ends_when_told(tmp_path: Path) -> None:
+    with socket.socket() as silent:  # it takes connections, and says nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(120)
+        settings = f"Settings(store='postgresql://me@127.0.0.1:{silent.getsockname()[1]}/x', port={_free_port()})"
+        code = "from pmbandits.service.run import serve; from pmbandits.service.settings import Settings"
+        process = subprocess.Popen([sys.executable, "-c", f"{code}; serve({settings})"], stderr=subprocess.DEVNULL)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(5) == -signal.SIGTERM
+
+
+@pytest.mark.slow
+def test_a_process_that_waits_for_the_lock_ends_when_told(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with real_service(f"sqlite:///{store}", tmp_path) as (process, port, log):
+        _until(lambda: _ready(port))
+        address = f"http://127.0.0.1:{port}/v1/experiments"
+        httpx.post(address, json={**SHOP, "policy": "uniform"}, timeout=120).raise_for_status()
+        held = sqlite.WriteLock(store)
+        held.wait()
+        answers: list[int] = []
+        thread = threading.Thread(
+            target=lambda: answers.append(httpx.post(f"{address}/shop/ask", json={}, timeout=60).status_code)
+        )
+        thread.start()
+        time.sleep(1.0)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(40)
+        assert time.monotonic() - began < 30.0
+        thread.join(30)
+        assert answers == [503] and "has not answered" in log.read_text()
+        held.__exit__()
+        held.close()
+
+
+@pytest.mark.slow
+def test_processes_that_die_are_replaced_and_none_outlives_its_parent(tmp_path: Path) -> None:
+    def children() -> set[int]:
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        return {int(pid) for pid in found if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+    def runs(pid: int) -> bool:
+        state = Path(f"/proc/{pid}/stat")
+        return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+    with real_service(f"sqlite:///{tmp_path / 'store.db'}", tmp_path, 2) as (process, port, log):
+        _until(lambda: _ready(port) and len(children()) == 2)
+        first = min(children())
+        os.kill(first, signal.SIGKILL)
+        _until(lambda: len(children() - {first}) == 2)
+        _until(lambda: "SIGKILL" in log.read_text())
+        assert str(first) in log.read_text()
+        _until(lambda: f'process="{first}"' not in httpx.get(f"http://127.0.0.1:{port}/metrics").text)
+        pids = children()
+        os.kill(process.pid, signal.SIGKILL)
+        _until(lambda: not any(map(runs, pids)), 40)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))  # the port is free

@@ -115,5 +115,5 @@ def test_a_service_goes_on_from_a_backup_that_was_made_under_load(tmp_path: Path
     spec, rows = rows_of(f"sqlite:///{copy}", "shop")
     assert 200 <= len(rows) <= len(every) and rows == every[: len(rows)]
     with serving(copy) as served:
-        same(served.service.book.lives["shop"].fold.policy, replayed(spec, rows))
+        same(served.service.experiment_cache.live_experiments["shop"].replay.policy, replayed(spec, rows))
         assert served.post("/shop/ask")["ticket"] == len(rows) + 1

@@ -9,44 +9,56 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from pmbandits.service import live as lives
-from pmbandits.service import schema, sqlite, turns
+from pmbandits.service import experiment as live_experiments
+from pmbandits.service import group_commit, history, schema, sqlite
 from pmbandits.service import service as services
-from pmbandits.service.events import Batch
-from pmbandits.service.live import Live, Refused
-from pmbandits.service.sqlite import SqliteLane
-from pmbandits.service.store import Store
-from pmbandits.service.wire import Ask
+from pmbandits.service.events import WriteBatch
+from pmbandits.service.experiment import LiveExperiment, Refused
+from pmbandits.service.messages import Ask
+from pmbandits.service.sqlite import SqliteTransaction
+from pmbandits.service.store import Snapshot, Store
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
 from tests.service.test_keys import ROUTES
 from tests.service.test_processes import play, policy_of
 
 
-def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
-    with store.engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
-        assert schema.is_current(connection)
-    from alembic.script import ScriptDirectory
-
-    files = ScriptDirectory(str(Path(schema.__file__).parent / "migrations"))
-    assert files.get_current_head() == schema.HEAD
+def test_a_store_is_made_once_and_opened_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with serving(url) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask", {"n": 3})
+    with serving(url) as served:
+        assert served.post("/shop/ask")["ticket"] == 4
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(schema.VERSION,)]
 
 
-def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [schema.VERSION - 1, schema.VERSION + 1])
+def test_a_store_of_another_version_is_left_alone(tmp_path: Path, version: int) -> None:
     url = f"sqlite:///{tmp_path / 'store.db'}"
     Store(url).close()
     with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(ValueError, match="newer pmbandits"):
+        connection.execute("UPDATE schema_version SET version = ?", (version,))
+    before = (tmp_path / "store.db").read_bytes()
+    with pytest.raises(schema.WrongVersion, match=str(version)):
         Store(url)
+    assert (tmp_path / "store.db").read_bytes() == before
+
+
+def test_a_process_writes_no_more_once_a_newer_version_has_changed_the_tables(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        served.post("/shop/ask")
+        with sqlite3.connect(tmp_path / "store.db") as connection:
+            connection.execute("UPDATE schema_version SET version = version + 1")
+        assert served.refused("/shop/ask", {})[0] == 503
+        assert served.send("GET", "/ready").status_code == 503
+        assert len(rows_of(f"sqlite:///{tmp_path / 'store.db'}", "shop")[1]) == 1
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://x/y", "hello", ""])
@@ -59,21 +71,21 @@ def test_stores_that_cannot_be(url: str) -> None:
     "url", ["postgresql://me:secret@127.0.0.1:1/db", "postgresql://127.0.0.1:1/db?user=me&password=secret"]
 )
 def test_passwords_are_not_shown(url: str) -> None:
-    from pmbandits.service.store import _read, _shown, opened
+    from pmbandits.service.store import _display_url, _parse_url, open_store
 
-    assert _shown(_read(url)).endswith("127.0.0.1:1/db")
-    assert "secret" not in _shown(_read(url))
+    assert _display_url(_parse_url(url)).endswith("127.0.0.1:1/db")
+    assert "secret" not in _display_url(_parse_url(url))
     with pytest.raises(ValueError, match="cannot be opened") as told:
-        opened(url)
+        open_store(url)
     assert "secret" not in str(told.value)
 
 
 def test_the_file_is_kept_safe(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path / 'store.db'}")
-    lane: Any = store.lane()
-    assert lane._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
-    assert lane._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    lane.close()
+    transaction: Any = store.transaction()
+    assert transaction._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert transaction._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    transaction.close()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -82,12 +94,12 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
 ) -> None:
     """``after``: the commit is on disk, but nobody knows, as when a connection breaks at the wrong moment."""
     store = tmp_path / "store.db"
-    commit = SqliteLane.commit
+    commit = SqliteTransaction.commit
 
-    async def fails(self: SqliteLane, batch: Batch) -> None:
+    async def fails(self: SqliteTransaction, batch: WriteBatch) -> None:
         if when == "after":
             await commit(self, batch)
-        await self.abandon()
+        await self.rollback()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -95,11 +107,11 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
         play([served], "shop", 40, seed=3)
         before = len(rows_of(f"sqlite:///{store}", "shop")[1])
         with monkeypatch.context() as broken:
-            broken.setattr(SqliteLane, "commit", fails)
+            broken.setattr(SqliteTransaction, "commit", fails)
             asked = served.send("POST", "/v1/experiments/shop/ask", json={"key": "again"})
             assert asked.status_code == 503
             assert asked.headers["retry-after"] == "1"
-        served.service.turns.not_before = 0.0
+        served.service.group_commit.retry_at = 0.0
         again = served.post("/shop/ask", {"key": "again"})
         assert again == served.post("/shop/ask", {"key": "again"})
         rows = rows_of(f"sqlite:///{store}", "shop")[1]
@@ -110,10 +122,10 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
 
 def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
     with serving(tmp_path / "store.db") as served:
-        turns = served.service.turns
-        turns.failures, turns.not_before = 1, float("inf")
+        group_commit = served.service.group_commit
+        group_commit.failures, group_commit.retry_at = 1, float("inf")
         assert served.send("GET", "/ready").status_code == 503
-        turns.not_before = 0.0  # from now on it looks again, though nobody asks
+        group_commit.retry_at = 0.0  # from now on it looks again, though nobody asks
         until = time.monotonic() + 30
         while served.send("GET", "/ready").status_code != 200:
             assert time.monotonic() < until
@@ -134,8 +146,8 @@ def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch:
         with monkeypatch.context() as broken:
             broken.setattr(served.service.store.engine, "connect", away)
             broken.setattr(served.service.store.engine, "begin", away)
-            for name in ("begin", "tail"):
-                broken.setattr(SqliteLane, name, gone)
+            for name in ("begin", "new_events"):
+                broken.setattr(SqliteTransaction, name, gone)
             for method, path, body, _, _ in ROUTES:
                 if path.endswith("/stream"):
                     continue  # it does not end
@@ -145,7 +157,7 @@ def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch:
                 if path in ("/v1/experiments", "/v1/audit", "/board/view") and method == "GET":
                     assert found.status_code == 503 and found.headers["retry-after"] == "1"
             until = time.monotonic() + 30
-            served.service.turns.failures, served.service.turns.not_before = (
+            served.service.group_commit.failures, served.service.group_commit.retry_at = (
                 0,
                 0.0,
             )  # nobody sends anything, and it is noticed nevertheless
@@ -172,18 +184,18 @@ def test_a_file_that_was_taken_away_acknowledges_nothing(tmp_path: Path) -> None
         assert served.send("GET", "/ready").status_code == 503
         store.unlink(missing_ok=True)
         away.rename(store)
-        served.service.turns.not_before = 0.0
+        served.service.group_commit.retry_at = 0.0
         assert served.post("/shop/ask")["ticket"] == 2
     with serving(store) as served:
         assert served.post("/shop/ask")["ticket"] == 3
 
 
 def test_a_process_that_holds_the_lock_and_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "PATIENCE", 0.8)
+    monkeypatch.setattr(group_commit, "PATIENCE", 0.8)
     monkeypatch.setattr(sqlite, "PATIENCE", 0.8)
     monkeypatch.setattr(services, "SILENCE", 1.5)
     store = tmp_path / "store.db"
-    held = sqlite.Gate(store)
+    held = sqlite.WriteLock(store)
     with serving(store) as served:
         served.post("", SHOP)
         assert served.post("/shop/ask")["ticket"] == 1
@@ -224,36 +236,91 @@ def test_a_program_that_knows_no_lock_of_ours_is_waited_for_without_standing_sti
         stranger.close()
 
 
-def test_a_slow_disk_has_a_thread_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class StuckDisk:
+    """A connection to SQLite whose commits wait until the disk goes on."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection, self.stuck, self.goes_on = connection, threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+    def execute(self, words: str, *given: Any) -> Any:
+        if words == "COMMIT":
+            self.stuck.set()
+            self.goes_on.wait(60)
+        return self.connection.execute(words, *given)
+
+
+def test_while_the_disk_is_stuck_health_is_answered_and_nobody_sees_what_is_not_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "SILENCE", 0.5)
+    monkeypatch.setattr(group_commit, "PATIENCE", 1.0)
+    monkeypatch.setattr(history, "EVERY", 0.1)
     store = tmp_path / "store.db"
     with serving(store) as served:
         served.post("", SHOP)
-        lane: Any = served.service.turns.lane
-        beside: list[str] = []
-        wait = lane._beside
+        played = served.post("/shop/ask", {"n": 30})
+        served.post("/shop/tell", {"tickets": played["tickets"], "rewards": [1] * 30})
+        transaction: Any = served.service.group_commit.transaction
+        disk = transaction._connection = StuckDisk(transaction._connection)
+        answers: list[httpx.Response] = []
 
-        async def noted(work: Any, *given: Any) -> Any:
-            beside.append(work.__name__)
-            return await wait(work, *given)
+        def ask() -> None:
+            answers.append(served.send("POST", "/v1/experiments/shop/ask", json={"n": 500, "key": "many"}))
 
-        monkeypatch.setattr(lane, "_beside", noted)
-        lane._takes = 0.0
-        served.post("/shop/ask")
-        assert "execute" not in beside
-        lane._takes = 1.0
-        served.post("/shop/ask")
-        assert "execute" in beside and lane._takes < 1.0
-        play([served], "shop", 30, seed=9)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert disk.stuck.wait(30)
+        began = time.monotonic()
+        assert served.send("GET", "/health").status_code == 200
+        assert time.monotonic() - began < 1.0, "the event loop goes on"
+        thread.join(30)
+        assert answers[0].status_code == 503
+        assert served.send("GET", "/ready").status_code == 503
+        for path in ("/v1/experiments/shop/export", "/v1/experiments/shop/state", "/board/shop/view"):
+            assert served.send("GET", path).status_code == 503, path
+        assert all(one["t"] == 30 for one in history.stored_points(served.service.store, 1, 0))
+        disk.goes_on.set()
+        until = time.monotonic() + 30
+        while served.send("GET", "/ready").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert served.post("/shop/ask", {"n": 500, "key": "many"})["tickets"][0] == 61, "it was counted, and once"
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_a_process_whose_disk_is_stuck_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "STOP_SECONDS", 0.5)
+    monkeypatch.setattr(services, "STOP_SECONDS", 0.5)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        transaction: Any = served.service.group_commit.transaction
+        disk = transaction._connection = StuckDisk(transaction._connection)
+        answers: list[int] = []
+
+        def ask() -> None:
+            answers.append(served.send("POST", "/v1/experiments/shop/ask", json={}).status_code)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert disk.stuck.wait(30)
+        began = time.monotonic()
+        served.wait(served.service.stop())
+        assert time.monotonic() - began < 15.0
+        thread.join(30)
+        assert answers == [503]
+        disk.goes_on.set()
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     with serving(store) as served:
         served.post("", SHOP)
-        lane: Any = served.service.turns.lane
-        pages = lane._connection.execute("PRAGMA page_count").fetchone()[0]
-        lane._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        transaction: Any = served.service.group_commit.transaction
+        pages = transaction._connection.execute("PRAGMA page_count").fetchone()[0]
+        transaction._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         taken = 0
         for _ in range(30):
             found = served.send("POST", "/v1/experiments/shop/ask", json={"n": 100})
@@ -261,8 +328,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
                 break
             taken += 100
         assert found.status_code == 503
-        lane._connection.execute("PRAGMA max_page_count = 100000")
-        served.service.turns.not_before = 0.0
+        transaction._connection.execute("PRAGMA max_page_count = 100000")
+        served.service.group_commit.retry_at = 0.0
         assert served.post("/shop/ask")["ticket"] == taken + 1
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
@@ -272,8 +339,9 @@ def test_a_saved_policy_that_is_damaged_is_left_out(tmp_path: Path) -> None:
     with serving(store) as served:
         served.post("", SHOP)
         play([served], "shop", 40, seed=5)
-        live = served.service.book.lives["shop"]
-        served.service.store.keep(live.record.id, live.fold.seen, b"damaged")
+        live = served.service.experiment_cache.live_experiments["shop"]
+        saved = Snapshot(live.replay.seen, live.replay.digest, b"damaged")
+        served.service.store.save_snapshot(live.record.id, saved)
     with serving(store) as served:
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
@@ -282,19 +350,19 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store.db"
-    there, going, commit = threading.Event(), threading.Event(), SqliteLane.commit
+    there, going, commit = threading.Event(), threading.Event(), SqliteTransaction.commit
 
-    async def slow(self: SqliteLane, batch: Batch) -> None:
-        monkeypatch.setattr(SqliteLane, "commit", commit)  # only once
+    async def slow(self: SqliteTransaction, batch: WriteBatch) -> None:
+        monkeypatch.setattr(SqliteTransaction, "commit", commit)  # only once
         there.set()
         await asyncio.to_thread(going.wait, 30)
-        await self.abandon()
+        await self.rollback()
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
         served.post("", SHOP)
         served.post("/shop/ask", {"n": 5})
-        monkeypatch.setattr(SqliteLane, "commit", slow)
+        monkeypatch.setattr(SqliteTransaction, "commit", slow)
         answers: list[int] = []
 
         def ask() -> None:
@@ -306,14 +374,14 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
         for thread in threads[1:]:
             thread.start()
         until = time.monotonic() + 30
-        while len(served.service.turns.waiting) < 3:
+        while len(served.service.group_commit.waiting) < 3:
             assert time.monotonic() < until
             time.sleep(0.01)
         going.set()
         for thread in threads:
             thread.join()
         assert answers == [503] * 4
-        served.service.turns.not_before = 0.0
+        served.service.group_commit.retry_at = 0.0
         assert served.post("/shop/ask")["ticket"] == 6
         replayed(*rows_of(f"sqlite:///{store}", "shop"))
 
@@ -323,25 +391,27 @@ def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeyp
     with serving(store) as served:
         for name in ("bad", "good"):
             served.post("", {**SHOP, "name": name})
-        ask = Live.ask
+        ask = LiveExperiment.ask
 
-        def fails(self: Live, request: Ask, batch: Batch) -> Any:
+        def fails(self: LiveExperiment, request: Ask, batch: WriteBatch) -> Any:
             found = ask(self, request, batch)
             if self.record.name == "bad":
                 raise RuntimeError("a mistake of ours")
             return found
 
-        monkeypatch.setattr(Live, "ask", fails)
-        turns, find = served.service.turns, served.service.live
+        monkeypatch.setattr(LiveExperiment, "ask", fails)
+        group_commit, find = served.service.group_commit, served.service.live
 
         async def both() -> list[Any]:
-            lives = [await find(name) for name in ("bad", "good")]
-            return await asyncio.gather(*(turns.decide(live, Ask()) for live in lives), return_exceptions=True)
+            live_experiments = [await find(name) for name in ("bad", "good")]
+            return await asyncio.gather(
+                *(group_commit.ask_or_tell(live, Ask()) for live in live_experiments), return_exceptions=True
+            )
 
         bad, good = served.wait(both())
         assert isinstance(bad, Refused) and bad.status == 503
         assert good.ticket == 1
-        monkeypatch.setattr(Live, "ask", ask)
+        monkeypatch.setattr(LiveExperiment, "ask", ask)
         assert served.post("/bad/ask")["ticket"] == 1
         assert served.post("/good/ask")["ticket"] == 2
 
@@ -349,7 +419,7 @@ def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeyp
 def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lives, "REMEMBERED", 4)
+    monkeypatch.setattr(live_experiments, "MAX_REMEMBERED", 4)
     store = tmp_path / "store.db"
     with serving(store) as served:
         served.post("", SHOP)
@@ -357,8 +427,8 @@ def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
         arm = served.post("/shop/ask", {"unit": "me"})["arm"]
         for k in range(10):
             served.post("/shop/ask", {"key": str(k)})
-        live = served.service.book.lives["shop"]
-        assert len(live.open) == len(live.keys) == 4
+        live = served.service.experiment_cache.live_experiments["shop"]
+        assert len(live.open_tickets) == len(live.keys) == 4
         told = {"tickets": asked["tickets"], "rewards": [1] * 50}
         assert served.post("/shop/tell", told)["taken"] == 50
         assert served.post("/shop/tell", told)["repeated"] == 50

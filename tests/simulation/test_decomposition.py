@@ -26,7 +26,7 @@ def run() -> pmb.Run:
         "uniform": pmb.Uniform(),
         "steps": pmb.PMETC(horizon=2),
     }
-    return pmb.simulate(pmb.Bandit.bernoulli(P), GINI, policies, [300, 900], trials=6, seed=4, checkpoints=12)
+    return pmb.simulate(GINI, pmb.Bandit.bernoulli(P), policies, [300, 900], trials=6, seed=4, checkpoints=12)
 
 
 def best_on(steps: int, offset: float) -> np.ndarray:

@@ -21,9 +21,9 @@ import scipy.stats as st
 from matplotlib.axes import Axes
 
 import pmbandits as pmb
-from pmbandits._means import interval
+from pmbandits._intervals import mean_interval
 from pmbandits.simulation import Difference, Summary
-from pmbandits.simulation import files as room
+from pmbandits.simulation import files as run_files
 from tests.helpers import one_sentence
 
 GINI = pmb.GiniDeviation()
@@ -34,14 +34,14 @@ TRIALS = 7
 @pytest.fixture(scope="module")
 def run() -> pmb.Run:
     policies = [pmb.UCB1(), pmb.Uniform(), pmb.CIRT(epsilon=0.25)]
-    return pmb.simulate(BANDIT, GINI, policies, 400, trials=TRIALS, seed=1, checkpoints=[10, 100, 250], n_jobs=1)
+    return pmb.simulate(GINI, BANDIT, policies, 400, trials=TRIALS, seed=1, checkpoints=[10, 100, 250], n_jobs=1)
 
 
 @pytest.fixture(scope="module")
 def several() -> pmb.Run:
     """PMUCB plays each horizon as a run of its own, Uniform one run to the longest."""
     policies = [pmb.PMUCB(horizon=1000, epsilon=0.25), pmb.Uniform()]
-    return pmb.simulate(BANDIT, GINI, policies, [100, 1000, 300], trials=4, n_jobs=1, checkpoints=6)
+    return pmb.simulate(GINI, BANDIT, policies, [100, 1000, 300], trials=4, n_jobs=1, checkpoints=6)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_regret_is_that_of_the_shares_of_pulls(run: pmb.Run) -> None:
 
 def test_a_trial_alone_is_the_same_as_among_others(run: pmb.Run) -> None:
     policies = [pmb.UCB1(), pmb.Uniform(), pmb.CIRT(epsilon=0.25)]
-    alone = pmb.simulate(BANDIT, GINI, policies, 400, trials=[5], seed=1, checkpoints=[10, 100, 250], n_jobs=1)
+    alone = pmb.simulate(GINI, BANDIT, policies, 400, trials=[5], seed=1, checkpoints=[10, 100, 250], n_jobs=1)
     assert alone.trials == (5,)
     for policy in run.policies:
         for name in ("regret", "utility", "pulls", "mixture"):
@@ -90,7 +90,7 @@ def test_a_trial_alone_is_the_same_as_among_others(run: pmb.Run) -> None:
 
 
 def test_phases_that_have_ended_are_kept() -> None:
-    cirt = pmb.simulate(BANDIT, GINI, pmb.CIRT(epsilon=0.25), 3000, trials=2, n_jobs=1, checkpoints=20)
+    cirt = pmb.simulate(GINI, BANDIT, pmb.CIRT(epsilon=0.25), 3000, trials=2, n_jobs=1, checkpoints=20)
     rewards = pmb.simulation.Rewards(BANDIT, seed=0, trial=1)
     policy = pmb.CIRT(GINI, n_arms=2, support=pmb.Binary(), epsilon=0.25)
     for _ in range(3000):
@@ -124,7 +124,7 @@ def test_several_horizons_are_runs_of_their_own(several: pmb.Run) -> None:
         assert {h for h in (100, 300, 1000) if h <= horizon} <= set(t.tolist())
         assert regret[:, -1].tolist() == [row["regret"] for row in rows_of(several, "PMUCB", horizon, horizon)]
         recipe = pmb.PMUCB(horizon=horizon, epsilon=0.25)
-        alone = pmb.simulate(BANDIT, GINI, recipe, horizon, trials=4, n_jobs=1, checkpoints=[horizon])
+        alone = pmb.simulate(GINI, BANDIT, recipe, horizon, trials=4, n_jobs=1, checkpoints=[horizon])
         assert (alone.column("pulls", "PMUCB")[1][:, -1] == several.column("pulls", "PMUCB", horizon)[1][:, -1]).all()
     assert (several.regret("PMUCB")[1] == several.regret("PMUCB", 1000)[1]).all()  # the longest
     assert several.seconds("PMUCB", 300).shape == (4,)
@@ -188,7 +188,7 @@ def test_the_summary_compares_all_with_the_best(run: pmb.Run) -> None:
     assert summary.differences == [run.difference(policy, leader, level=1 - 0.05 / pairs) for policy in others]
     assert all(d.low < run.difference(d.policy, leader).low for d in summary.differences if d.standard_error > 0.0)
     assert all(d.mean >= 0.0 for d in summary.differences)
-    single = pmb.simulate(BANDIT, GINI, pmb.Uniform(), 50, trials=2, n_jobs=1).summary()
+    single = pmb.simulate(GINI, BANDIT, pmb.Uniform(), 50, trials=2, n_jobs=1).summary()
     assert single.differences == []
 
 
@@ -202,7 +202,9 @@ def test_a_difference_is_paired_by_trial(run: pmb.Run) -> None:
         assert found.mean == pytest.approx(np.mean(mine - theirs), rel=1e-12)
         assert found.standard_error == pytest.approx(st.sem(mine - theirs), rel=1e-9)
         assert found.better == np.mean(mine < theirs)
-        assert (found.low, found.high) == pytest.approx(tuple(end[0] for end in interval((mine - theirs)[:, None])[1:]))
+        assert (found.low, found.high) == pytest.approx(
+            tuple(end[0] for end in mean_interval((mine - theirs)[:, None])[1:])
+        )
         back = run.difference("UCB1", "CIRT", t)
         assert back.mean == -found.mean
         assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
@@ -247,7 +249,7 @@ def test_the_summary_compares_each_pair_once(several: pmb.Run) -> None:
 
 
 def test_one_trial_has_no_standard_error() -> None:
-    run = pmb.simulate(BANDIT, GINI, [pmb.Uniform(), pmb.UCB1()], 50, trials=1, n_jobs=1)
+    run = pmb.simulate(GINI, BANDIT, [pmb.Uniform(), pmb.UCB1()], 50, trials=1, n_jobs=1)
     summary = run.summary()
     assert all(np.isnan(row["standard_error"]) for row in summary.rows)
     assert all(row["q05"] == row["q50"] == row["q95"] == row["regret"] for row in summary.rows)
@@ -302,14 +304,14 @@ def test_a_run_can_be_repeated_from_what_it_says(run: pmb.Run, tmp_path: Path) -
     run.save(tmp_path / "run.parquet")
     loaded = pmb.Run.load(tmp_path / "run.parquet")
     policies = [pmb.UCB1(), pmb.Uniform(), pmb.CIRT(epsilon=0.25)]
-    again = pmb.simulate(loaded.bandit, loaded.metric, policies, loaded.spec["horizons"], loaded.trials, loaded.seed,
+    again = pmb.simulate(loaded.metric, loaded.bandit, policies, loaded.spec["horizons"], loaded.trials, loaded.seed,
                          checkpoints=loaded.spec["checkpoints"], n_jobs=1)  # fmt: skip
     assert again.equals(run)
 
 
 def test_a_metric_made_from_a_function_is_named_but_not_stored(tmp_path: Path) -> None:
     own = pmb.Distortion.from_function(lambda u: u * (1.0 - u), name="hump", holder=(1.0, 1.0))
-    run = pmb.simulate(BANDIT, own, pmb.Uniform(), 50, trials=2, n_jobs=1)
+    run = pmb.simulate(own, BANDIT, pmb.Uniform(), 50, trials=2, n_jobs=1)
     run.save(tmp_path / "run.parquet")
     for one in (run, pmb.Run.load(tmp_path / "run.parquet")):
         with pytest.raises(ValueError, match="hump") as caught:
@@ -319,7 +321,7 @@ def test_a_metric_made_from_a_function_is_named_but_not_stored(tmp_path: Path) -
 
 
 def labels(policies: Any, **options: Any) -> tuple[str, ...]:
-    return pmb.simulate(BANDIT, GINI, policies, 60, trials=1, n_jobs=1, checkpoints=1, **options).policies
+    return pmb.simulate(GINI, BANDIT, policies, 60, trials=1, n_jobs=1, checkpoints=1, **options).policies
 
 
 def test_policies_of_one_class_are_told_apart_by_what_differs() -> None:
@@ -337,7 +339,7 @@ def test_policies_of_one_class_are_told_apart_by_what_differs() -> None:
 
 def test_a_mapping_names_the_policies() -> None:
     named = {"mine": pmb.UCB1(), "équipartition": pmb.Uniform(), "mine too": pmb.UCB1()}
-    run = pmb.simulate(BANDIT, GINI, named, 60, trials=2, n_jobs=1)
+    run = pmb.simulate(GINI, BANDIT, named, 60, trials=2, n_jobs=1)
     assert run.policies == ("mine", "équipartition", "mine too")
     assert (run.regret("mine")[1] == run.regret("mine too")[1]).all()
     assert run.difference("mine", "équipartition").other == "équipartition"
@@ -357,7 +359,7 @@ class Narrow:
 
 def test_a_confidence_set_of_ones_own_gives_the_same_run_every_time() -> None:
     one, two = (
-        pmb.simulate(BANDIT, GINI, pmb.PMUCB(horizon=60, epsilon=0.25, confidence=own), 60, trials=1, n_jobs=1)
+        pmb.simulate(GINI, BANDIT, pmb.PMUCB(horizon=60, epsilon=0.25, confidence=own), 60, trials=1, n_jobs=1)
         for own in (Narrow(), Narrow())
     )
     assert one.regret("PMUCB")[1].tolist() == two.regret("PMUCB")[1].tolist()
@@ -382,11 +384,11 @@ def test_saved_and_loaded_it_is_the_same(run: pmb.Run, several: pmb.Run, tmp_pat
 
 def test_the_same_run_gives_the_same_bytes(run: pmb.Run, tmp_path: Path) -> None:
     policies = [pmb.UCB1(), pmb.Uniform(), pmb.CIRT(epsilon=0.25)]
-    again = pmb.simulate(BANDIT, GINI, policies, 400, TRIALS, 1, checkpoints=[10, 100, 250], n_jobs=2)
+    again = pmb.simulate(GINI, BANDIT, policies, 400, TRIALS, 1, checkpoints=[10, 100, 250], n_jobs=2)
     run.save(tmp_path / "one")
     again.save(tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    other = pmb.simulate(BANDIT, GINI, policies, 400, TRIALS, 2, checkpoints=[10, 100, 250], n_jobs=1)
+    other = pmb.simulate(GINI, BANDIT, policies, 400, TRIALS, 2, checkpoints=[10, 100, 250], n_jobs=1)
     assert not other.equals(run)
     assert not other.equals(again)
 
@@ -455,7 +457,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_newer_file_is_refused_with_a_sentence(run: pmb.Run, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    rewritten(path, run, json.dumps({**run.provenance, "schema": room.SCHEMA + 1, "library": "99.0"}).encode())
+    rewritten(path, run, json.dumps({**run.provenance, "schema": run_files.SCHEMA + 1, "library": "99.0"}).encode())
     with pytest.raises(ValueError, match="newer") as caught:
         pmb.Run.load(path)
     text = one_sentence(caught.value)
@@ -576,12 +578,12 @@ def test_several_horizons_are_points_with_error_bars(several: pmb.Run, tmp_path:
 def test_one_trial_can_be_drawn(tmp_path: Path) -> None:
     policies = [pmb.PMUCB(horizon=100, epsilon=0.25), pmb.Uniform()]
     for horizon in (50, [50, 100]):
-        run = pmb.simulate(BANDIT, GINI, policies, horizon, trials=1, n_jobs=1)
+        run = pmb.simulate(GINI, BANDIT, policies, horizon, trials=1, n_jobs=1)
         assert sorted(named(run.plot(tmp_path / "regret.png"))) == ["PMUCB", "Uniform"]
 
 
 def test_no_regret_at_all_can_be_drawn(tmp_path: Path) -> None:
-    run = pmb.simulate(BANDIT, pmb.Mean(), pmb.SolitaryArm(arm="fast"), 100, trials=3, n_jobs=1)
+    run = pmb.simulate(pmb.Mean(), BANDIT, pmb.SolitaryArm(arm="fast"), 100, trials=3, n_jobs=1)
     assert np.abs(run.regret("SolitaryArm")[1]).max() <= 1e-15
     ax = run.plot(tmp_path / "regret.png")
     assert named(ax) == ["SolitaryArm"]
@@ -589,7 +591,7 @@ def test_no_regret_at_all_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_a_policy_without_regret_beside_another_can_be_drawn(tmp_path: Path) -> None:
-    both = pmb.simulate(BANDIT, pmb.Mean(), [pmb.SolitaryArm(arm="fast"), pmb.Uniform()], 100, trials=3, n_jobs=1)
+    both = pmb.simulate(pmb.Mean(), BANDIT, [pmb.SolitaryArm(arm="fast"), pmb.Uniform()], 100, trials=3, n_jobs=1)
     ax = both.plot(tmp_path / "both.svg")
     assert ax.get_yscale() == "log"
     assert named(ax) == ["SolitaryArm", "Uniform"]
@@ -598,7 +600,7 @@ def test_a_policy_without_regret_beside_another_can_be_drawn(tmp_path: Path) -> 
 
 def test_many_policies_are_told_apart(tmp_path: Path) -> None:
     policies = {f"policy {j}": pmb.UCB1(seed=j) for j in range(8)}
-    run = pmb.simulate(BANDIT, GINI, policies, 100, trials=1, n_jobs=1, checkpoints=4)
+    run = pmb.simulate(GINI, BANDIT, policies, 100, trials=1, n_jobs=1, checkpoints=4)
     ax = run.plot(tmp_path / "regret.png")
     assert named(ax) == list(policies)
 
@@ -617,7 +619,7 @@ def forged(run: pmb.Run, path: Path, provenance: Any = None, **columns: Any) -> 
         at = table.column_names.index(name)
         table = table.set_column(at, table.schema.field(name), pa.array(values, table.schema.field(name).type))
     text = json.dumps(provenance or run.provenance, sort_keys=True).encode()
-    meta = {room.KEY: text, room.CHECK: room.digest(table, text)}
+    meta = {run_files.PROVENANCE_KEY: text, run_files.CHECKSUM_KEY: run_files.table_checksum(table, text)}
     pq.write_table(table.replace_schema_metadata(meta), path)
 
 

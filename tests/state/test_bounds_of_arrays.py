@@ -46,7 +46,7 @@ played = refused = 0
 def play(bandit, metric, recipe, rounds, **more):
     global played, refused
     try:
-        run = pmb.simulate(bandit, metric, recipe, rounds, 1, progress=False, n_jobs=1, **more)
+        run = pmb.simulate(metric, bandit, recipe, rounds, 1, progress=False, n_jobs=1, **more)
     except ValueError as error:  # the policy does not take this metric or support, and says so
         refused += 1
         return

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as hyp
 
 import pmbandits as pmb
-from pmbandits.policies.policy import REGISTRY
-from pmbandits.state import layout
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.state import fields
+from pmbandits.state.fields import LIFECYCLE_WORDS, own_field
 from pmbandits.state.layout import (
     ARRAY_FIELDS,
     BY_NAME,
@@ -21,16 +22,15 @@ from pmbandits.state.layout import (
     FIRST_ARRAY,
     FIRST_OWN,
     N_OWN,
-    SINGLES,
+    OFFSET_WORDS,
+    SCALARS,
     SIZES,
-    STARTS,
-    WORDS,
-    own_singles,
+    own_scalars,
+    own_words,
     places,
-    shape_of,
 )
 from pmbandits.state.memory import Memory
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 
 OWN: dict[str, type] = {"mine": int, "yours": float, **{f"own_{k}": (int, float)[k % 2] for k in range(N_OWN - 2)}}
 sizes = hyp.tuples(*(hyp.integers(0, 9) for _ in SIZES))
@@ -45,17 +45,17 @@ def test_every_name_is_used_once() -> None:
 
 
 def test_every_single_number_has_a_word_of_its_own() -> None:
-    taken = [place for _, place in [*SINGLES.values(), *own_singles(OWN).values()]]
-    assert sorted([*taken, *STARTS.values()]) == list(range(FIRST_ARRAY))
-    assert set(SINGLES) == {*SIZES, *(field.name for field in FIELDS if field.single)}
-    assert all(SINGLES[field.name][0] is field.type for field in FIELDS if field.single)
+    taken = [place for _, place in [*SCALARS.values(), *own_scalars(OWN).values()]]
+    assert sorted([*taken, *OFFSET_WORDS.values()]) == list(range(FIRST_ARRAY))
+    assert set(SCALARS) == {*SIZES, *(field.name for field in FIELDS if field.single)}
+    assert all(SCALARS[field.name][0] is field.type for field in FIELDS if field.single)
 
 
 @settings(deadline=None)
 @given(sizes)
 def test_arrays_do_not_overlap_and_leave_nothing_between_them(row: tuple[int, ...]) -> None:
     found = places(*row)
-    assert set(found.arrays) == set(STARTS) == {field.name for field in ARRAY_FIELDS}
+    assert set(found.arrays) == set(OFFSET_WORDS) == {field.name for field in ARRAY_FIELDS}
     at = FIRST_ARRAY
     for _, where, shape in sorted(found.arrays.values(), key=lambda one: (one[1].start, one[1].stop)):
         assert where.start == at and where.stop - where.start == math.prod(shape)
@@ -68,10 +68,10 @@ def test_arrays_do_not_overlap_and_leave_nothing_between_them(row: tuple[int, ..
 def test_a_memory_says_where_its_arrays_begin_also_after_it_grew(row: tuple[int, ...]) -> None:
     """Python works places out from the sizes; compiled code reads them from the memory."""
     memory = Memory.allocate(dict(zip(SIZES, row, strict=True)), OWN)
-    for one in (memory, memory.resized(room=row[3] + 5, n_radii=2), memory.copy()):
+    for one in (memory, memory.resized(reward_capacity=row[2] + 5, n_radii=2), memory.copy()):
         for name, (_, where, shape) in one.places.arrays.items():
-            assert one.words[STARTS[name]] == where.start, name
-            assert len(shape_of(name)) == len(shape) == getattr(one, name).ndim
+            assert one.words[OFFSET_WORDS[name]] == where.start, name
+            assert len(BY_NAME[name].dimensions) == len(shape) == getattr(one, name).ndim
 
 
 @settings(deadline=None)
@@ -80,7 +80,7 @@ def test_what_changes_lies_before_the_pool_and_the_pool_before_what_stays(row: t
     found = places(*row)
     assert FIRST_ARRAY <= found.changing <= found.moving <= found.end
     for name, (_, where, _) in found.arrays.items():
-        words = BY_NAME[name].becomes
+        words = BY_NAME[name].lifecycle
         if words & {"fixed", "scratch"}:
             assert where.start >= found.moving, name
         elif "arranged" in words:
@@ -93,7 +93,7 @@ def test_what_changes_lies_before_the_pool_and_the_pool_before_what_stays(row: t
 @pytest.mark.parametrize("name", [*SIZES, *BY_NAME])
 def test_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"has a field '{name}' already"):
-        own_singles({name: int})
+        own_scalars({name: int})
     with pytest.raises(ValueError, match="already"):
         state(**{name: float})
 
@@ -101,19 +101,41 @@ def test_a_name_that_is_taken_is_refused(name: str) -> None:
 def test_names_and_types_that_cannot_be_are_refused() -> None:
     for name in ("_hidden", "two words", ""):
         with pytest.raises(ValueError, match="cannot be the name"):
-            own_singles({name: int})
+            own_scalars({name: int})
     with pytest.raises(TypeError, match="int or float"):
-        own_singles({"mine": bool})
+        own_scalars({"mine": bool})
     with pytest.raises(ValueError, match=f"{N_OWN} single numbers of its own, but {N_OWN + 1}"):
-        own_singles({**OWN, "one_more": int})
+        own_scalars({**OWN, "one_more": int})
 
 
 @pytest.mark.parametrize("name", sorted(name for name, cls in REGISTRY.items() if "pmbandits." in cls.__module__))
 def test_own_numbers_of_every_policy_lie_where_only_they_lie(name: str) -> None:
     cls = REGISTRY[name]
-    taken = [place for _, place in own_singles(cls._own).values()]
+    taken = list(own_words(cls._own).values())
     assert len(set(taken)) == len(taken)
     assert all(FIRST_OWN <= place < FIRST_ARRAY for place in taken)
+
+
+def test_arrays_of_a_policys_own_are_seen_by_python_and_by_kernels_also_after_they_grew() -> None:
+    mine = {
+        "first": own_field(float, "n_arms, 2", "saved"),
+        "turn": own_field(int, "", "cleared"),
+        "last": own_field(int, "n_grid"),
+    }
+    memory = Memory.allocate({"n_arms": 3, "n_grid": 2}, {"plain": int, **mine})
+    memory.first[2, 1], memory.turn, memory.plain, memory.last[1] = 0.5, 7, 9, 4
+    larger = memory.resized(n_grid=5, reward_capacity=40)
+    assert [field.name for field in larger.fields[-3:]] == ["first", "turn", "last"]
+    names: dict[str, Any] = {"unpack": state(plain=int, **mine)}
+    lines = (
+        "def run(memory):",
+        " s = unpack(memory)",
+        " s.last[4] = s.turn",
+        " return s.first[2, 1] + s.last[1] + s.plain",
+    )
+    exec("\n".join(lines), names)
+    assert numba.njit(names["run"])(larger.address) == 13.5
+    assert larger.last.tolist() == [0, 4, 0, 0, 7]
 
 
 # ---- compiled code and Python ----------------------------------------------------------------------------
@@ -125,13 +147,13 @@ def compiled(lines: list[str]) -> Any:
     return numba.njit(names["run"])
 
 
-SINGLE_NAMES = [*SINGLES, *OWN]
+SINGLE_NAMES = [*SCALARS, *OWN]
 ARRAY_NAMES = [field.name for field in FIELDS if not field.single]
 
 
 def ends(name: str) -> tuple[str, str]:
     """The first and the last number of an array, in words of Python."""
-    return ("0, 0", "-1, -1") if len(shape_of(name)) == 2 else ("0", "-1")
+    return ("0, 0", "-1, -1") if len(BY_NAME[name].dimensions) == 2 else ("0", "-1")
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +169,7 @@ def read() -> Any:
 @pytest.fixture(scope="module")
 def write() -> Any:
     """Write given numbers into every single number, and into the first and the last number of every array."""
-    kinds, lines = {**SINGLES, **own_singles(OWN)}, []
+    kinds, lines = {**SCALARS, **own_scalars(OWN)}, []
     for k, name in enumerate(SINGLE_NAMES):
         if name not in SIZES:
             lines += [f"s.{name} = {kinds[name][0].__name__}(out[{k}, 0])"]
@@ -210,18 +232,18 @@ def test_compiled_code_cannot_set_a_size_or_an_unknown_name() -> None:
 
 # ---- the words of the table ------------------------------------------------------------------------------
 def test_only_known_words_say_what_becomes_of_a_field() -> None:
-    assert all(field.becomes <= set(WORDS) for field in FIELDS)
+    assert all(field.lifecycle <= set(LIFECYCLE_WORDS) for field in FIELDS)
     with pytest.raises(AssertionError):
-        layout._field("mine", int, "", "stored")
-    documented = layout.Field.__doc__ or ""
-    assert all(f"- {word}:" in documented for word in WORDS)
+        fields.field("mine", int, "", "stored")
+    documented = fields.Field.__doc__ or ""
+    assert all(f"- {word}:" in documented for word in LIFECYCLE_WORDS)
 
 
 def test_words_that_contradict_each_other_do_not_stand_together() -> None:
     for field in FIELDS:
-        assert not {"added", "cleared"} <= field.becomes, field.name
-        if field.becomes & {"fixed", "scratch"}:  # nothing that is saved, merged or arranged
-            assert len(field.becomes) == 1, field.name
+        assert not {"added", "cleared"} <= field.lifecycle, field.name
+        if field.lifecycle & {"fixed", "scratch"}:  # nothing that is saved, merged or arranged
+            assert len(field.lifecycle) == 1, field.name
 
 
 def test_registered_policies_start_with_the_numbers_that_they_declare() -> None:

@@ -116,7 +116,7 @@ class CompilesWhenAsked:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_seconds_of_a_trial_are_those_of_playing(clock: Clock, n_jobs: int) -> None:
     bandit = pmb.Bandit.bernoulli([0.4, 0.9])
-    run = pmb.simulate(bandit, "gini", {"it": CompilesWhenAsked}, 50, trials=4, n_jobs=n_jobs)
+    run = pmb.simulate("gini", bandit, {"it": CompilesWhenAsked}, 50, trials=4, n_jobs=n_jobs)
     assert clock.compiled >= 4
     assert (run.seconds("it") > 0.0).all()
     assert (run.seconds("it") < 3600.0).all()
@@ -129,6 +129,6 @@ def test_the_seconds_of_a_compiled_trial_are_those_of_playing(clock: Clock, monk
 
     monkeypatch.setattr(_kernels, "play", lambda *given, real=_kernels.play: (fresh()(1.0), real(*given))[1])
     bandit = pmb.Bandit.bernoulli([0.4, 0.9])
-    run = pmb.simulate(bandit, "gini", pmb.Uniform(), 50, trials=3, n_jobs=1)
+    run = pmb.simulate("gini", bandit, pmb.Uniform(), 50, trials=3, n_jobs=1)
     assert clock.compiled >= 3
     assert (run.seconds("Uniform") < 3600.0).all()

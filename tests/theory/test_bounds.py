@@ -13,7 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as s
 
 import pmbandits as pmb
-from pmbandits.theory.instance import TiedMixtures
+from pmbandits.theory.instance import TiedMixturesError
 from tests.reference import theory as paper
 
 theory = pmb.theory
@@ -132,7 +132,7 @@ def test_where_a_bound_holds_its_proofs_sum_is_not_above_it(low: float, high: fl
     bandit = pmb.Bandit.bernoulli([low, high])
     try:
         bound = BOUNDS[kind](GINI, bandit, 10 ** (3 * size), 0.4, gap="distinct", confidence="auto")
-    except TiedMixtures:  # two mixtures of the grid are equally good: there is no such gap
+    except TiedMixturesError:  # two mixtures of the grid are equally good: there is no such gap
         reject()
     assert bound.value > 0.0
     if bound.holds:

@@ -94,7 +94,7 @@ def test_every_radius_up_to_a_horizon_covers_at_all_times_together(law: str, nam
     found = distances(law, 80, at, 300, seed=4)
     off = deviation_until(name, LAWS[law][1], 1, 80)
     outside = (found > np.array([off.radius(n) for n in at])).any(axis=1)
-    assert outside.mean() <= min(1.0, off.ever) + 3 * math.sqrt(0.02 / 300)
+    assert outside.mean() <= min(1.0, off.failure_ever) + 3 * math.sqrt(0.02 / 300)
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def test_cirt_keeps_the_best_mixture_as_often_as_promised(means: list[float], st
         if policy.phase != "track":
             continue
         refined += 1
-        box = policy._memory.kept * 2.0 ** (phases - 1) / 4.0**phases
+        box = policy._memory.kept_mixture * 2.0 ** (phases - 1) / 4.0**phases
         kept += bool((np.abs(box - star) <= 2.0 ** (phases - 1) / 4.0**phases + 1e-12).all())
     assert refined >= trials / 2
     promised = theory.retention_probability(epsilon, delta)

@@ -105,7 +105,7 @@ def test_cirt_keeps_what_the_oracle_keeps() -> None:
             break
     assert policy.phase == "track"
     policy.ask()  # reading looks on a copy; asking keeps what was seen
-    kept = policy._memory.kept / (4 * 2 ** (policy.phases - 1))
+    kept = policy._memory.kept_mixture / (4 * 2 ** (policy.phases - 1))
     np.testing.assert_allclose(kept, wanted.weights, atol=1e-12)
 
 
@@ -150,7 +150,7 @@ def test_shifted_exponentials_are_worth_the_same_and_mixtures_more(metric: Any) 
     shifts, rate = [0.5, 1.0, 1.4], 0.4
     bandit = pmb.Bandit.shifted_exponentials(shifts, rate, metric=metric)
     values = []
-    for k, law in enumerate(bandit.laws):
+    for k, law in enumerate(bandit.distributions):
         params = law.describe()
         assert "expon" in params
         single = pmb.utility(metric, bandit, np.eye(3)[k])

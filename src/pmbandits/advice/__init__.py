@@ -1,4 +1,4 @@
-"""Advice on logged rewards: which mixture to play, what it is worth, and whether its gain is real."""
+"""Advice on logged rewards: which mixture to play, its utility, and whether its gain is real."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Advice", "AdviceTable", "advise"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the names above when they are first used: who needs a part of this room waits for no other part."""
+    """Load the names above when they are first used: importing one part of this package loads no other part."""
     if name == "advise":
         from pmbandits.advice.recommend import advise
 

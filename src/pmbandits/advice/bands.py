@@ -1,8 +1,8 @@
 """Bounds that hold at every sample size, for every mixture at once, from confidence bands of the arms.
 
 With probability ``level`` the true distribution of every arm lies within its band at once. The bands are those of Berk
-and Jones, shared by the arms; for rewards 0 and 1 they are exact Clopper–Pearson intervals. The least and the most that
-a mixture could be worth inside the bands holds for *every* mixture, so also for the one that was chosen after looking.
+and Jones, shared by the arms; for rewards 0 and 1 they are exact Clopper–Pearson intervals. Least and largest U_h of
+a mixture inside the bands hold for *every* mixture, so also for the one that was chosen after looking at the data.
 For this it must be known where rewards can lie.
 """
 
@@ -16,48 +16,53 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 from pmbandits.confidence import bands, radii
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Sample
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms
 from pmbandits.supports import Binary, Heavy, Real, Support
+from pmbandits.tables.distributions import Atoms
 
-_PARTS = 16  # pieces of an arm's band in which the difference to a mixture is bounded
-_STEP = 1.3  # the level of the band is worked out for sizes that grow by this factor, and taken from the next larger
-_LARGEST = 30_000  # rewards, beyond which two bands with proofs are laid over each other
+_DIFFERENCE_PIECES = 16  # pieces of an arm's band in which the difference to a mixture is bounded
+_SIZE_GROWTH = (
+    1.3  # the level of the band is worked out for sizes that grow by this factor, and taken from the next larger
+)
+_LARGEST_EXACT_SIZE = 30_000  # rewards, beyond which two bands with proofs are laid over each other
 
 
-def extremes(metric: Distortion, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The least and the largest h on each interval [lo, hi]: at an end, or where h turns."""
+def distortion_range(metric: Distortion, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Minimum and maximum of h on each interval [lo, hi]: at an end, or at a turning point of h."""
     with np.errstate(all="ignore"):
         a, b = metric._h(lo.ravel()).reshape(lo.shape), metric._h(hi.ravel()).reshape(hi.shape)
         low, high = np.minimum(a, b), np.maximum(a, b)
-        turns = np.asarray(sorted(metric._critical()), dtype=np.float64)
-        for turn, value in zip(turns, metric._h(turns), strict=True):
-            inside = (lo < turn) & (turn < hi)
+        turning_points = np.asarray(sorted(metric._critical()), dtype=np.float64)
+        for turning_point, value in zip(turning_points, metric._h(turning_points), strict=True):
+            inside = (lo < turning_point) & (turning_point < hi)
             low, high = np.where(inside, np.minimum(low, value), low), np.where(inside, np.maximum(high, value), high)
     return low, high
 
 
-def survival_ends(curve: FloatArray, n: int, failure: float, error: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    """The band around a survival curve of n rewards; ``error`` is how far the curve itself may be off."""
+def survival_band(curve: FloatArray, n: int, failure: float, error: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper confidence band of a survival curve of n rewards; ``error`` bounds the error of the curve."""
     fewer, more = clip(curve - error) * n, clip(curve + error) * n
-    if n <= _LARGEST:
-        size = min(int(np.ceil(10.0 * _STEP ** max(np.ceil(log(n / 10.0) / log(_STEP)), 0.0))), _LARGEST)
-        depth = bands.berk_jones_depth(max(size, n), 1.0 - max(failure, bands.LEAST_FAILURE))
-        return bands.kl_ends(fewer, n, depth)[0], bands.kl_ends(more, n, depth)[1]
+    if n <= _LARGEST_EXACT_SIZE:
+        size = min(
+            int(np.ceil(10.0 * _SIZE_GROWTH ** max(np.ceil(log(n / 10.0) / log(_SIZE_GROWTH)), 0.0))),
+            _LARGEST_EXACT_SIZE,
+        )
+        depth = bands.berk_jones_threshold(max(size, n), 1.0 - max(failure, bands.MIN_FAILURE))
+        return bands.kl_interval(fewer, n, depth)[0], bands.kl_interval(more, n, depth)[1]
     half = 0.5 * failure
-    depth = float(bands.anytime_depth(n, half))
-    low = bands.quarter_rule(fewer / n, *bands.kl_ends(fewer, n, depth))[0]
-    high = bands.quarter_rule(more / n, *bands.kl_ends(more, n, depth))[1]
-    even = sqrt(log(2.0 / half) / (2.0 * n))
-    return np.maximum(low, clip(fewer / n - even)), np.minimum(high, clip(more / n + even))
+    depth = float(bands.anytime_threshold(n, half))
+    low = bands.widen_beyond_quarter(fewer / n, *bands.kl_interval(fewer, n, depth))[0]
+    high = bands.widen_beyond_quarter(more / n, *bands.kl_interval(more, n, depth))[1]
+    uniform_radius = sqrt(log(2.0 / half) / (2.0 * n))
+    return np.maximum(low, clip(fewer / n - uniform_radius)), np.minimum(high, clip(more / n + uniform_radius))
 
 
 @dataclass(frozen=True)
-class Laid:
+class SurvivalBands:
     """The arms' survival curves on common cells, with the band of each."""
 
     base: float
@@ -73,39 +78,43 @@ class Laid:
             return self.base * float(metric(1.0)) + float(metric._h(clip(weights @ self.curves)) @ self.widths)
 
     def value_bounds(self, metric: Distortion, weights: FloatArray) -> tuple[float, float]:
-        """The least and the most that a mixture is worth if every curve lies in its band."""
-        low, high = extremes(metric, clip(weights @ self.low), clip(weights @ self.high))
+        """Least and largest utility of a mixture if every survival curve lies in its band."""
+        low, high = distortion_range(metric, clip(weights @ self.low), clip(weights @ self.high))
         shift = self.base * float(metric(1.0))
         return shift + float(low @ self.widths), shift + float(high @ self.widths)
 
     def difference_bounds(self, metric: Distortion, weights: FloatArray, arm: int) -> tuple[float, float]:
-        """The same for the difference to a single arm. The curve of that arm is the same one on both sides.
+        """Least and largest utility of a mixture minus that of one of its arms; both sides share that arm's curve.
 
         The band of the arm is cut into pieces. Within a piece, the arm's h and the mixture's h are bounded separately.
         """
         share = float(weights[arm])
         others = weights.copy()
         others[arm] = 0.0
-        rest_low, rest_high = others @ self.low, others @ self.high
+        others_low, others_high = others @ self.low, others @ self.high
         least, most = np.full(self.widths.size, np.inf), np.full(self.widths.size, -np.inf)
-        cuts = np.linspace(0.0, 1.0, _PARTS + 1)
+        cuts = np.linspace(0.0, 1.0, _DIFFERENCE_PIECES + 1)
         span = self.high[arm] - self.low[arm]
         for one, two in pairwise(cuts):
             a, b = self.low[arm] + one * span, self.low[arm] + two * span
-            alone_low, alone_high = extremes(metric, a, b)
-            mixed_low, mixed_high = extremes(metric, clip(share * a + rest_low), clip(share * b + rest_high))
+            alone_low, alone_high = distortion_range(metric, a, b)
+            mixed_low, mixed_high = distortion_range(
+                metric, clip(share * a + others_low), clip(share * b + others_high)
+            )
             least = np.minimum(least, mixed_low - alone_high)
             most = np.maximum(most, mixed_high - alone_low)
         return float(least @ self.widths), float(most @ self.widths)
 
 
 def clip(curve: FloatArray) -> FloatArray:
-    """Cut to [0, 1], which rounding may have left."""
+    """Survival probabilities clipped to [0, 1], against rounding errors."""
     return np.clip(curve, 0.0, 1.0)
 
 
-def lay(samples: Sequence[Sample], ends: tuple[float, float] | None, radii: FloatArray | None = None) -> Laid:
-    """Samples on common cells, from one end of what is possible to the other, with bands of these radii."""
+def tabulate_survival(
+    samples: Sequence[Sample], ends: tuple[float, float] | None, radii: FloatArray | None = None
+) -> SurvivalBands:
+    """Survival curves of samples on common cells between two ends, with bands of the given radii."""
     points = np.unique(np.concatenate([*(s.x for s in samples), np.array(ends or ())]))
     if points.size == 1:
         points = np.append(points, points[0] + 1.0)  # nothing varies: one cell, in which nobody is
@@ -113,71 +122,76 @@ def lay(samples: Sequence[Sample], ends: tuple[float, float] | None, radii: Floa
     low = high = curves
     if radii is not None:
         low, high = clip(curves - radii[:, None]), clip(curves + radii[:, None])
-    return Laid(float(points[0]), np.diff(points), points, curves, low, high)
+    return SurvivalBands(float(points[0]), np.diff(points), points, curves, low, high)
 
 
 class Bands:
     """Valid bounds, for every mixture at once, of utilities and of differences to a single arm.
 
-    Only the arms that a mixture uses are laid side by side. An arm that it does not use is bounded separately.
+    Only the arms that a mixture uses are tabulated on common cells. An arm that it does not use is bounded separately.
     """
 
     def __init__(self, metric: Distortion, arms: Sequence[Sample], support: Support, level: float) -> None:
         self.metric, self.support, self.arms = metric, support, arms
         self.failure = -np.expm1(np.log(level) / len(arms))  # of each arm, because their rewards are independent
-        self.steepness = 0.0  # for rewards without bounds: how far U_h moves with the Wasserstein distance
+        self.holder_constant = 0.0  # for rewards without bounds: how far U_h moves with the Wasserstein distance
         if isinstance(support, Real):
             try:
-                self.steepness = metric.holder(support).constant
+                self.holder_constant = metric.holder(support).constant
             except ValueError:
-                self.steepness = np.inf
-        self._laid: dict[tuple[int, ...], Laid] = {}
+                self.holder_constant = np.inf
+        self._survival_cache: dict[tuple[int, ...], SurvivalBands] = {}
 
-    def laid(self, used: tuple[int, ...]) -> Laid:
-        """Some arms, side by side, inside their bands."""
-        if used not in self._laid:
-            if len(self._laid) > 4:
-                self._laid = {}
-            self._laid[used] = self._lay([self.arms[k] for k in used])
-        return self._laid[used]
+    def survival(self, used: tuple[int, ...]) -> SurvivalBands:
+        """Survival curves of some arms on common cells, with their bands (cached)."""
+        if used not in self._survival_cache:
+            if len(self._survival_cache) > 4:
+                self._survival_cache = {}
+            self._survival_cache[used] = self._tabulate_with_bands([self.arms[k] for k in used])
+        return self._survival_cache[used]
 
-    def _lay(self, arms: Sequence[Sample]) -> Laid:
+    def _tabulate_with_bands(self, arms: Sequence[Sample]) -> SurvivalBands:
         if isinstance(self.support, Real):
-            return lay(arms, None)
-        plain = lay(arms, (self.support.lo, self.support.hi))
-        low, high = np.empty_like(plain.curves), np.empty_like(plain.curves)
+            return tabulate_survival(arms, None)
+        empirical = tabulate_survival(arms, (self.support.lo, self.support.hi))
+        low, high = np.empty_like(empirical.curves), np.empty_like(empirical.curves)
         for k, arm in enumerate(arms):
             if isinstance(self.support, Binary):
-                low[k], high[k] = clopper_pearson(np.round(plain.curves[k] * arm.n), arm.n, self.failure)
+                low[k], high[k] = clopper_pearson(np.round(empirical.curves[k] * arm.n), arm.n, self.failure)
             else:
-                low[k], high[k] = survival_ends(plain.curves[k], arm.n, self.failure, arm.error)
-        return Laid(plain.base, plain.widths, plain.points, plain.curves, low, high)
+                low[k], high[k] = survival_band(empirical.curves[k], arm.n, self.failure, arm.error)
+        return SurvivalBands(empirical.base, empirical.widths, empirical.points, empirical.curves, low, high)
 
     def value(self, weights: FloatArray) -> tuple[float, float]:
-        """Least and most utility of a mixture; for heavy tails none are worked out here."""
+        """Least and largest utility of a mixture; infinite for supports with heavy tails."""
         if isinstance(self.support, Heavy):
             return -np.inf, np.inf
         used = np.flatnonzero(weights > 0.0)
-        laid, shares = self.laid(tuple(used.tolist())), weights[used]
+        survival, shares = self.survival(tuple(used.tolist())), weights[used]
         if not isinstance(self.support, Real):
-            return laid.value_bounds(self.metric, shares)
-        away = self.steepness * sum(float(weights[k]) * self._ball(self.arms[k]) for k in used.tolist())
-        middle = laid.value(self.metric, shares)
-        return middle - away, middle + away
+            return survival.value_bounds(self.metric, shares)
+        radius = self.holder_constant * sum(
+            float(weights[k]) * self._wasserstein_radius(self.arms[k]) for k in used.tolist()
+        )
+        middle = survival.value(self.metric, shares)
+        return middle - radius, middle + radius
 
-    def _ball(self, arm: Sample) -> float:
+    def _wasserstein_radius(self, arm: Sample) -> float:
         assert isinstance(self.support, Real)
-        return float(radii.subgaussian_ball(arm.n, self.support.sigma, np.log(1.0 / self.failure)))
+        return float(radii.sub_gaussian_w1_radius(arm.n, self.support.sigma, np.log(1.0 / self.failure)))
 
-    def alone(self, arm: int) -> tuple[float, float]:
+    def arm_bounds(self, arm: int) -> tuple[float, float]:
         """Least and most utility of a single arm."""
         if isinstance(self.support, Heavy):
             return -np.inf, np.inf
-        laid = self._lay([self.arms[arm]])
+        survival = self._tabulate_with_bands([self.arms[arm]])
         if not isinstance(self.support, Real):
-            return laid.value_bounds(self.metric, np.ones(1))
-        middle, away = laid.value(self.metric, np.ones(1)), self.steepness * self._ball(self.arms[arm])
-        return middle - away, middle + away
+            return survival.value_bounds(self.metric, np.ones(1))
+        middle, radius = (
+            survival.value(self.metric, np.ones(1)),
+            self.holder_constant * self._wasserstein_radius(self.arms[arm]),
+        )
+        return middle - radius, middle + radius
 
     def difference(self, weights: FloatArray, arm: int) -> tuple[float, float]:
         """Least and most utility of a mixture minus that of a single arm."""
@@ -186,14 +200,14 @@ class Bands:
             return 0.0, 0.0
         if share > 0.0 and not isinstance(self.support, (Real, Heavy)):
             used = np.flatnonzero(weights > 0.0)
-            laid = self.laid(tuple(used.tolist()))
-            return laid.difference_bounds(self.metric, weights[used], int(np.searchsorted(used, arm)))
-        (low, high), (least, most) = self.value(weights), self.alone(arm)
+            survival = self.survival(tuple(used.tolist()))
+            return survival.difference_bounds(self.metric, weights[used], int(np.searchsorted(used, arm)))
+        (low, high), (least, most) = self.value(weights), self.arm_bounds(arm)
         return low - most, high - least
 
 
 def clopper_pearson(hits: FloatArray, n: int, failure: float) -> tuple[FloatArray, FloatArray]:
-    """The exact interval of a share."""
+    """Clopper–Pearson interval of a proportion."""
     from scipy.special import betaincinv  # takes a while to load
 
     tail = failure / 2.0
@@ -213,20 +227,20 @@ class BandedArm(ArmEstimate):
         """Lower and upper limits of the share of rewards up to x."""
         if self.kind != "band":
             return super().band(x)
-        low, high = survival_ends(1.0 - self.cdf(x), self.n, self.failure, self.error)
+        low, high = survival_band(1.0 - self.cdf(x), self.n, self.failure, self.error)
         return 1.0 - high, 1.0 - low
 
 
-def estimate(name: str, arm: Sample, support: Support, failure: float) -> ArmEstimate:
-    """What is known of an arm, for pictures."""
+def estimate_with_band(name: str, arm: Sample, support: Support, failure: float) -> ArmEstimate:
+    """The estimate of an arm with its confidence band, interval or ball, for plots."""
     if isinstance(support, Binary):
         low, high = clopper_pearson(np.array([float(np.round(arm.p[arm.x == 1.0].sum() * arm.n))]), arm.n, failure)
         return ArmEstimate(
             name, arm.n, arm.x, arm.p, float(high[0] - low[0]), "interval", float(low[0]), float(high[0])
         )
     if isinstance(support, Real):
-        size = float(radii.subgaussian_ball(arm.n, support.sigma, np.log(1.0 / failure)))
+        size = float(radii.sub_gaussian_w1_radius(arm.n, support.sigma, np.log(1.0 / failure)))
         return ArmEstimate(name, arm.n, arm.x, arm.p, size, "ball")
-    low, high = survival_ends(np.array([0.5]), arm.n, failure, arm.error)
+    low, high = survival_band(np.array([0.5]), arm.n, failure, arm.error)
     size = 0.5 * float(high[0] - low[0])
     return BandedArm(name, arm.n, arm.x, arm.p, size, "band", failure=failure, error=arm.error)

@@ -9,19 +9,19 @@ from math import sqrt
 import numpy as np
 from scipy.special import ndtr
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 from pmbandits.logs import Log, Sample
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Heavy, Support
 
-_LEAST = 40  # rewards from which on tails are looked at
-_UNEVEN = 0.3  # the shape of excesses (0 for an exponential law, 0.5 where there is no variance)
-_NO_AVERAGE = 1.25  # a tail exponent below this: there may be no average at all
-_DRIFT = 0.01  # the probability of a false alarm of drift
+_FEWEST_REWARDS = 40  # rewards from which on tails are looked at
+_LARGEST_TAIL_INDEX = 0.3  # tail index of excesses (0: exponential distribution, 0.5: infinite variance)
+_NO_MEAN_EXPONENT = 1.25  # a tail exponent below this: there may be no average at all
+_DRIFT_ALPHA = 0.01  # the probability of a false alarm of drift
 
 
 @dataclass(frozen=True)
-class Tail:
+class HeavyTail:
     """A tail that is too heavy for standard errors.
 
     Attributes
@@ -36,71 +36,71 @@ class Tail:
     exponent: float
 
     @property
-    def no_average(self) -> bool:
+    def may_lack_mean(self) -> bool:
         """Whether there may be no average at all."""
-        return self.exponent < _NO_AVERAGE
+        return self.exponent < _NO_MEAN_EXPONENT
 
 
-def heavy_tails(samples: Sequence[Sample]) -> list[Tail]:
+def heavy_tails(samples: Sequence[Sample]) -> list[HeavyTail]:
     """Tails in which a variance cannot be relied on.
 
     Two estimators must agree: Hill's exponent is below 2 beyond a standard error, and the excesses are more uneven (by
-    their second L-moment) than those of any law with a variance; Hill alone mistakes an exponential law cut short.
+    their second L-moment) than with any finite variance; Hill alone is misled by a truncated exponential distribution.
     """
     out = []
     for k, sample in enumerate(samples):
-        if sample.n < _LEAST:
+        if sample.n < _FEWEST_REWARDS:
             continue
         for upper in (True, False):
-            exponent, shape, used = _tail(sample, upper)
-            if used and exponent * (1.0 + 1.0 / sqrt(used)) < 2.0 and shape > _UNEVEN:
-                out.append(Tail(k, upper, exponent))
+            exponent, tail_index, used = _tail_exponent_and_index(sample, upper)
+            if used and exponent * (1.0 + 1.0 / sqrt(used)) < 2.0 and tail_index > _LARGEST_TAIL_INDEX:
+                out.append(HeavyTail(k, upper, exponent))
     return out
 
 
-def _tail(sample: Sample, upper: bool) -> tuple[float, float, int]:
-    """Hill's exponent and Hosking's shape of the furthest rewards from the median; and of how many they are made."""
+def _tail_exponent_and_index(sample: Sample, upper: bool) -> tuple[float, float, int]:
+    """Hill's exponent and Hosking's tail index of the rewards furthest from the median, and how many those are."""
     x, counts = (sample.x, sample.p * sample.n) if upper else (-sample.x[::-1], sample.p[::-1] * sample.n)
     total = np.cumsum(counts)
     middle = float(x[np.searchsorted(total, 0.5 * total[-1])])
     beyond = float(counts[x > middle].sum())
     furthest = min(max(10.0, 0.05 * sample.n), 0.5 * beyond)
     at = int(np.searchsorted(total, total[-1] - furthest))
-    start, far, mass = float(x[at]) - middle, x[at + 1 :] - middle, counts[at + 1 :]
+    start, distance, mass = float(x[at]) - middle, x[at + 1 :] - middle, counts[at + 1 :]
     used = float(mass.sum())
-    if start <= 0.0 or far.size < 5 or used < 8.0:
+    if start <= 0.0 or distance.size < 5 or used < 8.0:
         return np.inf, 0.0, 0
-    mean = float(mass @ np.log(far / start)) / used
+    mean = float(mass @ np.log(distance / start)) / used
     rank = (np.cumsum(mass) - 0.5 * mass - 0.5) / (used - 1.0)
-    first = float(mass @ (far - start)) / used
-    second = 2.0 * float(mass @ (rank * (far - start))) / used - first
+    first = float(mass @ (distance - start)) / used
+    second = 2.0 * float(mass @ (rank * (distance - start))) / used - first
     return (1.0 / mean if mean > 0.0 else np.inf), (2.0 - first / second if second > 0.0 else 0.0), int(used)
 
 
-def minds(metric: Distortion, upper: bool) -> bool:
-    """Whether a preference looks at the very largest (or smallest) rewards."""
+def depends_on_tail(metric: Distortion, upper: bool) -> bool:
+    """Whether a metric depends on the very largest (or smallest) rewards."""
     u = 1e-9
     with np.errstate(all="ignore"):
         change = metric(u) if upper else metric(1.0) - metric(1.0 - u)
     return abs(float(change)) > 1e-6 * u
 
 
-def broken(support: Support, samples: Sequence[Sample]) -> bool:
-    """Whether rewards speak against a declared moment: that of an arm is beyond the bound in the data."""
+def violates_moment_bound(support: Support, samples: Sequence[Sample]) -> bool:
+    """Whether the empirical moment of an arm exceeds the bound of a declared heavy-tailed support."""
     if not isinstance(support, Heavy):
         return False
     return any(float(np.abs(s.x) ** support.order @ s.p) > support.bound for s in samples)
 
 
-def vertical(metric: Distortion) -> bool:
-    """Whether a preference counts rewards the more, without limit, the rarer they are."""
+def has_infinite_slope_at_ends(metric: Distortion) -> bool:
+    """Whether the slope of h is unbounded at 0 or at 1, so that the rarest rewards count without limit."""
     with np.errstate(all="ignore"):
         ends = [abs(float(metric(u))) / u for u in (1e-6, 1e-12)]
         ends += [abs(float(metric(1.0) - metric(1.0 - u))) / u for u in (1e-6, 1e-9)]
     return ends[1] > 10.0 * max(ends[0], 1.0) or ends[3] > 10.0 * max(ends[2], 1.0)
 
 
-SAFE = {  # which tails are heavy: what does not look there, in the order in which it is proposed
+TAIL_ROBUST_METRICS = {  # (upper heavy, lower heavy): metrics that ignore these tails, best proposal first
     (True, False): ("var(0.5)", "inter_quantile_range", "lower_cvar(0.1)", "lower_cvar(0.9)", "lower_cvar(0.98)"),
     (False, True): ("var(0.5)", "inter_quantile_range", "cvar(0.9)", "cvar(0.1)", "cvar(0.02)"),
     (True, True): ("var(0.5)", "inter_quantile_range"),
@@ -122,9 +122,9 @@ class Drift:
     late: float
 
 
-def drifts(log: Log) -> list[Drift]:
+def find_drifts(log: Log) -> list[Drift]:
     """Arms whose rewards rise, fall or otherwise change with time, by ranks; few false alarms over all arms at once."""
-    rows = log.kept
+    rows = log.kept_rows
     if rows is None or rows.time is None:
         return []
     out = []
@@ -134,15 +134,15 @@ def drifts(log: Log) -> list[Drift]:
             continue
         mine = mine[np.argsort(rows.time[mine], kind="stable")]
         reward = rows.reward[mine]
-        chance = 2.0 * min(_trend(reward), _bend(reward))
-        if chance < _DRIFT / len(log.arms):
+        p_value = 2.0 * min(_trend_p_value(reward), _middle_third_p_value(reward))
+        if p_value < _DRIFT_ALPHA / len(log.arms):
             third = mine.size // 3
             out.append(Drift(k, float(reward[:third].mean()), float(reward[-third:].mean())))
     return out
 
 
-def _trend(rewards: FloatArray) -> float:
-    """Two-sided chance of such a rank correlation with time."""
+def _trend_p_value(rewards: FloatArray) -> float:
+    """Two-sided p-value of the rank correlation of rewards with time."""
     from scipy.stats import rankdata
 
     rank = rankdata(rewards)
@@ -155,8 +155,8 @@ def _trend(rewards: FloatArray) -> float:
     return 2.0 * float(ndtr(-abs(z)))
 
 
-def _bend(rewards: FloatArray) -> float:
-    """Two-sided chance of such a difference between the middle third and the two others, by ranks."""
+def _middle_third_p_value(rewards: FloatArray) -> float:
+    """Two-sided p-value of the difference in ranks between the middle third and the two others."""
     from scipy.stats import rankdata
 
     rank = rankdata(rewards)
@@ -171,22 +171,22 @@ def _bend(rewards: FloatArray) -> float:
     return 2.0 * float(ndtr(-abs(z)))
 
 
-def wrong_tail(metric: Distortion, loss: bool, negative: bool) -> str:
-    """A sentence where losses meet a preference that looks at the best rewards only; empty if there is no trap."""
+def wrong_tail_warning(metric: Distortion, loss: bool, negative: bool) -> str:
+    """A warning if rewards are losses but the metric sees only the best rewards; empty if there is no such trap."""
     if not (loss or negative):
         return ""
-    meant = _other_tail(metric)
-    if meant is None:
+    suggestion = _opposite_tail_metric(metric)
+    if suggestion is None:
         return ""
     said = "The numbers are losses" if loss else "The rewards are losses written as negative numbers"
     return (
         f"{said}, but {metric!r} looks at the best outcomes only (here the smallest losses) and is blind to the worst. "
-        f"If you mean the worst outcomes, such as the largest losses, ask for {meant}."
+        f"If you mean the worst outcomes, such as the largest losses, ask for {suggestion}."
     )
 
 
-def _other_tail(metric: Distortion) -> str | None:
-    """What is meant where a preference for the best rewards is asked for, and the worst ones are of interest."""
+def _opposite_tail_metric(metric: Distortion) -> str | None:
+    """The metric of the worst rewards that corresponds to a metric of the best ones; ``None`` if there is none."""
     from pmbandits.metrics.families import PHT, CVaR, DualPower, LowerCVaR, Mean, VaR, WangTransform
 
     if isinstance(metric, CVaR):
@@ -199,5 +199,7 @@ def _other_tail(metric: Distortion) -> str | None:
         return repr(LowerCVaR(0.1))
     if len(metric.terms) == 1:
         return None
-    terms = [_other_tail(part) for weight, part in metric.terms if weight > 0.0 and not isinstance(part, Mean)]
-    return next((f"the same with {meant}" for meant in terms if meant), None)
+    terms = [
+        _opposite_tail_metric(part) for weight, part in metric.terms if weight > 0.0 and not isinstance(part, Mean)
+    ]
+    return next((f"the same with {suggestion}" for suggestion in terms if suggestion), None)

@@ -1,80 +1,64 @@
-"""From logged rewards to a recommendation, with an account of how far it can be trusted."""
+"""From logged rewards to a recommendation, and how far it can be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from math import ceil, isfinite, nan
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits.advice import checks, words
-from pmbandits.advice.again import in_python
-from pmbandits.advice.bands import Bands, estimate
-from pmbandits.advice.evidence import Evidence, Problem, gather, holm
-from pmbandits.advice.limited import gather_limited
+from pmbandits import _validation
+from pmbandits.advice import checks, sentences
+from pmbandits.advice.bands import Bands, estimate_with_band
+from pmbandits.advice.inference import Evidence, Problem, compute_evidence, holm
+from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
-from pmbandits.best.prices import Price
-from pmbandits.limits import Limits, Shares, limits
-from pmbandits.logs import ArmLog, Log, Reading, read
+from pmbandits.advice.share_constraints import compute_evidence_constrained
+from pmbandits.constraints import Limits, Shares, limits
+from pmbandits.estimates import ArmEstimate
+from pmbandits.logs import ArmLog, Log, ReadSettings, read
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize.shadow_prices import ShadowPrice
 from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
 
-_LARGE = 1 << 25  # bytes of a file from which on a progress bar is shown
+_PROGRESS_BAR_BYTES = 1 << 25  # bytes of a file from which on a progress bar is shown
+_MOST_ARMS_ESTIMATED = 200  # arms up to which plots can show them
 
 
 Metric = Distortion | str
 
 
+class AdviseOptions(TypedDict, total=False):
+    """The keyword arguments of :func:`advise`, for type checkers."""
+
+    arm: str
+    reward: str
+    unit: str | None
+    time: str | None
+    per: str | None
+    wide: bool | Sequence[str]
+    decimal: str
+    thousands: str
+    currency: str
+    support: Support | None
+    shares: Shares
+    level: float
+    splits: int
+    seed: int
+    progress: bool | None
+    strict: bool
+    loss: bool
+
+
+@overload
+def advise(data: Any, metric: Metric = ..., **options: Unpack[AdviseOptions]) -> Advice: ...
 @overload
 def advise(
-    data: Any,
-    metric: Metric = ...,
-    *,
-    arm: str = ...,
-    reward: str = ...,
-    unit: str | None = ...,
-    time: str | None = ...,
-    per: str | None = ...,
-    wide: bool | Sequence[str] = ...,
-    decimal: str = ...,
-    thousands: str = ...,
-    currency: str = ...,
-    support: Support | None = ...,
-    shares: Shares = ...,
-    level: float = ...,
-    splits: int = ...,
-    seed: int = ...,
-    progress: bool | None = ...,
-    strict: bool = ...,
-    loss: bool = ...,
-) -> Advice: ...
-@overload
-def advise(
-    data: Any,
-    metric: list[Metric] | list[str] | tuple[Metric, ...],
-    *,
-    arm: str = ...,
-    reward: str = ...,
-    unit: str | None = ...,
-    time: str | None = ...,
-    per: str | None = ...,
-    wide: bool | Sequence[str] = ...,
-    decimal: str = ...,
-    thousands: str = ...,
-    currency: str = ...,
-    support: Support | None = ...,
-    shares: Shares = ...,
-    level: float = ...,
-    splits: int = ...,
-    seed: int = ...,
-    progress: bool | None = ...,
-    strict: bool = ...,
-    loss: bool = ...,
+    data: Any, metric: list[Metric] | list[str] | tuple[Metric, ...], **options: Unpack[AdviseOptions]
 ) -> AdviceTable: ...
 def advise(
     data: Any,
@@ -150,9 +134,9 @@ def advise(
     >>> advice.verdict, {name: round(share, 1) for name, share in advice.mixture.items()}
     ('real', {'a': 0.5, 'b': 0.5})
     """
-    level = _check.within("level", level, 0.5, 1.0, open_hi=True)
-    splits = _check.whole("splits", splits, 1, 56)
-    seed = _check.whole("seed", seed, 0, 2**40)
+    level = _validation.within("level", level, 0.5, 1.0, open_hi=True)
+    splits = _validation.whole("splits", splits, 1, 56)
+    seed = _validation.whole("seed", seed, 0, 2**40)
     several = not isinstance(metric, (str, Distortion)) and isinstance(metric, Sequence)
     chosen = [as_metric(m) for m in metric] if several else [as_metric(metric)]  # type: ignore[union-attr]
     if not chosen:
@@ -160,39 +144,41 @@ def advise(
     if support is not None and not isinstance(support, Support):
         raise TypeError(
             "support must be Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound), "
-            f"got {_check.short(support)}."
+            f"got {_validation.short(support)}."
         )
-    how = Reading(arm, reward, unit, time, wide, decimal, thousands, currency, per)
-    log = read(data, how=how, strict=strict, loss=loss, seed=seed, watch=_watch(progress))
-    problem = problem_of(log, support, loss=loss, seed=seed, splits=splits)
-    asked = {
+    settings = ReadSettings(arm, reward, unit, time, wide, decimal, thousands, currency, per)
+    log = read(data, settings=settings, strict=strict, loss=loss, seed=seed, watch=_progress_bar_factory(progress))
+    problem = make_problem(log, support, loss=loss, seed=seed, splits=splits)
+    call_options = {
         "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "decimal": decimal,
         "thousands": thousands, "currency": currency, "support": support, "shares": shares, "level": level,
         "splits": splits, "seed": seed, "loss": loss,
     }  # fmt: skip
-    out = judge(problem, chosen, level=level, shares=shares, loss=loss, repeat=in_python(data, metric, asked))
+    out = advise_on_problem(
+        problem, chosen, level=level, shares=shares, loss=loss, repeat=python_call(data, metric, call_options)
+    )
     return AdviceTable(out) if several else out[0]
 
 
-def problem_of(
+def make_problem(
     log: Log, support: Support | None = None, *, loss: bool = False, seed: int = 0, splits: int = 16
 ) -> Problem:
-    """Put rewards that were read together with where they can lie, so that several preferences can be asked about them.
+    """The inference problem of a log: its rewards and their support, which several metrics can share.
 
     The parameters are those of :func:`advise`.
     """
     assumed = support is None
     if support is None:
-        support = _range(log.arms)
+        support = _infer_support(log.arms)
         assumed = not isinstance(support, Binary)
     else:
         if log.per is not None and isinstance(support, (Binary, Finite)):  # averages lie between them
             support = Interval(support.lo, support.hi)
-        support = _declared(support, log.arms, loss)
+        support = _validate_support(support, log.arms, loss)
     return Problem(log, support, not assumed, seed, splits)
 
 
-def judge(
+def advise_on_problem(
     problem: Problem,
     metrics: Sequence[Distortion],
     *,
@@ -201,56 +187,78 @@ def judge(
     loss: bool = False,
     repeat: str = "",
 ) -> list[Advice]:
-    """What the rewards say of each preference; the verdicts allow for their number."""
+    """Advice on a problem for each of several metrics; the verdicts are corrected for their number."""
     log = problem.log
     alpha = 1.0 - level
-    kept = None if shares is None else limits(shares, [a.name for a in log.arms])
-    costs: list[dict[str, Price]] = [{} for _ in metrics]
-    if kept is None:
-        found = [gather(m, problem, alpha / len(metrics)) for m in metrics]
+    constraints = None if shares is None else limits(shares, [a.name for a in log.arms])
+    found: list[tuple[Evidence, dict[str, ShadowPrice]]]
+    if constraints is None:
+        found = [(compute_evidence(m, problem, alpha / len(metrics)), {}) for m in metrics]
     else:
-        found, costs = (list(part) for part in zip(*(gather_limited(m, problem, kept) for m in metrics), strict=True))
-    passed = holm([e.p for e in found], alpha)
-    tails = [] if problem.declared else checks.heavy_tails(problem.samples)
-    drift = checks.drifts(log)
+        found = [compute_evidence_constrained(m, problem, constraints) for m in metrics]
+    passed = holm([evidence.p for evidence, _ in found], alpha)
+    shared = _Shared(
+        problem=problem,
+        level=level,
+        loss=loss,
+        family=len(metrics),
+        constraints=constraints,
+        tails=() if problem.declared else tuple(checks.heavy_tails(problem.samples)),
+        drift=tuple(checks.find_drifts(log)),
+        repeat=repeat,
+    )
     return [
-        _advice(m, problem, e, bool(ok), level, tails, drift, loss, len(metrics), kept, cost, repeat)
-        for m, e, ok, cost in zip(metrics, found, passed, costs, strict=True)
+        _build_advice(shared, metric, evidence, bool(ok), costs)
+        for metric, (evidence, costs), ok in zip(metrics, found, passed, strict=True)
     ]
 
 
-def _watch(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
-    """A progress bar for reading a file; without being asked for, only for large files."""
+@dataclass(frozen=True)
+class _Shared:
+    """What the advice on several metrics has in common; the fields are those of ``Advice``."""
+
+    problem: Problem
+    level: float
+    loss: bool
+    family: int
+    constraints: Limits | None
+    tails: tuple[checks.HeavyTail, ...]
+    drift: tuple[checks.Drift, ...]
+    repeat: str
+
+
+def _progress_bar_factory(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
+    """A factory of progress bars for reading a file; by default only large files get one."""
 
     @contextmanager
     def watch(name: str, size: int) -> Iterator[Callable[[int], None]]:
-        if progress is False or (progress is None and size < _LARGE):
+        if progress is False or (progress is None and size < _PROGRESS_BAR_BYTES):
             yield lambda done: None
             return
-        from pmbandits.simulation.progress import Bar
+        from pmbandits.simulation.progress import ProgressBar
 
-        with Bar(size, shown=progress, label=f"read {name}", unit="bytes") as bar:
+        with ProgressBar(size, shown=progress, label=f"read {name}", unit="bytes") as bar:
             yield lambda done: bar.advance(done - bar.done)
 
     return watch
 
 
-def _range(arms: Sequence[ArmLog]) -> Support:
+def _infer_support(arms: Sequence[ArmLog]) -> Support:
     lo, hi = min(float(a.x[0]) for a in arms), max(float(a.x[-1]) for a in arms)
     if lo >= 0.0 and hi <= 1.0 and all(np.isin(a.x, (0.0, 1.0)).all() for a in arms):
         return Binary()
     return Interval(lo, hi) if lo < hi else Interval(lo, lo + 1.0)
 
 
-def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
-    """The declared support, turned for losses; an error if a reward lies outside."""
+def _validate_support(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
+    """The declared support, negated for losses; raises an error if a reward lies outside."""
     if loss:
         least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
         if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
             raise ValueError(
                 f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
             )
-        support = _negated(support)
+        support = _negate_support(support)
     for arm in arms:
         points = arm.x if arm.error == 0.0 else arm.x[[0, -1]]
         if not isinstance(support, Finite) or arm.error == 0.0:
@@ -258,7 +266,7 @@ def _declared(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
     return support
 
 
-def _negated(support: Support) -> Support:
+def _negate_support(support: Support) -> Support:
     if isinstance(support, Real):
         return support
     if isinstance(support, Heavy):
@@ -268,122 +276,134 @@ def _negated(support: Support) -> Support:
     return Interval(-support.hi, -support.lo)
 
 
-def _advice(
-    metric: Distortion,
-    problem: Problem,
-    found: Evidence,
-    passed: bool,
-    level: float,
-    tails: Sequence[checks.Tail],
-    drift: Sequence[checks.Drift],
-    loss: bool,
-    family: int,
-    kept: Limits | None,
-    costs: dict[str, Price],
-    repeat: str,
+def _build_advice(
+    shared: _Shared, metric: Distortion, evidence: Evidence, passed: bool, costs: dict[str, ShadowPrice]
 ) -> Advice:
-    """Decide what may be said, and put it together."""
-    log, support = problem.log, problem.support
+    """The advice on one metric, from the evidence; ``passed`` says whether the recommendation is beyond chance."""
+    problem, log, support = shared.problem, shared.problem.log, shared.problem.support
     names = tuple(arm.name for arm in log.arms)
-    minded = tuple(t for t in tails if checks.minds(metric, t.upper))
-    changed = tuple(drift)
-    limited = problem.declared and not isinstance(support, (Real, Heavy))
-    sure: Sure = "unclear"
-    if passed and not minded:
-        known = limited or (
-            problem.declared and not checks.vertical(metric) and not checks.broken(support, problem.samples)
-        )
-        sure = "surely" if known and not changed else "looks"
+    tails = tuple(tail for tail in shared.tails if checks.depends_on_tail(metric, tail.upper))
+    sure = _how_sure(shared, metric) if passed and not tails else "unclear"
     verdict: Verdict = "single arm"
-    if found.is_mixture or kept is not None:
-        verdict = "real" if sure == "surely" else "looks real" if sure == "looks" else "could be noise"
-    best = int(np.argmax(found.singles)) if found.is_mixture else int(np.argmax(found.weights))
-    value, _ = _within((found.value, found.value), metric, problem)
-    unknown = bool(minded) or (not limited and checks.vertical(metric))
-    interval = (nan, nan) if unknown else _within(found.interval(level), metric, problem)
-    inside = Bands(metric, problem.samples, support, level)
-    independent = problem.declared and problem.clusters is None and not changed
-    bounds = inside.value(found.weights) if independent else (nan, nan)
-    if not all(map(isfinite, bounds)):
-        bounds = nan, nan
-    if isfinite(interval[0]) and isfinite(bounds[0]):  # no wider than what always holds
-        interval = min(max(interval[0], bounds[0]), value), max(min(interval[1], bounds[1]), value)
-    if metric.jumps and not minded and not isinstance(support, Heavy):  # a standard error says little there
-        interval = inside.value(found.weights)
-    factor = found.more((1.0 - level) / family) if not passed and found.margins and not found.few else float("inf")
-    negative = max(float(s.x[-1]) for s in problem.samples) <= 0.0
-    advice = Advice(
+    if evidence.is_mixture or shared.constraints is not None:
+        verdict = _VERDICTS[sure]
+    best = int(np.argmax(evidence.arm_utilities if evidence.is_mixture else evidence.weights))
+    bands = Bands(metric, problem.samples, support, shared.level)
+    value, _ = _clip_to_metric_range((evidence.value, evidence.value), metric, problem)
+    bounds = _bounds(shared, evidence, bands)
+    known = not tails and (problem.bounded or not checks.has_infinite_slope_at_ends(metric))
+    interval = _interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
+    if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
+        interval = bands.value(evidence.weights)
+    return Advice(
         metric=metric,
         names=names,
-        weights=found.weights,
+        weights=evidence.weights,
         value=value,
-        apparent=found.apparent,
+        apparent=evidence.apparent,
         interval=interval,
         bounds=bounds,
         best_arm=names[best],
-        best_arm_value=float(found.singles[best]),
-        gain=found.gain,
-        apparent_gain=found.apparent_gain,
-        evidence=found,
+        best_arm_value=float(evidence.arm_utilities[best]),
+        gain=evidence.gain,
+        apparent_gain=evidence.apparent_gain,
+        evidence=evidence,
         sure=sure,
         verdict=verdict,
-        more={a.name: _round(a.n * (factor - 1.0)) for a in log.arms} if isfinite(factor) else {},
-        arms=_arms(
-            metric,
-            problem,
-            found,
-            set(range(len(names))) if unknown else set(),
-            level,
-            inside if metric.jumps else None,
-        ),
-        level=level,
+        more={} if passed else _more_rewards(shared, evidence),
+        arms=_arm_advice(shared, metric, evidence, bands, known),
+        level=shared.level,
         support=support,
         support_assumed=not problem.declared,
-        loss=loss,
-        family=family,
-        limits=kept,
+        loss=shared.loss,
+        family=shared.family,
+        limits=shared.constraints,
         costs=costs,
-        tails=minded,
-        drift=changed,
-        warnings=(),
-        notes=(),
-        repeat=repeat,
+        tails=tails,
+        drift=shared.drift,
+        repeat=shared.repeat,
         log=log,
-        estimates=tuple(
-            estimate(a.name, s, support, inside.failure) for a, s in zip(log.arms, problem.samples, strict=True)
-        )
-        if len(names) <= 200
-        else (),
+        estimates=_estimates(problem, bands.failure),
     )
-    trap = checks.wrong_tail(metric, loss, negative and not loss)
-    warnings = (*([trap] if trap else []), *words.warnings(advice))
-    return replace(advice, warnings=warnings, notes=tuple(words.notes(advice, problem)))
 
 
-def _arms(
-    metric: Distortion, problem: Problem, found: Evidence, unstable: set[int], level: float, inside: Bands | None
+_VERDICTS: dict[Sure, Verdict] = {"surely": "real", "looks": "looks real", "unclear": "could be noise"}
+
+
+def _how_sure(shared: _Shared, metric: Distortion) -> Sure:
+    """How sure a recommendation is that is beyond chance: not "surely" if something that it rests on is not known."""
+    problem = shared.problem
+    known = problem.bounded or (
+        problem.declared
+        and not checks.has_infinite_slope_at_ends(metric)
+        and not checks.violates_moment_bound(problem.support, problem.samples)
+    )
+    return "surely" if known and not shared.drift else "looks"
+
+
+def _bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, float]:
+    """Bounds of the utility that always hold; NaN where rewards are not independent, or where there are none."""
+    problem = shared.problem
+    if not problem.declared or problem.clusters is not None or shared.drift:
+        return nan, nan
+    bounds = bands.value(evidence.weights)
+    return bounds if all(map(isfinite, bounds)) else (nan, nan)
+
+
+def _interval(
+    shared: _Shared, evidence: Evidence, bands: Bands, value: float, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    """An approximate interval of the utility, no wider than the bounds that always hold."""
+    low, high = _clip_to_metric_range(evidence.interval(shared.level), bands.metric, shared.problem)
+    if isfinite(low) and isfinite(bounds[0]):
+        return min(max(low, bounds[0]), value), max(min(high, bounds[1]), value)
+    return low, high
+
+
+def _more_rewards(shared: _Shared, evidence: Evidence) -> dict[str, int]:
+    """How many more rewards of each arm would settle the question; empty if no reasonable number would."""
+    if not evidence.margins or evidence.few:
+        return {}
+    factor = evidence.more((1.0 - shared.level) / shared.family)
+    if not isfinite(factor):
+        return {}
+    return {arm.name: _round_up_to_two_digits(arm.n * (factor - 1.0)) for arm in shared.problem.log.arms}
+
+
+def _estimates(problem: Problem, failure: float) -> tuple[ArmEstimate, ...]:
+    """The arms with their bands, for plots; none if there are very many."""
+    if len(problem.samples) > _MOST_ARMS_ESTIMATED:
+        return ()
+    arms = zip(problem.log.arms, problem.samples, strict=True)
+    return tuple(estimate_with_band(arm.name, sample, problem.support, failure) for arm, sample in arms)
+
+
+def _arm_advice(
+    shared: _Shared, metric: Distortion, evidence: Evidence, bands: Bands, known: bool
 ) -> tuple[ArmAdvice, ...]:
+    """Utility and interval of each single arm; ``known`` says whether intervals can be given at all."""
     from scipy.special import stdtrit
 
+    problem = shared.problem
     sizes = np.array([s.n for s in problem.samples], dtype=np.float64)
-    times = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * level)
-    away = np.hypot(times * found.errors, times**2 * found.bends)
+    times = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * shared.level)
+    half_widths = np.hypot(times * evidence.errors, times**2 * evidence.curvature_errors)
     out = []
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
-        utility = float(found.singles[k])
-        known = sample.n >= 5 and k not in unstable
-        interval = (utility - float(away[k]), utility + float(away[k])) if known else (nan, nan)
-        if known and inside is not None:  # the preference jumps, so that a standard error says little
-            interval = inside.alone(k)
-        mean, within = float(sample.x @ sample.p), _within(interval, metric, problem)
-        out.append(ArmAdvice(arm.name, arm.n, float(found.weights[k]), mean, utility, within))
+        utility = float(evidence.arm_utilities[k])
+        interval = nan, nan
+        if known and sample.n >= 5:  # a standard error says little where the preference jumps
+            near = utility - float(half_widths[k]), utility + float(half_widths[k])
+            interval = _clip_to_metric_range(bands.arm_bounds(k) if metric.jumps else near, metric, problem)
+        mean = float(sample.x @ sample.p)
+        out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, utility, interval))
     return tuple(out)
 
 
-def _within(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
-    """Cut an interval to what the metric can be on the support, which standard errors do not know."""
+def _clip_to_metric_range(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
+    """Clip an interval to the range of the metric on the support, which standard errors do not know."""
     support = problem.support
-    if words.stops_at_zero(not problem.declared, support, metric) and isfinite(interval[0]):
+    if sentences.interval_stops_at_zero(not problem.declared, support, metric) and isfinite(interval[0]):
         return max(interval[0], 0.0), interval[1]
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval
@@ -392,8 +412,8 @@ def _within(interval: tuple[float, float], metric: Distortion, problem: Problem)
     return min(max(interval[0], low), high), min(max(interval[1], low), high)
 
 
-def _round(count: float) -> int:
-    """Two digits are enough, because it is an estimate."""
+def _round_up_to_two_digits(count: float) -> int:
+    """A count rounded up to two significant digits, because it is an estimate."""
     if count < 10:
         return max(ceil(count), 1)
     size = 10 ** (len(str(int(count))) - 2)

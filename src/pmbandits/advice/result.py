@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pmbandits import _html
-from pmbandits._check import FloatArray
-from pmbandits._tables import columns
-from pmbandits.advice import words
-from pmbandits.advice.checks import Drift, Tail
-from pmbandits.advice.evidence import TIE, Evidence
-from pmbandits.best.prices import Price
+from pmbandits._text_tables import aligned_columns
+from pmbandits._validation import FloatArray
+from pmbandits.advice import sentences
+from pmbandits.advice.checks import Drift, HeavyTail
+from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
+from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
-from pmbandits.limits import Limits
 from pmbandits.logs import Log
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize.shadow_prices import ShadowPrice
 from pmbandits.supports import Support
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Advice:
     value, interval : what the recommendation is worth, with an approximate interval (NaN where none is known). The
         value is cross-fitted: it is measured on rewards that did not choose the recommendation. How often the interval
         covers the truth was measured.
-    apparent : the same, measured on the rewards that chose it. It is too high.
+    apparent : the utility measured on the rewards that chose the recommendation. It is too high.
     bounds : what the recommendation is worth at least and at most, whatever the distributions of the arms are, from
         confidence bands of all arms at once. NaN unless the support was declared.
     best_arm, best_arm_value : the best single arm, and its utility in the data.
@@ -76,10 +77,9 @@ class Advice:
     support, support_assumed : where rewards lie, and whether that was only assumed from the data.
     limits, costs : the limits on the shares, if there are any, and what each of them costs in the data.
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
-    warnings, notes : what a reader must know before the rest, and what else.
     evidence : all numbers behind the verdict.
     repeat : how to get the same advice again.
-    log : an account of the rows.
+    log : the rewards by arm, and what became of every row.
     """
 
     metric: Distortion
@@ -104,11 +104,9 @@ class Advice:
     loss: bool
     family: int
     limits: Limits | None
-    costs: dict[str, Price]
-    tails: tuple[Tail, ...]
+    costs: dict[str, ShadowPrice]
+    tails: tuple[HeavyTail, ...]
     drift: tuple[Drift, ...]
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
     repeat: str
     log: Log = field(repr=False)
     estimates: tuple[ArmEstimate, ...] = field(repr=False)
@@ -131,7 +129,7 @@ class Advice:
         return (
             self.limits is None
             and len(worth) > 1
-            and max(worth) - min(worth) <= TIE * max(map(abs, worth))
+            and max(worth) - min(worth) <= TIE_TOLERANCE * max(map(abs, worth))
             and not self.gain > 0.0
         )
 
@@ -140,40 +138,50 @@ class Advice:
         """The shares to play, by the names of the arms. Arms without a share are left out."""
         return {n: float(w) for n, w in zip(self.names, self.weights, strict=True) if w > 0.0}
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before the rest."""
+        return tuple(sentences.warnings(self))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What else there is to say."""
+        return tuple(sentences.notes(self))
+
     @property
     def general(self) -> tuple[str, ...]:
         """The notes that do not depend on the metric."""
-        return tuple(words.general_notes(self))
+        return tuple(sentences.general_notes(self))
 
     @property
     def recommendation(self) -> str:
         """What to play, in a sentence."""
-        return words.recommendation(self)
+        return sentences.recommendation(self)
 
     @property
     def reason(self) -> str:
         """Whether that is beyond chance, in a sentence or two."""
-        return words.reason(self)
+        return sentences.reason(self)
 
     @property
     def price(self) -> str:
         """What the recommendation gives by the plain average, beside the arm with the best average, in a sentence."""
-        return words.price(self)
+        return sentences.price(self)
 
     @property
     def outlook(self) -> str:
         """What more data would settle, in a sentence."""
-        return words.outlook(self)
+        return sentences.outlook(self)
 
     @property
     def worth(self) -> str:
         """The worth of the recommendation as text, if there is one."""
-        return "not known" if any(t.no_average for t in self.tails) else words.number(self.value, self)
+        return "not known" if any(t.may_lack_mean for t in self.tails) else sentences.format_number(self.value, self)
 
     @property
     def checks(self) -> tuple[str, ...]:
         """What was checked, and what could not be."""
-        return tuple(words.checks(self))
+        return tuple(sentences.checks(self))
 
     def save(self, path: str | Path) -> Path:
         """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that you can send.
@@ -190,20 +198,11 @@ class Advice:
         return report.save(self, path)
 
     def __str__(self) -> str:
-        head = ("arm", "rewards", "average", "worth", "probably between", "share")
-        rows = self.rows()
-        lines = [
-            *self.warnings,
-            self.recommendation,
-            self.reason,
-            self.price,
-            self.outlook,
-            "",
-            *columns([head, *rows]),
-        ]
-        if len(self.arms) > len(rows):
-            lines.append(f"… and {len(self.arms) - len(rows)} more arms")
-        lines += ["", *self.notes, self.log.account(), *(f"  {bad}" for bad in self.log.shown())]
+        lines = [*self.warnings, self.recommendation, self.reason, self.price, self.outlook, ""]
+        lines += aligned_columns([sentences.ARMS_HEAD, *self.rows()])
+        if self.hidden:
+            lines.append(f"… and {self.hidden} more arms")
+        lines += ["", *self.notes, self.log.row_report(), *(f"  {bad}" for bad in self.log.shown())]
         text = "\n".join(lines)
         while "\n\n\n" in text:
             text = text.replace("\n\n\n", "\n\n")
@@ -211,14 +210,15 @@ class Advice:
 
     def __repr__(self) -> str:
         return (
-            f"Advice({self.metric!r}: {words.shares(self.mixture)}, value={self.value:.4g}, gain={self.gain:.3g}, "
+            f"Advice({self.metric!r}: {sentences.mixture_text(self.mixture)}, value={self.value:.4g}, "
+            f"gain={self.gain:.3g}, "
             f"{self.verdict})"
         )
 
     def _repr_html_(self) -> str:
         from pmbandits.advice import report
 
-        return _html.block(repr(self.metric), report.body(self))
+        return _html.titled_block(repr(self.metric), report.html_body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
         """The arms as a table: name, rewards, mean, utility, interval, share."""
@@ -226,18 +226,28 @@ class Advice:
             (
                 a.name,
                 f"{a.n:,}",
-                words.number(a.mean, self),
-                words.number(a.utility, self),
-                words.span(a.interval),
-                "any" if self.tied else words.percent(a.share),
+                sentences.format_number(a.mean, self),
+                sentences.format_number(a.utility, self),
+                sentences.interval_text(a.interval),
+                "any" if self.tied else sentences.format_share(a.share),
             )
             for a in self._shown()
         ]
 
+    def by_share(self) -> list[int]:
+        """The places of the arms: the largest share first, then the largest utility."""
+        return sorted(range(len(self.arms)), key=lambda k: (-self.arms[k].share, -self.arms[k].utility))
+
     def _shown(self) -> list[ArmAdvice]:
         """The arms that matter: those played, then the best others."""
-        order = sorted(self.arms, key=lambda a: (-a.share, -a.utility))
-        return order[: max(words.SHOWN, len(self.mixture))] if len(self.arms) > 12 else list(self.arms)
+        if len(self.arms) <= 12:
+            return list(self.arms)
+        return [self.arms[k] for k in self.by_share()[: max(sentences.MOST_ARMS_NAMED, len(self.mixture))]]
+
+    @property
+    def hidden(self) -> int:
+        """How many arms the table of :meth:`rows` leaves out."""
+        return len(self.arms) - len(self._shown())
 
     def to_dict(self) -> dict[str, Any]:
         """A description that can be written as JSON."""
@@ -310,7 +320,7 @@ class Advice:
         >>> arms.get_xlabel()
         'reward x'
         """
-        from pmbandits.advice.pictures import plot_advice
+        from pmbandits.advice.plots import plot_advice
 
         return plot_advice(self, path)
 
@@ -346,14 +356,14 @@ class AdviceTable(Sequence[Advice]):
         """The table as rows of text; the first row has the names of the columns."""
         out: list[tuple[str, ...]] = [("you value", "play", "worth about", "best arm alone", "gain", "verdict")]
         for a in self.advice:
-            alone = f"{a.best_arm} {words.number(a.best_arm_value, a)}"
-            gain = words.number(a.gain, a, 3) if len(a.mixture) > 1 and a.limits is None else "–"
-            out.append((repr(a.metric), words.shares(a.mixture), a.worth, alone, gain, words.verdict(a)))
+            alone = f"{a.best_arm} {sentences.format_number(a.best_arm_value, a)}"
+            gain = sentences.format_number(a.gain, a, 3) if len(a.mixture) > 1 and a.limits is None else "–"
+            out.append((repr(a.metric), sentences.mixture_text(a.mixture), a.worth, alone, gain, sentences.verdict(a)))
         return out
 
     def __str__(self) -> str:
         first = self.advice[0]
-        lines = [*self.warnings, "", *columns(self.rows()), "", *first.general, first.log.account()]
+        lines = [*self.warnings, "", *aligned_columns(self.rows()), "", *first.general, first.log.row_report()]
         lines += [f"  {bad}" for bad in first.log.shown()]
         return "\n".join(lines).strip()
 
@@ -362,7 +372,7 @@ class AdviceTable(Sequence[Advice]):
     def _repr_html_(self) -> str:
         from pmbandits.advice import report
 
-        return _html.block("How the advice changes with what you value", report.body(self))
+        return _html.titled_block("How the advice changes with what you value", report.html_body(self))
 
     def save(self, path: str | Path) -> Path:
         """Write a report or a picture, as :meth:`Advice.save` does."""
@@ -376,7 +386,7 @@ class AdviceTable(Sequence[Advice]):
 
     def plot(self, path: str | Path | None = None) -> Axes:
         """Draw the recommended shares for each metric, side by side."""
-        from pmbandits.advice.pictures import plot_advice_table
+        from pmbandits.advice.plots import plot_advice_table
 
         return plot_advice_table(self.advice, path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pmbandits._extras import need
+from pmbandits._extras import import_optional
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -17,7 +17,7 @@ def main() -> None:
             os.environ.setdefault(name, "1")
     try:
         for package in ("typer", "rich"):
-            need(package, "commands")
+            import_optional(package, "commands")
     except ImportError as error:
         sys.exit(str(error))
     from pmbandits.cli.app import main

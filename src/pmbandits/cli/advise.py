@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,15 +72,15 @@ def advise(
     """
     import matplotlib as mpl
 
-    from pmbandits.advice import advise as work_out
+    from pmbandits.advice import advise as compute_advice
 
     chosen = metrics or ["gini"]
-    table = work_out(
+    table = compute_advice(
         data,
         chosen,
         arm=arm,
         reward=reward,
-        support=_support(support),
+        support=_parse_support(support),
         level=level,
         shares=shares,
         unit=unit,
@@ -103,38 +104,42 @@ def advise(
         print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
         return
     first = table[0]
-    for warning in table.warnings:
-        out.print(f"[bold red]{escape(warning)}[/]", highlight=False)
+    _print_lines(table.warnings, "bold red")
     if len(chosen) == 1:
-        out.print(_arms(first))
-        for sentence in (first.recommendation, first.reason, first.outlook):
-            if sentence:
-                out.print(escape(sentence), highlight=False)
-        for note in (*first.notes, *first.checks):
-            out.print(f"[dim]{escape(note)}[/]", highlight=False)
+        out.print(_arms_table(first))
+        _print_lines([first.recommendation, first.reason, first.outlook])
+        _print_lines([*first.notes, *first.checks], "dim")
     else:
-        head, *rows = table.rows()
-        drawn = Table(title=f"{escape(data.name)}: how the advice changes with what you value")
-        for k, name in enumerate(head):
-            drawn.add_column(name, overflow="fold", no_wrap=k == 0)  # what is asked for stays in one piece
-        for row in rows:
-            drawn.add_row(*(escape(cell) for cell in row))
-        out.print(drawn)
-        for note in first.general:
-            out.print(f"[dim]{escape(note)}[/]", highlight=False)
+        out.print(_comparison_table(table.rows(), data.name))
+        _print_lines(first.general, "dim")
     if not metrics:
-        out.print("[dim]No --metric was given: this is for gini, which values variety.[/]", highlight=False)
-    account = first.log.account()
-    if account:
-        out.print(f"[yellow]{escape(account)}[/]", highlight=False)
-        for bad in first.log.examples:
-            out.print(f"  {escape(str(bad))}", highlight=False)
+        _print_lines(["No --metric was given: this is for gini, which values variety."], "dim")
+    if row_report := first.log.row_report():
+        _print_lines([row_report], "yellow")
+        _print_lines([f"  {bad}" for bad in first.log.examples])
     if report is not None:
-        out.print(f"Written: {escape(str(report))}", highlight=False)
+        _print_lines([f"Written: {report}"])
 
 
-def _arms(advice: Any) -> Table:
-    from pmbandits.advice.words import span
+def _print_lines(lines: Iterable[str], style: str = "") -> None:
+    """Print lines in one style; empty ones are left out."""
+    for line in lines:
+        if line:
+            out.print(escape(line), style=style, highlight=False)
+
+
+def _comparison_table(rows: list[Any], name: str) -> Table:
+    """How the advice changes with the metric; the metric stays on one line."""
+    table = Table(title=f"{escape(name)}: how the advice changes with what you value")
+    for k, head in enumerate(rows[0]):
+        table.add_column(head, overflow="fold", no_wrap=k == 0)
+    for row in rows[1:]:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _arms_table(advice: Any) -> Table:
+    from pmbandits.advice.sentences import interval_text
 
     log = advice.log
     table = Table(title=f"{escape(repr(advice.metric))}, {log.outcomes:,} rewards of {len(advice.names)} arms")
@@ -146,13 +151,13 @@ def _arms(advice: Any) -> Table:
     if len(advice.arms) > len(shown):
         table.add_row(f"… {len(advice.arms) - len(shown)} more", "", "", "", "", "")
     table.add_section()
-    recommended, between = f"[bold]{escape(advice.worth)}[/]", escape(span(advice.interval))
+    recommended, between = f"[bold]{escape(advice.worth)}[/]", escape(interval_text(advice.interval))
     if not advice.tied:
         table.add_row("[bold]recommended[/]", "", "", recommended, between, "")
     return table
 
 
-def _support(text: str | None) -> Any:
+def _parse_support(text: str | None) -> Any:
     from pmbandits.supports import Binary, Interval
 
     if text is None:

@@ -1,4 +1,4 @@
-"""The commands."""
+"""The typer application with all commands of ``pmbandits``."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits import __version__
-from pmbandits._check import readable
+from pmbandits._validation import readable
+from pmbandits.arm_parser import HELP, describe_parameters, parse_arms
 from pmbandits.cli.advise import advise
 from pmbandits.cli.pages import board, studio
-from pmbandits.cli.reproduce import reproduce
 from pmbandits.cli.serve import app as key_app
 from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
 from pmbandits.cli.visit import visit
 from pmbandits.cli.warm import warm
 from pmbandits.metrics import Family
-from pmbandits.text import HELP, describe_parameters, parse_arms
 
 app = typer.Typer(
     help="Preference-centric bandits: the mixture of arms that is best for what you value.",
@@ -45,9 +44,9 @@ def main() -> None:
     try:
         app()
     except (ValueError, TypeError, IndexError) as error:
-        _fail(str(error))
+        _exit_with_error(str(error))
     except OSError as error:
-        _fail(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
+        _exit_with_error(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
     except SystemExit as end:
         if end.code == 130:  # Ctrl-C, which typer turns into this without a word
             err.print(
@@ -57,12 +56,12 @@ def main() -> None:
         raise
 
 
-def _fail(sentence: str) -> None:
+def _exit_with_error(sentence: str) -> None:
     err.print(f"[bold red]error:[/] {escape(readable(sentence))}", highlight=False, soft_wrap=True)
     sys.exit(2)
 
 
-def _version(show: bool) -> None:
+def _print_version(show: bool) -> None:
     if show:
         out.print(f"pmbandits {__version__}")
         raise typer.Exit
@@ -71,7 +70,7 @@ def _version(show: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     pass
@@ -95,9 +94,8 @@ def metrics(
     from pmbandits.metrics.registry import ALIASES, FAMILIES
 
     if by_wish:
-        _wishes(json_output)
+        _print_preferences(json_output)
         return
-
     if json_output:
         rows = [
             {
@@ -131,7 +129,7 @@ def metrics(
     out.print("From what you value to a metric: pmbandits metrics --by-wish", highlight=False)
 
 
-def _wishes(json_output: bool) -> None:
+def _print_preferences(json_output: bool) -> None:
     from pmbandits.metrics import preferences
 
     head, *rows = preferences().rows()
@@ -177,17 +175,22 @@ def oracle(
     """
     import numpy as np
 
-    from pmbandits.best import oracle as solve
-    from pmbandits.best import utilities
     from pmbandits.metrics import metric
+    from pmbandits.optimize import oracle as solve
+    from pmbandits.optimize import utilities
 
     preference = metric(metric_text)
     bandit = parse_arms(arms)
     best = solve(preference, bandit, shares=shares)
-    singles = utilities(preference, bandit, np.eye(bandit.n_arms))
+    arm_utilities = utilities(preference, bandit, np.eye(bandit.n_arms))
     if plot is not None:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from pmbandits.plots import plot_mixture
+
         plot = plot if plot.suffix else plot.with_suffix(".png")
-        _save_mixture(preference, bandit, shares, plot)
+        plot_mixture(preference, bandit, shares=shares, path=plot)
     if json_output:
         answer = {
             "metric": preference.to_dict(),
@@ -202,7 +205,7 @@ def oracle(
             "gain": best.gain,
             "unique": best.unique,
             "alternative": None if best.alternative is None else best.alternative.tolist(),
-            "arm_values": singles.tolist(),
+            "arm_values": arm_utilities.tolist(),
         }
         if best.limits is not None:
             answer["limits"] = {
@@ -220,21 +223,23 @@ def oracle(
     for head in ("arm", "utility alone", "weight"):
         table.add_column(head, justify="left" if head == "arm" else "right")
     for k, name in enumerate(shown):
-        table.add_row(name, f"{singles[k]:.6g}", f"{best.weights[k]:.4f}" if best.weights[k] > 0.0 else "–")
+        table.add_row(name, f"{arm_utilities[k]:.6g}", f"{best.weights[k]:.4f}" if best.weights[k] > 0.0 else "–")
     table.add_section()
     table.add_row("[bold]best mixture[/]", f"[bold]{best.value:.6g}[/]", "")
     out.print(table)
-    proof = "no mixture is better" + (f" by more than {best.gap:.1g}" if best.gap else "")
-    proof = proof if best.certified else "not certified: it was found by a search"
+    certificate_text = "no mixture is better" + (f" by more than {best.gap:.1g}" if best.gap else "")
+    certificate_text = certificate_text if best.certified else "not certified: it was found by a search"
     if best.limits is not None and len(best.limits):
-        out.print(f"Within the limits {proof}. {shown[best.best_arm]} alone is worth {best.best_arm_value:.6g}.")
+        out.print(
+            f"Within the limits {certificate_text}. {shown[best.best_arm]} alone has utility {best.best_arm_value:.6g}."
+        )
         for price in best.prices.values():
             sentence = str(price)
             out.print(f"- {escape(sentence[0].upper() + sentence[1:])}.", highlight=False, soft_wrap=True)
     elif best.is_mixture:
-        out.print(f"The mixture gains {best.gain:.4g} over {shown[best.best_arm]} alone ({proof}).")
+        out.print(f"The mixture gains {best.gain:.4g} over {shown[best.best_arm]} alone ({certificate_text}).")
     else:
-        out.print(f"One arm is best: {shown[best.best_arm]} ({proof}).")
+        out.print(f"One arm is best: {shown[best.best_arm]} ({certificate_text}).")
     if best.unique is False:
         out.print("Other mixtures are as good.")
     if plot is not None:
@@ -261,7 +266,7 @@ def demo(
 
 @app.command()
 def run(
-    spec: Annotated[Path, typer.Argument(help="A TOML file: bandit, metric, policies, horizon, trials, seed.")],
+    spec: Annotated[Path, typer.Argument(help="A TOML file: metric, bandit, policies, horizon, trials, seed.")],
     folder: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder for results; by default it is named like the file.")
     ] = None,
@@ -295,16 +300,5 @@ def run(
         run_spec(out, spec, folder, jobs, backend, quiet)
 
 
-def _save_mixture(preference: object, bandit: object, shares: str | None, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from pmbandits.plots import plot_mixture
-
-    axes = plot_mixture(preference, bandit, shares=shares)  # type: ignore[arg-type]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    axes.get_figure(root=True).savefig(path)  # type: ignore[union-attr]
-
-
-for _command in (board, serve, visit, warm, reproduce):
+for _command in (board, serve, visit, warm):
     app.command()(_command)

@@ -10,15 +10,15 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from pmbandits._figures import style
+from pmbandits._plot_style import style
 from pmbandits.arms import Bandit, utility
-from pmbandits.best import Best, oracle
 from pmbandits.metrics import CVaR, Distortion, GiniDeviation, Mean, WangRightTail
+from pmbandits.optimize import OracleResult, oracle
 from pmbandits.plots import plot_mixture
 
 
-def cases() -> list[tuple[str, Distortion, Bandit]]:
-    """What the demonstration shows; the last one is a contrast, where one arm is best."""
+def demo_problems() -> list[tuple[str, Distortion, Bandit]]:
+    """Return title, metric and arms of each problem of the demonstration."""
     import scipy.stats as st
 
     coins = Bandit.bernoulli([0.4, 0.9], names=["coin A", "coin B"])
@@ -38,21 +38,21 @@ def show(out: Console, path: Path, rounds: int) -> None:
     table = Table(caption=f"measured: the metric of {rounds:,} rewards drawn by playing it")
     for head in ("you value", "best arm alone", "best mixture", "measured", "gain"):
         table.add_column(head, justify="right" if head in ("measured", "gain") else "left")
-    drawn: list[tuple[str, Distortion, Bandit]] = []
-    for title, metric, bandit in track(cases(), description="solving and playing", console=out, transient=True):
+    problems: list[tuple[str, Distortion, Bandit]] = []
+    for title, metric, bandit in track(demo_problems(), description="solving and playing", console=out, transient=True):
         best = oracle(metric, bandit)
         _, rewards = bandit.sample_mixture(best.weights, rounds, rng=0)
         table.add_row(
             title,
             f"{best.best_arm_value:.4f}  {bandit.names[best.best_arm]}",
-            f"[bold]{best.value:.4f}[/]  {_mixture(best)}",
+            f"[bold]{best.value:.4f}[/]  {_mixture_text(best)}",
             f"{metric.value(rewards):.4f}",
             f"+{100 * best.gain / abs(best.best_arm_value):.0f} %" if best.is_mixture else "none",
         )
-        drawn.append((title, metric, bandit))
+        problems.append((title, metric, bandit))
     out.print(table)
-    out.print(_learned(out))
-    _picture(drawn, path)
+    out.print(_learning_table(out))
+    _save_figure(problems, path)
     out.print(f"Picture: [bold]{escape(str(path))}[/]")
     out.print(
         "\n[bold]Your own data[/] (a CSV file with the columns arm and reward):\n"
@@ -68,41 +68,41 @@ def show(out: Console, path: Path, rounds: int) -> None:
     )
 
 
-def _learned(out: Console) -> Table:
-    """Nobody tells a policy what the arms pay: Vet finds the mixture of the first case while it plays."""
+def _learning_table(out: Console) -> Table:
+    """Run Vet on the first problem with unknown arms; return a table of its shares and their utility over time."""
     from pmbandits.policies import Vet
 
-    title, metric, bandit = cases()[0]
+    title, metric, bandit = demo_problems()[0]
     best = oracle(metric, bandit)
     policy = Vet(metric, support=bandit.support, names=bandit.names)
     table = Table(title=f"{title}, not knowing the arms: what Vet plays")
     for head in ("rounds", *(f"{name} (best {w:.0%})" for name, w in zip(bandit.names, best.weights, strict=True))):
         table.add_column(head, justify="right")
-    table.add_column(f"worth (best {best.value:.4f})", justify="right")
-    rng, marks = np.random.default_rng(0), (100, 1_000, 10_000)
+    table.add_column(f"utility (best {best.value:.4f})", justify="right")
+    rng, reported_rounds = np.random.default_rng(0), (100, 1_000, 10_000)
     with out.status("learning (the first time compiles for a minute)"):
-        for t in range(1, marks[-1] + 1):
+        for t in range(1, reported_rounds[-1] + 1):
             arm = policy.ask()
             policy.tell(arm, float(bandit.sample(arm, 1, rng=rng)[0]))
-            if t in marks:
+            if t in reported_rounds:
                 shares = policy.pulls / t
-                worth = f"{utility(metric, bandit, shares):.4f}"
-                table.add_row(f"{t:,}", *(f"{share:.1%}" for share in shares), worth)
+                utility_text = f"{utility(metric, bandit, shares):.4f}"
+                table.add_row(f"{t:,}", *(f"{share:.1%}" for share in shares), utility_text)
     return table
 
 
-def _mixture(best: Best) -> str:
+def _mixture_text(best: OracleResult) -> str:
     used = np.flatnonzero(best.weights > 0.0)
     return " + ".join(f"{100 * best.weights[i]:.0f} % {best.names[i]}" for i in used)
 
 
-def _picture(drawn: list[tuple[str, Distortion, Bandit]], path: Path) -> None:
+def _save_figure(problems: list[tuple[str, Distortion, Bandit]], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     with style() as plt:
         figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.0), layout="constrained")
-        for ax, (title, metric, bandit) in zip(axes.flat, drawn, strict=True):
+        for ax, (title, metric, bandit) in zip(axes.flat, problems, strict=True):
             plot_mixture(metric, bandit, ax, title=title)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)

@@ -12,7 +12,7 @@ from rich.markup import escape
 out = Console()
 
 
-def _say(what: str, address: str) -> None:
+def _print_address(what: str, address: str) -> None:
     out.print(f"{what}: [bold]{escape(address)}[/]  (Ctrl-C ends it)", highlight=False, soft_wrap=True)
 
 
@@ -34,7 +34,7 @@ def studio(
     check_installed("pmbandits studio")
     from pmbandits.pages.studio.app import run
 
-    run(data, port=port, show=lambda address: _say("The studio", address), browse=browse)
+    run(data, port=port, show=lambda address: _print_address("The studio", address), browse=browse)
 
 
 def board(
@@ -55,4 +55,4 @@ def board(
     check_installed("pmbandits board")
     from pmbandits.pages.board.folder import run
 
-    run(folder, port=port, show=lambda address: _say("The board", address), browse=browse)
+    run(folder, port=port, show=lambda address: _print_address("The board", address), browse=browse)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 
 def write_example(out: Console, path: Path) -> None:
-    """A specification to start from; an existing file is left alone."""
+    """Write an example specification; an existing file is not overwritten."""
     from pmbandits.simulation.spec import EXAMPLE
 
     if path.exists():
@@ -20,14 +20,14 @@ def write_example(out: Console, path: Path) -> None:
 
 
 def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
-    """What the file would cost, from short trials; nothing is written."""
-    from pmbandits.simulation.execute import estimate, workers
+    """Print the estimated cost of a simulation file, from short trials; nothing is written."""
+    from pmbandits.simulation.execute import estimate_cost, resolve_n_jobs
     from pmbandits.simulation.prepare import prepare
     from pmbandits.simulation.spec import read_spec
 
     experiment = prepare(**read_spec(path))
-    count = workers(jobs)
-    rows = estimate(experiment, count)
+    count = resolve_n_jobs(jobs)
+    rows = estimate_cost(experiment, count)
     table = Table(title=f"{escape(path.name)}: what it would cost on {count} workers")
     for head in ("policy", "horizon", "trials", "rounds", "rows", "about"):
         table.add_column(head, justify="left" if head == "policy" else "right")
@@ -35,18 +35,18 @@ def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
         table.add_row(
             escape(str(row["policy"])),
             *(f"{row[name]:,}" for name in ("horizon", "trials", "rounds", "rows")),
-            _time(row["seconds"]),
+            _duration_text(row["seconds"]),
         )
     table.add_section()
     total = [sum(row[name] for row in rows) for name in ("rounds", "rows", "seconds")]
-    table.add_row("all", "", "", f"{total[0]:,}", f"{total[1]:,}", f"[bold]{_time(total[2])}[/]")
+    table.add_row("all", "", "", f"{total[0]:,}", f"{total[1]:,}", f"[bold]{_duration_text(total[2])}[/]")
     out.print(table)
     size = total[1] * (60 + 16 * experiment.bandit.n_arms) / 1e6
     out.print(f"Results take some {max(size, 0.1):.1f} MB of memory. Nothing was written.", highlight=False)
 
 
 def run_spec(out: Console, path: Path, folder: Path | None, jobs: int | None, backend: str, quiet: bool) -> None:
-    """Play it, and write run, picture and summary."""
+    """Run the simulation of a file, and write run, figure and summary into the folder."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -76,7 +76,7 @@ def run_spec(out: Console, path: Path, folder: Path | None, jobs: int | None, ba
     out.print(f"Wrote run.parquet, regret.png, regret.svg and summary.txt to {escape(str(folder))}", highlight=False)
 
 
-def _time(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{max(seconds, 0.1):.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pmbandits.text import HELP, parse_arms
+from pmbandits.arm_parser import HELP, parse_arms
 
 app = typer.Typer(help="The paper's theory: tables, bounds, exponents, and how long to run.", no_args_is_help=True)
 
@@ -29,9 +29,9 @@ def table(
 
         pmbandits theory table 1 --format latex
     """
-    from pmbandits.theory.tables import table as compute
+    from pmbandits.theory.tables import table as compute_table
 
-    print(compute(number).render(form))
+    print(compute_table(number).render(form))
 
 
 @app.command()
@@ -50,8 +50,7 @@ def bound(
 
         pmbandits theory bound --metric gini --arms bernoulli:0.1,0.9 --horizon 3000000 --epsilon 0.5
     """
-    from pmbandits import _check
-    from pmbandits.metrics import metric as read
+    from pmbandits import _validation
     from pmbandits.theory import bounds
 
     makers = {
@@ -60,8 +59,8 @@ def bound(
         "ceucb": bounds.ce_ucb_bound,
         "cirt": bounds.cirt_bound,
     }
-    make = makers[_check.choice("policy", policy, makers)]
-    print(make(read(metric), parse_arms(arms), horizon, epsilon, gap=gap, confidence=confidence))  # type: ignore[operator]
+    make = makers[_validation.choice("policy", policy, makers)]
+    print(make(metric, parse_arms(arms), horizon, epsilon, gap=gap, confidence=confidence))  # type: ignore[operator]
 
 
 @app.command()
@@ -76,10 +75,9 @@ def exponent(
 
         pmbandits theory exponent --metric gini --arms bernoulli:0.2,0.9
     """
-    from pmbandits.metrics import metric as read
     from pmbandits.theory.exponents import gap_exponent
 
-    print(gap_exponent(read(metric), parse_arms(arms), gap=gap))  # type: ignore[arg-type]
+    print(gap_exponent(metric, parse_arms(arms), gap=gap))  # type: ignore[arg-type]
 
 
 @app.command()
@@ -97,10 +95,9 @@ def plan(
 
         pmbandits theory plan --metric gini --arms bernoulli:0.2,0.9 --regret 0.01
     """
-    from pmbandits.metrics import metric as read
     from pmbandits.theory.planning import plan as make
 
-    found = make(read(metric), parse_arms(arms), target_regret=regret, policy=policy, trials=trials)
+    found = make(metric, parse_arms(arms), target_regret=regret, policy=policy, trials=trials)
     if not json_output:
         print(found)
         return

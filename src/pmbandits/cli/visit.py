@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pmbandits import _check
+from pmbandits import _validation
 
 out = Console()
-_FIRST_START = 600.0  # seconds: a slow machine compiles for minutes
+_FIRST_START_PATIENCE = 600.0  # seconds: a slow machine compiles for minutes
 
 
 def visit(
@@ -43,38 +43,40 @@ def visit(
     from pmbandits.client import ServiceError
 
     try:
-        found = _play(address, key, experiment, rounds, seed)
+        found = _play_rounds(address, key, experiment, rounds, seed)
     except ServiceError as error:
         raise ValueError(str(error)) from None
-    table = Table("arm", "asked", "share played", "share wanted", "mean reward", box=None)
+    table = Table("arm", "pulls", "share played", "share wanted", "mean reward", box=None)
     for arm in found["arms"]:
         played = "" if arm["played"] is None else f"{100 * arm['played']:.1f} %"
         mean = "" if arm["mean"] is None else f"{arm['mean']:.3f}"
-        name = _check.readable(arm["arm"])
+        name = _validation.readable(arm["arm"])
         table.add_row(name, f"{arm['pulls']:,}", played, f"{100 * arm['wanted']:.1f} %", mean)
-    out.print(f"After {rounds:,} asks and tells, the experiment {_check.readable(experiment)!r} has:", highlight=False)
+    out.print(
+        f"After {rounds:,} asks and tells, the experiment {_validation.readable(experiment)!r} has:", highlight=False
+    )
     out.print(table)
     if found["certainty"]:
         out.print(found["certainty"]["sentence"], highlight=False)
 
 
-def _play(address: str, key: str | None, experiment: str, rounds: int, seed: int) -> dict[str, Any]:
-    """Ask and tell, and what the experiment has learned then."""
+def _play_rounds(address: str, key: str | None, experiment: str, rounds: int, seed: int) -> dict[str, Any]:
+    """Play rounds against the service, and return the state of the experiment."""
     import numpy as np
 
     from pmbandits.client import connect
 
     rng = np.random.default_rng(seed)
     if not connect(address, patience=0.0).ready():
-        out.print(f"waiting for {_check.readable(address)}; at its first start a service compiles for a minute …")
-        connect(address, patience=_FIRST_START).ready()
+        out.print(f"waiting for {_validation.readable(address)}; at its first start a service compiles for a minute …")
+        connect(address, patience=_FIRST_START_PATIENCE).ready()
     with connect(address, key=key) as client:
-        shop = client.experiment(experiment)
-        names = shop.names
+        live_experiment = client.experiment(experiment)
+        names = live_experiment.names
         low, high = np.linspace(2.0, 8.0, len(names)), np.linspace(8.0, 2.0, len(names))
         places = {name: place for place, name in enumerate(names)}
         for _ in track(range(rounds), "asking and telling", console=out, transient=True):
-            ticket = shop.ask()
+            ticket = live_experiment.ask()
             place = places.setdefault(ticket.arm, len(places) % len(names))
-            shop.tell(ticket, float(rng.beta(low[place], high[place])))
-        return shop.state()
+            live_experiment.tell(ticket, float(rng.beta(low[place], high[place])))
+        return live_experiment.state()

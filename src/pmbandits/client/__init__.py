@@ -4,17 +4,17 @@ Every ask and tell can be sent again without harm: an ask carries a key of its o
 ticket. So when an answer is lost, or the service restarts, the client tries again, and nothing is counted twice.
 
 ==========  ========================================================
-``line``    connections, and when to try again
-``verbs``   a service and its experiments
-``later``   the same for asynchronous code
+``transport``       connections, and when to try again
+``client``          a service and its experiments
+``asyncio_client``  client and experiments for asynchronous code
 ==========  ========================================================
 """
 
 from __future__ import annotations
 
-from pmbandits.client.later import AsyncClient, AsyncExperiment
-from pmbandits.client.line import ServiceError
-from pmbandits.client.verbs import Client, Experiment, Given, Told
+from pmbandits.client.asyncio_client import AsyncClient, AsyncExperiment
+from pmbandits.client.client import Client, Experiment, Given, Told
+from pmbandits.client.transport import ServiceError
 
 __all__ = [
     "AsyncClient",

@@ -1,7 +1,7 @@
 """Bands around an empirical distribution, from the relative entropy of coins.
 
-In all of them the true survival S(x), at an x above which k of n rewards lie, is within {q : n·kl(k/n, q) ≤ depth}.
-They differ in the depth. The page "Bands" of the documentation has statements and proofs.
+In all of them the true survival S(x), at an x above which k of n rewards lie, is within {q : n·kl(k/n, q) ≤ threshold}.
+They differ in the threshold. The page "Bands" of the documentation has statements and proofs.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 
-LEAST_FAILURE = 1e-8  # a smaller probability is lost in rounding
+MIN_FAILURE = 1e-8  # a smaller probability is lost in rounding
 EXACT_UP_TO = 2000  # rewards up to which Berk and Jones's level is worked out for each n
-# Failures of the Berk–Jones band, worked out once with the functions below: for n rewards, depth c = 2, 2.5, 3, …, the
-# negative logarithm of the probability that the band of depth c fails somewhere, rounded down.
+# Failures of the Berk–Jones band, worked out once with the functions below: for n rewards, c = 2, 2.5, 3, …, the
+# negative logarithm of the probability that the band of threshold c fails somewhere, rounded down.
 _TABLE_STEP, _TABLE_FIRST = 0.5, 2.0
 _TABLE: dict[int, tuple[float, ...]] = {
     5_000: (
@@ -49,27 +49,27 @@ _TABLE: dict[int, tuple[float, ...]] = {
 }  # fmt: skip
 
 
-def kl_ends(k: ArrayLike, n: ArrayLike, depth: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The two ends of {q : n·kl(k/n, q) ≤ depth}, by Newton's method, which stays outside of the interval.
+def kl_interval(k: ArrayLike, n: ArrayLike, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """The two ends of {q : n·kl(k/n, q) ≤ threshold}, by Newton's method, which stays outside of the interval.
 
     Parameters
     ----------
     k, n : k of n rewards lie above.
-    depth : the level, for instance ln(2√n/δ) for a proportion at all times.
+    threshold : the right-hand side, for instance ln(2√n/δ) for a proportion at all times.
 
     Examples
     --------
-    >>> low, high = kl_ends([0, 5], 10, 3.0)
+    >>> low, high = kl_interval([0, 5], 10, 3.0)
     >>> low.round(3), high.round(3)
     (array([0.   , 0.164]), array([0.259, 0.836]))
     """
-    above, count, level = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (k, n, depth)))
-    return 1.0 - _upper(count - above, count, level), _upper(above, count, level)
+    above, count, level = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (k, n, threshold)))
+    return 1.0 - _kl_upper(count - above, count, level), _kl_upper(above, count, level)
 
 
-def _upper(k: FloatArray, n: FloatArray, depth: FloatArray) -> FloatArray:
+def _kl_upper(k: FloatArray, n: FloatArray, threshold: FloatArray) -> FloatArray:
     """The upper ends. For k < n, kl(k/n, ·) is convex on the right, so that Newton's steps come from the right."""
-    p, level = k / n, depth / n
+    p, level = k / n, threshold / n
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = np.where(p > 0.0, p * np.log(p), 0.0)
         rest = (1.0 - p) * np.exp((entropy - level) / (1.0 - p))  # from p·ln(p/q) ≥ p·ln p
@@ -113,51 +113,51 @@ def berk_jones(n: int, level: float) -> tuple[FloatArray, FloatArray]:
     >>> lower[50].round(3), upper[50].round(3), upper[0].round(3)
     (np.float64(0.34), np.float64(0.66), np.float64(0.052))
     """
-    n = _check.whole("n", n, 1)
-    level = _check.within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
+    n = _validation.whole("n", n, 1)
+    level = _validation.within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
     k = np.arange(n + 1.0)
-    if n <= max(_TABLE) and 1.0 - level > LEAST_FAILURE:
-        return kl_ends(k, n, berk_jones_depth(n, level))
+    if n <= max(_TABLE) and 1.0 - level > MIN_FAILURE:
+        return kl_interval(k, n, berk_jones_threshold(n, level))
     half = 0.5 * (1.0 - level)
-    lower, upper = kl_ends(k, n, anytime_depth(n, half))
-    lower, upper = quarter_rule(k / n, lower, upper)
+    lower, upper = kl_interval(k, n, anytime_threshold(n, half))
+    lower, upper = widen_beyond_quarter(k / n, lower, upper)
     even = sqrt(log(2.0 / half) / (2.0 * n))
     return np.maximum(lower, np.maximum(k / n - even, 0.0)), np.minimum(upper, np.minimum(k / n + even, 1.0))
 
 
-def anytime_depth(n: ArrayLike, delta: float) -> Any:
+def anytime_threshold(n: ArrayLike, delta: float) -> Any:
     """β_n of the band that holds at all times: the root of e^β = 1 + (4πn/δ)·√β, from above.
 
-    >>> round(float(anytime_depth(1000, 0.05)), 2)
+    >>> round(float(anytime_threshold(1000, 0.05)), 2)
     13.74
     """
     slope = 4.0 * pi * np.asarray(n, dtype=np.float64) / delta
-    depth = 2.0 * np.log(slope) + 2.0
+    threshold = 2.0 * np.log(slope) + 2.0
     for _ in range(12):
-        depth = np.log1p(slope * np.sqrt(depth))
-    return depth
+        threshold = np.log1p(slope * np.sqrt(threshold))
+    return threshold
 
 
-def quarter_rule(p: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+def widen_beyond_quarter(p: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The ends of the band at all times: where they are further from p than its proof reaches, 0 and 1."""
     return np.where(lower > 0.25 * p, lower, 0.0), np.where(upper < 0.25 * (3.0 + p), upper, 1.0)
 
 
 @lru_cache(maxsize=4096)
-def berk_jones_depth(n: int, level: float) -> float:
+def berk_jones_threshold(n: int, level: float) -> float:
     """c: the band of :func:`berk_jones` is n·kl(k/n, q) ≤ c."""
     goal = -log(1.0 - level)
     if n > EXACT_UP_TO:
-        return _from_table(n, goal)
+        return _threshold_from_table(n, goal)
     lo, hi = 0.0, 4.0
-    while _safety(n, hi) < goal:
+    while _neg_log_failure(n, hi) < goal:
         lo, hi = hi, 2.0 * hi
-    below, above = _safety(n, lo), _safety(n, hi)
+    below, above = _neg_log_failure(n, lo), _neg_log_failure(n, hi)
     while hi - lo > 1e-5 * hi:  # regula falsi, with a step of bisection whenever an end lags behind
         share = min(max((goal - below) / (above - below), 0.01), 0.99)
         middle = lo + (share if hi - lo < 0.5 else 0.5) * (hi - lo)
         for c in (middle, middle + 2e-6 * hi if middle + 2e-6 * hi < hi else middle):
-            value = _safety(n, c)
+            value = _neg_log_failure(n, c)
             if value < goal:
                 lo, below = c, value
             else:
@@ -166,8 +166,8 @@ def berk_jones_depth(n: int, level: float) -> float:
     return hi
 
 
-def _from_table(n: int, goal: float) -> float:
-    """The depth from the values of the next larger n. They are convex, so a line through two neighbours lies below."""
+def _threshold_from_table(n: int, goal: float) -> float:
+    """The threshold from values of the next larger n. They are convex, so a line through two neighbours lies below."""
     values = np.array(_TABLE[min(size for size in _TABLE if size >= n)])
     depths = _TABLE_FIRST + _TABLE_STEP * np.arange(values.size)
     at = int(np.searchsorted(values, goal))
@@ -177,22 +177,22 @@ def _from_table(n: int, goal: float) -> float:
     return float(min(line, depths[at]))
 
 
-def _safety(n: int, depth: float) -> float:
-    """−ln(probability that the band of this depth fails), for n uniform rewards."""
-    if depth <= 0.0:
+def _neg_log_failure(n: int, threshold: float) -> float:
+    """−ln(probability that the band of this threshold fails), for n uniform rewards."""
+    if threshold <= 0.0:
         return 0.0
-    return -log(max(1.0 - coverage(n, depth), 1e-300))
+    return -log(max(1.0 - coverage(n, threshold), 1e-300))
 
 
-def coverage(n: int, depth: float) -> float:
-    """The probability that a continuous law stays inside the band n·kl(k/n, q) ≤ depth, for a sample of n.
+def coverage(n: int, threshold: float) -> float:
+    """The probability that a continuous distribution stays in the band n·kl(k/n, q) ≤ threshold, for a sample of n.
 
     With U₍ᵢ₎ the sorted uniform ranks it is P(aᵢ ≤ U₍ᵢ₎ ≤ bᵢ for all i). A Poisson process of rate n that has n points
     in [0, 1] is such a sample: its count is carried from boundary to boundary, and what crossed is dropped
     (Moscovich and Nadler, 2017). Terms that are left out only lower the answer.
     """
     k = np.arange(n + 1.0)
-    lower, upper = kl_ends(k, n, depth)
+    lower, upper = kl_interval(k, n, threshold)
     # Before a = lower[i] at most i − 1 points (side 0); at b = upper[i − 1] at least i points (side 1).
     times = np.concatenate((lower[1:], upper[:-1]))
     limits = np.concatenate((np.arange(n), np.arange(1, n + 1)))
@@ -220,7 +220,7 @@ def coverage(n: int, depth: float) -> float:
 
 
 def _poisson(mean: float) -> FloatArray:
-    """The probabilities of a Poisson law, up to where they no longer count."""
+    """The probabilities of a Poisson distribution, up to where they no longer count."""
     top = int(mean + 10.0 * sqrt(mean) + 16.0)
     m = np.arange(1.0, top + 1.0)
     return np.exp(np.concatenate(((0.0,), np.cumsum(np.log(mean / m)))) - mean)

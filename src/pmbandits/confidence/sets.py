@@ -7,7 +7,7 @@ kind           what holds for the arm's distribution                       for
 =============  ==========================================================  ==========================
 ``interval``   kl(p̂, p) ≤ radius(n), p the probability of a 1              ``Binary``
 ``band``       sup_x |F̂(x) − F(x)| ≤ radius(n)                           bounded supports
-``belt``       kl(Ŝ(x), S(x)) ≤ radius(n) for all x                        every support
+``kl_band``    kl(Ŝ(x), S(x)) ≤ radius(n) for all x                        every support
 ``ball``       W1(F̂, F) ≤ radius(n)                                        every support
 =============  ==========================================================  ==========================
 
@@ -25,30 +25,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import exp, isfinite, log, nan, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check, _html
-from pmbandits._check import FloatArray
+from pmbandits import _html, _validation
+from pmbandits._validation import FloatArray
 from pmbandits.confidence import bands, radii
 from pmbandits.schedules import arm_failure
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 NAMES = ("auto", "paper", "dkw", "wasserstein", "kl")
-KINDS = ("interval", "band", "ball", "belt")
-_ALIKE = {
+KINDS = ("interval", "band", "ball", "kl_band")
+_DESCRIPTIONS = {
     "interval": "an interval for the mean of an arm that pays 0 or 1",
     "band": "a band of the same height everywhere around the curve of an arm's rewards",
-    "belt": "a band around the curve of an arm's rewards that is narrower at its ends",
+    "kl_band": "a band around the curve of an arm's rewards that is narrower at its ends",
     "ball": "all distributions within a Wasserstein distance of an arm's rewards",
 }
-EPOCH = 1.1  # by how much n grows from epoch to epoch
-MEAN_SHARE = 0.25  # share of δ for the interval of the mean of sub-Gaussian rewards; the rest is for the belt
-MOST_THRESHOLDS = 1100  # up to this many atoms a bound for each is tighter than one for all x
+EPOCH_GROWTH = 1.1  # by how much n grows from epoch to epoch
+MEAN_DELTA_SHARE = 0.25  # share of δ for the interval of the mean of sub-Gaussian rewards; the rest is for the KL band
+MAX_THRESHOLDS = 1100  # up to this many atoms a bound for each is tighter than one for all x
 
 
 @runtime_checkable
@@ -71,9 +71,9 @@ class ConfidenceSet:
     failure : the probability that the arm's distribution is ever outside, while the set is valid. It is nan where that
         is not known: for the paper's constants without a horizon, and for sets of your own.
     source : who proved it, and when.
-    stretched : whether ends that are far from the observed share are moved further out. Sets of the kind ``belt`` that
+    stretched : whether ends that are far from the observed share are moved further out. Sets of kind ``kl_band`` that
         hold for all x at once need this.
-    mean_failure : for the kind ``belt`` on ``Real`` rewards, how much of ``failure`` is for the interval of the arm's
+    mean_failure : for the kind ``kl_band`` on ``Real`` rewards, the part of ``failure`` for the interval of the arm's
         mean.
     """
 
@@ -87,14 +87,18 @@ class ConfidenceSet:
     mean_failure: float = 0.0
 
     def __str__(self) -> str:
-        shown = f"Confidence set {self.name!r}, {_ALIKE[self.kind]}: {self.meaning}."
+        shown = f"Confidence set {self.name!r}, {_DESCRIPTIONS[self.kind]}: {self.meaning}."
         return f"{shown} Shown by: {self.source}." if self.source else shown
 
     def _repr_html_(self) -> str:
-        rows = [("what it is", _ALIKE[self.kind]), ("what it promises", self.meaning), ("shown by", self.source or "–")]
+        rows = [
+            ("what it is", _DESCRIPTIONS[self.kind]),
+            ("what it promises", self.meaning),
+            ("shown by", self.source or "–"),
+        ]
         radii_shown = [f"{self.radius(n):.3g} after {n:,}" for n in (10, 100, 1_000, 10_000)]
         rows.append(("its radius", ", ".join(radii_shown) + " rewards"))
-        return _html.block(f"Confidence set {self.name!r}", _html.table((), rows))
+        return _html.titled_block(f"Confidence set {self.name!r}", _html.table((), rows))
 
     def radius(self, n: ArrayLike) -> Any:
         """The radius after n rewards. It is infinite for n = 0.
@@ -142,16 +146,16 @@ def confidence_set(
     --------
     >>> import pmbandits as pmb
     >>> confidence_set("auto", pmb.Interval(0, 1), 2, horizon=1000)
-    ConfidenceSet(name='kl', kind='belt', ...
+    ConfidenceSet(name='kl', kind='kl_band', ...
     """
     if not isinstance(name, str):
-        return _own(name)
-    _check.choice("confidence", name, NAMES)
+        return _from_custom(name)
+    _validation.choice("confidence", name, NAMES)
     if horizon is not None:
-        horizon = _check.whole("horizon", horizon, 1)
-        each = _check.within("delta", 1.0 / horizon if delta is None else delta, 0.0, 1.0, open_lo=True)
+        horizon = _validation.whole("horizon", horizon, 1)
+        each = _validation.within("delta", 1.0 / horizon if delta is None else delta, 0.0, 1.0, open_lo=True)
     else:
-        total = _check.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
+        total = _validation.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
         each = total / n_arms
     heavy = isinstance(support, Heavy)
     if name == "auto":
@@ -160,31 +164,24 @@ def confidence_set(
         raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
         return _paper(support, n_arms, horizon, delta)
-    meaning = _meaning(each, horizon)
+    meaning = _guarantee_text(each, horizon)
     # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
+    log_term = partial(_anytime_log_term, each=each)
     if horizon is not None:
-        size = log(horizon / each)
-
-        def depth(n: FloatArray) -> FloatArray:
-            return np.full_like(n, size)
-    else:
-
-        def depth(n: FloatArray) -> FloatArray:
-            return np.log(n * (n + 1.0) / each)
-
+        log_term = partial(np.full_like, fill_value=log(horizon / each))
     if name == "kl":
         chosen = _kl(support, meaning, each, cells)
     elif name == "dkw":
-        chosen = _dkw(support, meaning, horizon, each, depth)
+        chosen = _dkw(support, meaning, horizon, each, log_term)
     else:
-        chosen = _wasserstein(support, meaning, horizon, each, depth)
+        chosen = _wasserstein(support, meaning, horizon, each, log_term)
     return replace(chosen, failure=each)
 
 
 def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
     of_mean = 0.0
     if isinstance(support, Real):
-        of_mean = MEAN_SHARE * each
+        of_mean = MEAN_DELTA_SHARE * each
         each -= of_mean
         meaning = f"{meaning}, if every arm is {support.sigma:g}-sub-Gaussian"
     elif isinstance(support, Heavy):
@@ -192,65 +189,98 @@ def _kl(support: Support, meaning: str, each: float, cells: int | None) -> Confi
     thresholds = cells
     if isinstance(support, (Binary, Finite)):
         thresholds = support.atoms.size - 1
-    if thresholds is None or thresholds > MOST_THRESHOLDS:
-
-        def everywhere(n: FloatArray) -> FloatArray:
-            return bands.anytime_depth(n, each) / n
-
+    if thresholds is None or thresholds > MAX_THRESHOLDS:
         source = "a mixture of the Krichevsky–Trofimov martingales of all levels (2026; see the page on bands)"
         if of_mean > 0.0:
             source += ", with Robbins's interval of the mean (1970) and Chernoff's inequality (1952) for the tails"
-        return ConfidenceSet("kl", "belt", meaning, everywhere, source=source, stretched=True, mean_failure=of_mean)
-    share = each / thresholds
-
-    def at_thresholds(n: FloatArray) -> FloatArray:
-        return np.log(2.0 * np.sqrt(n) / share) / n
-
-    kind = "interval" if isinstance(support, Binary) else "belt"
+        rule = partial(_kl_radius_everywhere, each=each)
+        return ConfidenceSet("kl", "kl_band", meaning, rule, source=source, stretched=True, mean_failure=of_mean)
+    kind = "interval" if isinstance(support, Binary) else "kl_band"
     source = "Krichevsky and Trofimov's estimator (1981) and Ville's inequality (1939), at each threshold"
-    return ConfidenceSet("kl", kind, meaning, at_thresholds, source=source)
+    return ConfidenceSet("kl", kind, meaning, partial(_kl_radius_at, each=each / thresholds), source=source)
+
+
+# Radii are functions of this module with their constants bound (partial), so that policies can be pickled.
+def _anytime_log_term(n: FloatArray, each: float) -> FloatArray:
+    """ln(1/δ) at n, where the failures of all n add up to ``each``."""
+    return np.log(n * (n + 1.0) / each)
+
+
+def _kl_radius_everywhere(n: FloatArray, each: float) -> FloatArray:
+    """Radius in relative entropy that holds for all x at once."""
+    return bands.anytime_threshold(n, each) / n
+
+
+def _kl_radius_at(n: FloatArray, each: float) -> FloatArray:
+    """Radius in relative entropy at one threshold that fails with probability ``each``."""
+    return np.log(2.0 * np.sqrt(n) / each) / n
+
+
+def _dkw_radius(n: FloatArray, log_term: Callable[[Any], Any]) -> FloatArray:
+    """Height of the band of Dvoretzky, Kiefer and Wolfowitz."""
+    return radii.dkw_radius(n, log_term(n) + log(2.0))
+
+
+def _w1_radius(n: FloatArray, sigma: float, log_term: Callable[[Any], Any]) -> FloatArray:
+    """Radius of the Wasserstein ball of sub-Gaussian rewards, at one n."""
+    return radii.sub_gaussian_w1_radius(n, sigma, log_term(n))
+
+
+def _stitched_w1_radius(n: FloatArray, sigma: float, each: float) -> FloatArray:
+    """Radius of the Wasserstein ball of sub-Gaussian rewards, at all n: stitched over epochs.
+
+    The distance is a reverse submartingale: from m on, it exceeds what it may at m no more often.
+    """
+    epoch = np.floor(np.log(n) / log(EPOCH_GROWTH) + 1e-9)
+    first = np.minimum(np.ceil(EPOCH_GROWTH**epoch - 1e-9), n)
+    return radii.sub_gaussian_w1_radius(first, sigma, np.log((epoch + 1.0) * (epoch + 2.0) / each))
+
+
+def _w1_radius_of_band(n: FloatArray, width: float, rule: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Radius of the Wasserstein ball around a band of a bounded support."""
+    return width * np.minimum(rule(n), 1.0)
+
+
+def _paper_radius(n: FloatArray, scale: float, log_term: float) -> FloatArray:
+    """The paper's radius, for rewards that are ``scale``-sub-Gaussian."""
+    return scale * radii.paper_w1_radius(n, log_term)
 
 
 def _dkw(
-    support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
+    support: Support, meaning: str, horizon: int | None, each: float, log_term: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if not isfinite(support.width):
         raise ValueError("confidence 'dkw' needs a bounded support, because it does not limit how large rewards are; "
                          "take 'wasserstein' or declare Interval(lo, hi).")  # fmt: skip
-    rule, source = _band_rule(horizon, each, depth)
+    rule, source = _dkw_radius_rule(horizon, each, log_term)
     return ConfidenceSet("dkw", "band", meaning, rule, source=source)
 
 
-def _band_rule(
-    horizon: int | None, each: float, depth: Callable[[Any], Any]
+def _dkw_radius_rule(
+    horizon: int | None, each: float, log_term: Callable[[Any], Any]
 ) -> tuple[Callable[[FloatArray], FloatArray], str]:
     if horizon is not None:
         source = "Dvoretzky, Kiefer and Wolfowitz (1956), with Massart's constant (1990)"
-        return lambda n: radii.band(n, depth(n) + log(2.0)), source
-    constant = anytime_constant(each)
-    return lambda n: radii.anytime_band(n, constant), "Howard and Ramdas (2022)"
+        return partial(_dkw_radius, log_term=log_term), source
+    return partial(radii.howard_ramdas_radius, constant=anytime_constant(each)), "Howard and Ramdas (2022)"
 
 
 def _wasserstein(
-    support: Support, meaning: str, horizon: int | None, each: float, depth: Callable[[Any], Any]
+    support: Support, meaning: str, horizon: int | None, each: float, log_term: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if isinstance(support, Real):
         sigma, said = support.sigma, f"{meaning}, if every arm is {support.sigma:g}-sub-Gaussian"
         source = "Kontorovich's inequality (2014)"
         if horizon is not None:
-            rule = lambda n: radii.subgaussian_ball(n, sigma, depth(n))  # noqa: E731
+            rule: Callable[[FloatArray], FloatArray] = partial(_w1_radius, sigma=sigma, log_term=log_term)
             return ConfidenceSet("wasserstein", "ball", said, rule, source=f"{source}, and a union over n")
-
-        def stitched(n: FloatArray) -> FloatArray:
-            """The distance is a reverse submartingale: from m on, it exceeds what it may at m no more often."""
-            epoch = np.floor(np.log(n) / log(EPOCH) + 1e-9)
-            first = np.minimum(np.ceil(EPOCH**epoch - 1e-9), n)
-            return radii.subgaussian_ball(first, sigma, np.log((epoch + 1.0) * (epoch + 2.0) / each))
-
-        return ConfidenceSet("wasserstein", "ball", said, stitched, source=f"{source}, stitched over epochs")
+        rule = partial(_stitched_w1_radius, sigma=sigma, each=each)
+        return ConfidenceSet("wasserstein", "ball", said, rule, source=f"{source}, stitched over epochs")
     # The ball around the band: that of the mean distance and bounded differences would be wider.
-    width, (rule, source) = support.width, _band_rule(horizon, each, depth)
-    return ConfidenceSet("wasserstein", "ball", meaning, lambda n: width * np.minimum(rule(n), 1.0), source=source)
+    width, (rule, source) = support.width, _dkw_radius_rule(horizon, each, log_term)
+    return ConfidenceSet(
+        "wasserstein", "ball", meaning, partial(_w1_radius_of_band, width=width, rule=rule), source=source
+    )
 
 
 def _paper(support: Support, n_arms: int, horizon: int | None, delta: float | None) -> ConfidenceSet:
@@ -262,29 +292,29 @@ def _paper(support: Support, n_arms: int, horizon: int | None, delta: float | No
     scale = max(1.0, support.scale)
     if horizon is not None:  # δ = 2/T² for each n, so 2/T for all n ≤ T: ln(2/δ) is 2·ln T
         failure = min(1.0, 2.0 / horizon if delta is None else delta)
-        depth = 2.0 * log(horizon) if delta is None else log(2.0 * horizon / delta)
-        meaning = f"the paper's radius for a known horizon: {_meaning(failure, horizon)}"
+        log_term = 2.0 * log(horizon) if delta is None else log(2.0 * horizon / delta)
+        meaning = f"the paper's radius for a known horizon: {_guarantee_text(failure, horizon)}"
     else:
         failure = nan  # there is no union over time
-        depth = log(2.0 / arm_failure(0.05 if delta is None else delta, n_arms))
+        log_term = log(2.0 / arm_failure(0.05 if delta is None else delta, n_arms))
         meaning = "the paper's radius for CIRT, which is valid only for a number of rewards that was fixed beforehand"
     if scale > 1.0:
         meaning += f", times {scale:g} because the arms are {scale:g}-sub-Gaussian, not 1-sub-Gaussian"
-    return ConfidenceSet("paper", "ball", meaning, lambda n: scale * radii.paper_ball(n, depth), failure)
+    return ConfidenceSet("paper", "ball", meaning, partial(_paper_radius, scale=scale, log_term=log_term), failure)
 
 
-def _meaning(failure: float, horizon: int | None) -> str:
+def _guarantee_text(failure: float, horizon: int | None) -> str:
     """What a set promises, in words."""
     when = "however many rewards come" if horizon is None else f"for its first {horizon:,} rewards"
     share = f"{100 * (1.0 - failure):.6g} %"
     return f"with probability at least {share}, the true distribution of an arm stays inside its set, {when}"
 
 
-def _own(given: CustomSet) -> ConfidenceSet:
+def _from_custom(given: CustomSet) -> ConfidenceSet:
     if not isinstance(given, CustomSet):
         raise TypeError(f"confidence must be one of {', '.join(NAMES)} or an object with kind and radius(n), "
                         f"got {given!r}.")  # fmt: skip
-    _check.choice("confidence kind", given.kind, KINDS)
+    _validation.choice("confidence kind", given.kind, KINDS)
     try:
         tried = np.asarray(given.radius(np.array([1.0, 2.0, 1000.0])), dtype=np.float64)
     except TypeError as error:
@@ -306,11 +336,11 @@ def anytime_constant(delta: float) -> float:
     lo, hi = 1.0, 800.0
     for _ in range(100):
         middle = 0.5 * (lo + hi)
-        lo, hi = (lo, middle) if _crossing(middle) <= delta else (middle, hi)
+        lo, hi = (lo, middle) if _crossing_probability(middle) <= delta else (middle, hi)
     return hi
 
 
-def _crossing(constant: float, slope: float = 0.85) -> float:
+def _crossing_probability(constant: float, slope: float = 0.85) -> float:
     """The bound on the probability of ever leaving the band, at the best η."""
 
     def bound(eta: float) -> float:

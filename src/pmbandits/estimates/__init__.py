@@ -1,7 +1,7 @@
 """What is known of the arms: exact counts, samples, or sketches of bounded memory; and a detector of changes."""
 
 from pmbandits.estimates.arm import ArmEstimate, Estimates
-from pmbandits.estimates.changes import Change, ChangeDetector
+from pmbandits.estimates.change_detector import Change, ChangeDetector
 from pmbandits.estimates.sketch import Sketch
 
 __all__ = ["ArmEstimate", "Change", "ChangeDetector", "Estimates", "Sketch"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits import _html
-from pmbandits._check import FloatArray
-from pmbandits._tables import columns
+from pmbandits._text_tables import aligned_columns
+from pmbandits._validation import FloatArray
 
 HEAD = ("arm", "rewards", "average", "smallest", "largest")
 MOST = 50  # arms that a table in a notebook shows
@@ -22,14 +22,14 @@ class ArmEstimate:
     Attributes
     ----------
     name : the name of the arm.
-    n : how many rewards were told.
+    n : how many rewards were observed.
     x, p : the different rewards in order, and the share of each.
     radius : the radius of the arm's confidence set.
     low, high : for an arm that pays 0 or 1, the confidence interval of its mean.
     rounding : how far a reward was moved at most to be kept in bins; 0 if rewards are kept as they came.
-    kind : what the radius means: ``"interval"``, ``"band"``, ``"belt"`` or ``"ball"`` (see
+    kind : what the radius means: ``"interval"``, ``"band"``, ``"kl_band"`` or ``"ball"`` (see
         :mod:`pmbandits.confidence.sets`).
-    ends : for the kind ``belt``, the smallest and the largest possible survival before the first reward, and from each
+    ends : for the kind ``kl_band``, the smallest and largest possible survival before the first reward, and from each
         reward on.
     """
 
@@ -100,9 +100,9 @@ class Estimates(tuple[ArmEstimate, ...]):
         ]  # fmt: skip
 
     def __str__(self) -> str:
-        return "\n".join(columns([HEAD, *self.rows()], right=range(1, 5)))
+        return "\n".join(aligned_columns([HEAD, *self.rows()], right=range(1, 5)))
 
     def _repr_html_(self) -> str:
         lines = _html.table(HEAD, self.rows()[:MOST])
         more = f"… and {len(self) - MOST} more arms" if len(self) > MOST else ""
-        return _html.block("What is known of the arms", lines, _html.paragraphs([more]))
+        return _html.titled_block("What is known of the arms", lines, _html.paragraphs([more]))

@@ -1,7 +1,7 @@
 """A sketch: the distribution of a stream in a few kilobytes, however many numbers it is shown.
 
 It is the sketch of Karnin, Lang and Liberty (2016). Numbers lie on levels, and a number on level h stands for 2^h
-numbers. When there is no room, a level is sorted, and a fair coin decides which half of the numbers (every other one)
+numbers. When it is full, a level is sorted, and a fair coin decides which half of the numbers (every other one)
 moves one level up. Such a compaction on level h moves the rank of any point by 2^h up, by 2^h down, or not at all, and
 up and down are equally likely. So errors cancel, and what is left of them is bounded by Hoeffding's inequality. The
 coins come from a counter (:mod:`pmbandits._random`), so a sketch can be replayed exactly.
@@ -15,38 +15,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.estimates._kernels import (
-    BOOK,
-    BOOK_HEAD,
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
+from pmbandits.estimates._sketch import (
     COINS,
     COUNT,
+    HEADER_LEVELS,
+    HEADER_SIZE,
     LEAST,
     LEVELS,
     LIMIT,
-    MARKS,
+    MIN_LEVEL_CAPACITY,
     MOST_LEVELS,
     MOVED,
-    SMALLEST_LEVEL,
     SQUARES,
+    STATS_SIZE,
     SUM,
     USED,
-    begin,
+    item_weights,
     join,
-    put,
-    put_all,
+    sketch_add,
+    sketch_add_many,
     sketch_error,
-    spread,
+    sketch_init,
     total_capacity,
 )
-from pmbandits.estimates._kernels import MOST as MOST_SEEN
+from pmbandits.estimates._sketch import MOST as LARGEST_SEEN
 from pmbandits.state.layout import MOST
 
-LARGEST_K = 1 << 20
+MAX_K = 1 << 20
 
 
-def is_sketch(book: NDArray[np.int64], items: FloatArray, marks: FloatArray, k: int) -> bool:
+def is_sketch(header: NDArray[np.int64], items: FloatArray, stats: FloatArray, k: int) -> bool:
     """Whether these arrays can be the numbers of a sketch with this k; ``items`` are those in use.
 
     >>> sketch = Sketch(k=8)
@@ -56,26 +56,28 @@ def is_sketch(book: NDArray[np.int64], items: FloatArray, marks: FloatArray, k: 
     ...                                                                        parts["marks"], 8)
     (True, False)
     """
-    levels, counts = int(book[LEVELS]), book[BOOK_HEAD:]
-    if not 1 <= levels <= MOST_LEVELS or book[LIMIT] != total_capacity(k, levels):
+    levels, counts = int(header[LEVELS]), header[HEADER_LEVELS:]
+    if not 1 <= levels <= MOST_LEVELS or header[LIMIT] != total_capacity(k, levels):
         return False
     if (
         counts.min() < 0
-        or counts.max() > book[LIMIT]
+        or counts.max() > header[LIMIT]
         or counts[levels:].any()
         or (levels > 1 and not counts[levels - 1])
     ):
         return False
     weight = sum(int(count) << h for h, count in enumerate(counts))
-    if int(counts.sum()) != book[USED] or items.size != book[USED] or book[USED] > book[LIMIT]:
+    if int(counts.sum()) != header[USED] or items.size != header[USED] or header[USED] > header[LIMIT]:
         return False
-    if weight != book[COUNT] or weight > MOST or not 0 <= book[COINS] <= MOST:
+    if weight != header[COUNT] or weight > MOST or not 0 <= header[COINS] <= MOST:
         return False
     if weight == 0:
-        return bool(marks[LEAST] == np.inf and marks[MOST_SEEN] == -np.inf and not marks[[SQUARES, SUM, MOVED]].any())
-    inside = items.min() >= marks[LEAST] and items.max() <= marks[MOST_SEEN]
-    lost = marks[[SQUARES, SUM, MOVED]]
-    return bool(np.isfinite(marks).all() and inside and lost.min() >= 0.0 and (levels > 1) == (marks[SUM] > 0.0))
+        return bool(
+            stats[LEAST] == np.inf and stats[LARGEST_SEEN] == -np.inf and not stats[[SQUARES, SUM, MOVED]].any()
+        )
+    inside = items.min() >= stats[LEAST] and items.max() <= stats[LARGEST_SEEN]
+    lost = stats[[SQUARES, SUM, MOVED]]
+    return bool(np.isfinite(stats).all() and inside and lost.min() >= 0.0 and (levels > 1) == (stats[SUM] > 0.0))
 
 
 class Sketch:
@@ -105,43 +107,43 @@ class Sketch:
     """
 
     def __init__(self, k: int = 1024, seed: int = 0) -> None:
-        self.k = _check.whole("k", k, SMALLEST_LEVEL, LARGEST_K)
-        self.seed = _check.whole("seed", seed, 0, 2**53)
-        self._book = np.zeros(BOOK, dtype=np.int64)
-        self._items = np.zeros(room(self.k))
-        self._marks = np.zeros(MARKS)
-        begin(self._book, self._marks, self.k)
+        self.k = _validation.whole("k", k, MIN_LEVEL_CAPACITY, MAX_K)
+        self.seed = _validation.whole("seed", seed, 0, 2**53)
+        self._header = np.zeros(HEADER_SIZE, dtype=np.int64)
+        self._items = np.zeros(max_items(self.k))
+        self._stats = np.zeros(STATS_SIZE)
+        sketch_init(self._header, self._stats, self.k)
 
     @property
     def n(self) -> int:
         """How many numbers the sketch was shown."""
-        return int(self._book[COUNT])
+        return int(self._header[COUNT])
 
     @property
     def least(self) -> float:
         """The smallest number so far."""
-        return float(self._marks[LEAST])
+        return float(self._stats[LEAST])
 
     @property
     def most(self) -> float:
         """The largest number so far."""
-        return float(self._marks[MOST_SEEN])
+        return float(self._stats[LARGEST_SEEN])
 
     @property
     def nbytes(self) -> int:
         """How many bytes of memory the state takes."""
-        return self._book.nbytes + self._items.nbytes + self._marks.nbytes
+        return self._header.nbytes + self._items.nbytes + self._stats.nbytes
 
     def add(self, x: float) -> None:
         """Take one number in."""
-        x = _check.number("x", x)
-        put(self._book, self._items, self._marks, self.k, self.seed, 0, x)
+        x = _validation.number("x", x)
+        sketch_add(self._header, self._items, self._stats, self.k, self.seed, 0, x)
 
     def extend(self, values: ArrayLike) -> None:
         """Take numbers in, one after the other. If one of them is not finite, none of them counts."""
-        if not _check.is_list(values) or len(values):  # type: ignore[arg-type]
-            x = _check.numbers("values", values)
-            put_all(self._book, self._items, self._marks, self.k, self.seed, 0, x)
+        if not _validation.is_list(values) or len(values):  # type: ignore[arg-type]
+            x = _validation.numbers("values", values)
+            sketch_add_many(self._header, self._items, self._stats, self.k, self.seed, 0, x)
 
     def merge(self, other: Sketch) -> None:
         """Take in all that another sketch with the same k has seen. The other one does not change.
@@ -149,17 +151,17 @@ class Sketch:
         The error of ranks is then at most that of the worse part, plus what further compactions add.
         """
         if not isinstance(other, Sketch):
-            raise TypeError(f"a Sketch can take in another Sketch, got {_check.short(other)}.")
+            raise TypeError(f"a Sketch can take in another Sketch, got {_validation.short(other)}.")
         if other.k != self.k:
             raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
-        theirs = (other._book.copy(), other._items.copy(), other._marks.copy())
-        join(self._book, self._items, self._marks, self.k, self.seed, 0, *theirs)
+        theirs = (other._header.copy(), other._items.copy(), other._stats.copy())
+        join(self._header, self._items, self._stats, self.k, self.seed, 0, *theirs)
 
     def items(self) -> tuple[FloatArray, NDArray[np.int64]]:
         """The numbers that are kept, in order, and how many each stands for. Together they stand for exactly n."""
-        used = int(self._book[USED])
+        used = int(self._header[USED])
         weights = np.empty(used, dtype=np.int64)
-        spread(self._book, weights)
+        item_weights(self._header, weights)
         order = np.argsort(self._items[:used], kind="stable")
         return self._items[:used][order], weights[order]
 
@@ -173,10 +175,10 @@ class Sketch:
         delta : δ, the probability of failure.
         anytime : whether the statement is for this and all other times together.
         """
-        delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+        delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
         if self.n == 0:
             return 0.0
-        return float(sketch_error(self.n, self._marks[SQUARES], self._marks[SUM], self.k, delta, anytime))
+        return float(sketch_error(self.n, self._stats[SQUARES], self._stats[SUM], self.k, delta, anytime))
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """The share of numbers that are at most x.
@@ -192,9 +194,9 @@ class Sketch:
 
     def quantile(self, u: ArrayLike) -> Any:
         """The smallest number that is kept and whose ``cdf`` is at least u."""
-        level = _check.numbers("u", np.atleast_1d(u))
+        level = _validation.numbers("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
-            raise ValueError(f"u must lie in [0, 1], got {_check.short(u)}.")
+            raise ValueError(f"u must lie in [0, 1], got {_validation.short(u)}.")
         points, weights = self._something()
         at = np.searchsorted(np.cumsum(weights), np.ceil(level * self.n - 1e-9), side="left")
         out = points[np.minimum(at, points.size - 1)]
@@ -209,9 +211,9 @@ class Sketch:
         """The whole state as plain arrays."""
         return {
             "setup": np.array([self.k, self.seed], dtype=np.int64),
-            "book": self._book.copy(),
-            "items": self._items[: int(self._book[USED])].copy(),
-            "marks": self._marks.copy(),
+            "book": self._header.copy(),
+            "items": self._items[: int(self._header[USED])].copy(),
+            "marks": self._stats.copy(),
         }
 
     @classmethod
@@ -229,22 +231,22 @@ class Sketch:
         parts = [arrays[name] for name in ("setup", "book", "items", "marks")]
         if not all(type(part) is np.ndarray for part in parts):
             raise ValueError("a sketch is made of arrays of numpy, as to_arrays() gives them.")
-        setup, book, items, marks = parts
-        wanted = ((setup, np.int64, (2,)), (book, np.int64, (BOOK,)), (items, np.float64, (items.size,)),
-                  (marks, np.float64, (MARKS,)))  # fmt: skip
+        setup, header, items, stats = parts
+        wanted = ((setup, np.int64, (2,)), (header, np.int64, (HEADER_SIZE,)), (items, np.float64, (items.size,)),
+                  (stats, np.float64, (STATS_SIZE,)))  # fmt: skip
         if all(part.dtype == kind and part.shape == shape for part, kind, shape in wanted):
             k, seed = (int(number) for number in setup)
-            if SMALLEST_LEVEL <= k <= LARGEST_K and is_sketch(book, items, marks, k):
+            if MIN_LEVEL_CAPACITY <= k <= MAX_K and is_sketch(header, items, stats, k):
                 sketch = cls(k, seed)
-                sketch._book[:], sketch._marks[:], sketch._items[: items.size] = book, marks, items
+                sketch._header[:], sketch._stats[:], sketch._items[: items.size] = header, stats, items
                 return sketch
         raise ValueError("these arrays are not a sketch, or they are damaged.")
 
     def __repr__(self) -> str:
-        kept = f"n={self.n:,} in {int(self._book[USED]):,} numbers, rank error ≤ {self.rank_error():.3g}"
+        kept = f"n={self.n:,} in {int(self._header[USED]):,} numbers, rank error ≤ {self.rank_error():.3g}"
         return f"Sketch(k={self.k}, seed={self.seed}; {kept})"
 
 
-def room(k: int) -> int:
+def max_items(k: int) -> int:
     """How many numbers a sketch of this k keeps at most."""
     return int(total_capacity(k, MOST_LEVELS))

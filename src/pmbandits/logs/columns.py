@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
-from pmbandits.logs.cells import Beside, pick
+from pmbandits._validation import FloatArray, readable
 
-_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
+_THOUSANDS_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
 PERIODS = ("day", "week", "month", "time")
 _DAY = 86_400_000_000  # microseconds
 _MONDAY = 4  # the first Monday of 1970 was its fifth day
@@ -21,10 +21,10 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadSettings:
     """How a table is to be read; the fields are those of :func:`pmbandits.advise`.
 
-    >>> Reading(decimal=",", thousands=".", currency="€").number(" € 1.234,50 ")
+    >>> ReadSettings(decimal=",", thousands=".", currency="€").number(" € 1.234,50 ")
     '1234.50'
     """
 
@@ -47,9 +47,9 @@ class Reading:
             raise ValueError("give unit or per, not both: the rewards of a period belong to no single unit.")
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}.")
-        if self.thousands and (self.thousands not in _SIGNS or self.thousands == self.decimal):
+        if self.thousands and (self.thousands not in _THOUSANDS_SIGNS or self.thousands == self.decimal):
             raise ValueError(
-                f"thousands must be one of {', '.join(map(repr, _SIGNS))} and not the decimal sign, got "
+                f"thousands must be one of {', '.join(map(repr, _THOUSANDS_SIGNS))} and not the decimal sign, got "
                 f"{self.thousands!r}."
             )
         if not isinstance(self.wide, bool) and (isinstance(self.wide, str) or not list(self.wide)):
@@ -58,7 +58,7 @@ class Reading:
             raise ValueError(f"currency must be a sign or a word such as '€' or 'USD', got {self.currency!r}.")
 
     @property
-    def plain(self) -> bool:
+    def uses_python_format(self) -> bool:
         """Whether numbers are written as Python writes them."""
         return self.decimal == "." and not self.thousands and not self.currency
 
@@ -84,11 +84,11 @@ class Reading:
         sign, point = re.escape(self.thousands), re.escape(self.decimal)
         return rf"^[+-]?[0-9]{{1,3}}({sign}[0-9]{{3}})+({point}[0-9]+)?$"
 
-    def numbers(self, texts: Any) -> Any:
-        """:meth:`number` for a column of arrow."""
+    def normalise_column(self, texts: Any) -> Any:
+        """A column of Arrow strings with every cell rewritten as :meth:`number` does."""
         import pyarrow.compute as pc
 
-        if self.plain:
+        if self.uses_python_format:
             return texts
         if self.currency:
             texts = pc.replace_substring(texts, self.currency, "")
@@ -102,64 +102,107 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Picked:
+class UnitsAndTimes:
+    """The unit and the time of each row, where such columns were named.
+
+    Attributes
+    ----------
+    unit : a text for each row, empty where there is none.
+    time : numbers that grow with time, NaN where a time cannot be read.
+    raw_times : the times as they stand in the table.
+    """
+
+    unit: NDArray[Any] | None = None
+    time: FloatArray | None = None
+    raw_times: Any = None
+
+    def at_rows(self, rows: NDArray[np.bool_]) -> UnitsAndTimes:
+        """The units and times of some rows."""
+        return UnitsAndTimes(*(None if column is None else column[rows] for column in (self.unit, self.time)))
+
+    def without_unit(self) -> NDArray[np.bool_] | bool:
+        """Of which rows the unit is missing."""
+        return False if self.unit is None else self.unit == ""
+
+    def without_time(self) -> NDArray[np.bool_] | bool:
+        """Of which rows the time is missing or cannot be read."""
+        return False if self.time is None else ~np.isfinite(self.time)
+
+
+@dataclass(frozen=True)
+class ColumnSelection:
     """The columns that are read.
 
     Attributes
     ----------
-    pairs : (name of the arm, or ``None`` if a column says it; the place of the rewards).
-    arm, unit, time : places of columns, or ``None``.
+    reward_columns : (name of the arm, or ``None`` if a column says it; index of the column of rewards).
+    arm, unit, time : indices of columns, or ``None``.
     per : the period to which times are brought, or ``None``.
     """
 
-    pairs: tuple[tuple[str | None, int], ...]
+    reward_columns: tuple[tuple[str | None, int], ...]
     arm: int | None
     unit: int | None
     time: int | None
     per: str | None = None
 
-    def beside(self, cells: Callable[[int], Any]) -> Beside | None:
-        """Units and times of some rows; ``cells`` gives those of the column at a place."""
+    def units_and_times(self, cells: Callable[[int], Any]) -> UnitsAndTimes | None:
+        """Units and times of some rows; ``cells`` returns the cells of a column by its index."""
         if self.unit is None and self.time is None:
             return None
-        unit = None if self.unit is None else as_labels(cells(self.unit))
+        unit = None if self.unit is None else parse_labels(to_numpy(cells(self.unit)))
         if self.time is None:
-            return Beside(unit)
-        written = cells(self.time)
-        return Beside(unit, as_periods(written, self.per), written)
+            return UnitsAndTimes(unit)
+        raw_times = to_numpy(cells(self.time))
+        return UnitsAndTimes(unit, floor_to_period(raw_times, self.per), raw_times)
 
     @property
-    def places(self) -> list[int]:
-        """The places of all columns that are read, each once, in order."""
-        used = {at for _, at in self.pairs} | {at for at in (self.arm, self.unit, self.time) if at is not None}
+    def column_indices(self) -> list[int]:
+        """The sorted indices of all columns that are read."""
+        used = {at for _, at in self.reward_columns} | {at for at in (self.arm, self.unit, self.time) if at is not None}
         return sorted(used)
 
 
-def picked(how: Reading, known: list[str], source: str) -> Picked:
-    """Find the columns, or say in a sentence which there are."""
-    unit = pick(how.unit, known, source, "unit") if how.unit is not None else None
-    time = pick(how.time, known, source, "time") if how.time is not None else None
-    if how.wide is False:
-        arm = pick(how.arm, known, source, "arm")
-        return Picked(((None, pick(how.reward, known, source, "reward")),), arm, unit, time, how.per)
-    if how.wide is True:
+def find_column(name: str, known: list[str], source: str, what: str) -> int:
+    """The index of a column by its name, in any case; raises an error that lists the columns if there is none."""
+    if name in known:
+        return known.index(name)
+    plain = [k.strip().lower() for k in known]
+    if plain.count(name.strip().lower()) == 1:
+        return plain.index(name.strip().lower())
+    near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.4)
+    hint = f" Did you mean {known[plain.index(near[0])]!r}?" if near else ""
+    listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
+    raise ValueError(f"{source} has no column {name!r} for the {what}; it has: {readable(listed)[:500]}.{hint}")
+
+
+def select_columns(settings: ReadSettings, known: list[str], source: str) -> ColumnSelection:
+    """The columns to read; raises an error that lists the columns if one is missing."""
+    unit = find_column(settings.unit, known, source, "unit") if settings.unit is not None else None
+    time = find_column(settings.time, known, source, "time") if settings.time is not None else None
+    if settings.wide is False:
+        arm = find_column(settings.arm, known, source, "arm")
+        return ColumnSelection(
+            ((None, find_column(settings.reward, known, source, "reward")),), arm, unit, time, settings.per
+        )
+    if settings.wide is True:
         arms = [k for k in range(len(known)) if k not in (unit, time)]
     else:
-        arms = [pick(str(name), known, source, "arm") for name in how.wide]
+        arms = [find_column(str(name), known, source, "arm") for name in settings.wide]
     if not arms:
         raise ValueError(f"{source} has no columns left for arms; it has: {', '.join(known) or 'none'}.")
-    return Picked(tuple((known[k], k) for k in arms), None, unit, time, how.per)
+    return ColumnSelection(tuple((known[k], k) for k in arms), None, unit, time, settings.per)
 
 
 _DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
 
 
-def _year_first(found: re.Match[str]) -> str:
+def _to_iso_date(found: re.Match[str]) -> str:
     day, month, year = found.groups()
     return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
 
 
-def as_times(cells: Any) -> FloatArray:
+def parse_times(cells: Any) -> FloatArray:
     """Times as numbers that grow; NaN where a cell is no time.
 
     Numbers stay. Dates and timestamps are in ISO form (2026-08-03), or day.month.year (3.8.2026 14:30).
@@ -180,7 +223,7 @@ def as_times(cells: Any) -> FloatArray:
             out[k] = float(text)
     if np.isfinite(out).any():
         return out
-    texts = [_DAY_FIRST.sub(_year_first, text) for text in texts]
+    texts = [_DAY_FIRST.sub(_to_iso_date, text) for text in texts]
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             filled = pa.array([text or None for text in texts], pa.string())
@@ -188,11 +231,11 @@ def as_times(cells: Any) -> FloatArray:
         except pa.ArrowInvalid:
             continue
         return np.asarray(moments, dtype=np.float64)
-    return _one_by_one(texts)
+    return _parse_dates_one_by_one(texts)
 
 
-def _one_by_one(texts: list[str]) -> FloatArray:
-    """Dates of which some cannot be read."""
+def _parse_dates_one_by_one(texts: list[str]) -> FloatArray:
+    """Dates parsed one by one; NaN where one cannot be read."""
     out = np.full(len(texts), np.nan)
     for k, text in enumerate(texts):
         try:
@@ -202,25 +245,25 @@ def _one_by_one(texts: list[str]) -> FloatArray:
     return out
 
 
-def are_numbers(cells: Any) -> bool:
+def are_numeric(cells: Any) -> bool:
     """Whether times are written as numbers, of which nobody knows how long a day is."""
     raw = np.asarray(cells)
     return raw.dtype.kind in "biuf" or (raw.dtype.kind != "M" and any(_NUMBER.fullmatch(str(c).strip()) for c in raw))
 
 
-def as_periods(cells: Any, per: str | None) -> FloatArray:
+def floor_to_period(cells: Any, per: str | None) -> FloatArray:
     """Times as numbers that grow, each brought to the beginning of its period; NaN where a cell is no time.
 
     Weeks begin on Monday. ``"time"`` takes each time as a period of its own, so that it also takes numbers.
 
-    >>> days = as_periods(["2026-08-03", "2026-08-09", "2026-08-10"], "week") / 86_400_000_000
+    >>> days = floor_to_period(["2026-08-03", "2026-08-09", "2026-08-10"], "week") / 86_400_000_000
     >>> (days - days[0]).tolist()
     [0.0, 0.0, 7.0]
     """
-    times = as_times(cells)
+    times = parse_times(cells)
     if per is None or per == "time":
         return times
-    if are_numbers(cells):
+    if are_numeric(cells):
         raise ValueError(
             f"per={per!r} needs dates in the time column, got numbers; say per='time' (--per time) to take each of "
             "them as a period."
@@ -235,7 +278,26 @@ def as_periods(cells: Any, per: str | None) -> FloatArray:
     return times
 
 
-def as_labels(cells: Any) -> NDArray[Any]:
+def is_arrow(column: Any) -> bool:
+    """Whether a column is an Arrow array, not one of numpy."""
+    return type(column).__module__.startswith("pyarrow")
+
+
+def to_numpy(column: Any) -> NDArray[Any]:
+    """A column as a numpy array; Arrow's numbers stay numbers, and its other cells become Python objects."""
+    if not is_arrow(column):
+        return np.asarray(column)
+    if str(column.type) == "double":
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return object_array(column.to_pylist())
+
+
+def object_array(cells: Iterable[Any]) -> NDArray[Any]:
+    """An array of Python objects; lists among the cells stay lists."""
+    return np.fromiter(cells, dtype=object)
+
+
+def parse_labels(cells: Any) -> NDArray[Any]:
     """Units as texts; empty where there is none."""
     raw = np.asarray(cells, dtype=object)
     return np.array(["" if c is None or c != c else str(c).strip() for c in raw.tolist()], dtype=object)

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
-from pmbandits.logs.account import Account, Collector
+from pmbandits._validation import FloatArray
 from pmbandits.logs.periods import by_period
-from pmbandits.logs.summary import PARTS, PartsOfArm
+from pmbandits.logs.row_report import RewardCollector, RowReport
+from pmbandits.logs.summary import N_PARTS, ArmPartsSummary
 
-_PENDING = 1 << 18  # rewards that are gathered before they are brought to their arms
-_ORDERS = np.array(list(permutations(range(PARTS))), dtype=np.uint8)  # orders in which rewards go to the parts
+_BUFFER_SIZE = 1 << 18  # rewards that are buffered before they are added to their arms
+_PART_PERMUTATIONS = np.array(
+    list(permutations(range(N_PARTS))), dtype=np.uint8
+)  # orders in which rewards go to the parts
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class ArmLog:
     counts: FloatArray = field(repr=False)
     errors: FloatArray = field(repr=False)
 
-    def some(self, parts: Sequence[int]) -> Sample:
-        """The rewards of some of the random parts."""
+    def of_parts(self, parts: Sequence[int]) -> Sample:
+        """The sample of the rewards in some of the random parts."""
         mass = self.counts[:, list(parts)].sum(axis=1)
         n = round(float(mass.sum()))
         seen = mass > 0.0
@@ -69,7 +71,7 @@ class ArmLog:
 
 @dataclass(frozen=True)
 class Rows:
-    """Every usable row, kept where a column of units or of times was asked for.
+    """Every usable row, kept where a column of units or of times was named.
 
     Attributes
     ----------
@@ -86,18 +88,18 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Log(Account):
-    """Logged rewards by arm, with an account of every row.
+class Log(RowReport):
+    """Logged rewards by arm, with a report on what became of every row.
 
     Attributes
     ----------
     arms : the arms, in the order of their first row.
-    kept : every row, where a column of units or of times was asked for.
+    kept_rows : every row, where a column of units or of times was named.
     per : ``None`` where one outcome is one row; else the period over which the rewards of an arm were averaged.
     """
 
     arms: tuple[ArmLog, ...]
-    kept: Rows | None = field(default=None, repr=False)
+    kept_rows: Rows | None = field(default=None, repr=False)
     per: str | None = None
 
     @property
@@ -105,14 +107,14 @@ class Log(Account):
         """How many outcomes there are: rows that were used, or periods of arms."""
         return sum(arm.n for arm in self.arms)
 
-    def commonest(self) -> tuple[float, float]:
+    def most_common_reward(self) -> tuple[float, float]:
         """The reward that is most common in the first arm, and its share in the arm that has it least often."""
         first = self.arms[0].all
         value = float(first.x[int(np.argmax(first.p))])
         return value, min(float(arm.all.p[arm.all.x == value].sum()) for arm in self.arms)
 
 
-class PartsOfArms(Collector):
+class RandomPartsCollector(RewardCollector):
     """Of each eight rewards of an arm in a row, one goes to each part of the arm, in an order that chance decides.
 
     With units, all rewards of a unit go to the same part.
@@ -123,96 +125,98 @@ class PartsOfArms(Collector):
         self.units, self.times, self.per = units, times, per
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
-        self.parts: list[PartsOfArm] = []
-        self.counted: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._pending: list[tuple[NDArray[np.int64], FloatArray]] = []
-        self._held = 0
+        self.parts: list[ArmPartsSummary] = []
+        self.n_assigned: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._buffer: list[tuple[NDArray[np.int64], FloatArray]] = []
+        self._n_buffered = 0
         self._rows: list[tuple[NDArray[np.int64], FloatArray]] = []
-        self._beside: list[Any] = []
+        self._units_and_times: list[Any] = []
 
-    def new_arm(self) -> None:
-        self.parts.append(PartsOfArm())
+    def add_arm(self) -> None:
+        self.parts.append(ArmPartsSummary())
 
-    def keep(self, at: NDArray[np.int64], values: FloatArray) -> None:
+    def keep_rewards(self, at: NDArray[np.int64], values: FloatArray) -> None:
         if self.units or self.times:  # the parts are given when all units are known
             self._rows.append((at, self.sign * values))
             return
-        self._pending.append((at, self.sign * values))
-        self._held += values.size
-        if self._held >= _PENDING:
-            self._bring()
+        self._buffer.append((at, self.sign * values))
+        self._n_buffered += values.size
+        if self._n_buffered >= _BUFFER_SIZE:
+            self._flush()
 
-    def keep_beside(self, beside: Any) -> None:
-        self._beside.append(beside)
+    def keep_units_and_times(self, units_and_times: Any) -> None:
+        self._units_and_times.append(units_and_times)
 
-    def _all_rows(self) -> Rows | None:
-        """Every row, with the part that it belongs to; and bring the rewards to their arms."""
+    def _finish_rows(self) -> Rows | None:
+        """Every row, with the part that it belongs to; also adds the rewards to the summaries of their arms."""
         if not self._rows:
             return None
         at, values = (np.concatenate([pair[k] for pair in self._rows]) for k in (0, 1))
-        time = np.concatenate([b.time for b in self._beside]) if self.times else None
+        time = np.concatenate([b.time for b in self._units_and_times]) if self.times else None
         if self.per is not None:
-            assert time is not None  # a period is asked for together with a column of times
+            assert time is not None  # a period needs a column of times
             at, values, time = by_period(at, values, time)
         unit = None
         if self.units:
-            labels = np.concatenate([b.unit for b in self._beside])
+            labels = np.concatenate([b.unit for b in self._units_and_times])
             _, unit = np.unique(labels.astype(str), return_inverse=True)
-            part = self._of_units(unit.astype(np.int64))
+            part = self._parts_of_units(unit.astype(np.int64))
         else:
             part = np.empty(at.size, dtype=np.uint8)
             for k in range(len(self.parts)):
                 mine = np.flatnonzero(at == k)
-                part[mine] = self._in_turn(np.full(mine.size, k), np.arange(mine.size))
+                part[mine] = self._assign_parts(np.full(mine.size, k), np.arange(mine.size))
         for k, arm in enumerate(self.parts):
             arm.extend(values[at == k], part[at == k])
         return Rows(at, values, part, None if unit is None else unit.astype(np.int64), time)
 
-    def _of_units(self, unit: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def _parts_of_units(self, unit: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The part of each row: all rows of a unit are in one part, and of eight units in a row one is in each."""
-        turns = np.arange(int(unit.max()) + 1)
-        return self._in_turn(np.zeros(turns.size, dtype=np.int64), turns)[unit]
+        indices = np.arange(int(unit.max()) + 1)
+        return self._assign_parts(np.zeros(indices.size, dtype=np.int64), indices)[unit]
 
-    def _in_turn(self, of: NDArray[np.int64], turn: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Of each eight in a row one goes to each part, in an order that chance decides."""
-        k = turn.astype(np.uint64)
-        start = _scramble(of.astype(np.uint64) + (self.seed << np.uint64(20)))
-        order = _scramble((k >> np.uint64(3)) + start) % np.uint64(_ORDERS.shape[0])
-        return np.asarray(_ORDERS[order.astype(np.intp), (k & np.uint64(PARTS - 1)).astype(np.intp)])
+    def _assign_parts(self, stream: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Random parts of items: of each eight in a row one goes to each part, in random order."""
+        k = index.astype(np.uint64)
+        start = _splitmix64(stream.astype(np.uint64) + (self.seed << np.uint64(20)))
+        order = _splitmix64((k >> np.uint64(3)) + start) % np.uint64(_PART_PERMUTATIONS.shape[0])
+        return np.asarray(_PART_PERMUTATIONS[order.astype(np.intp), (k & np.uint64(N_PARTS - 1)).astype(np.intp)])
 
-    def _bring(self) -> None:
-        """Bring the gathered rewards to their arms."""
-        if not self._pending:
+    def _flush(self) -> None:
+        """Add the buffered rewards to the summaries of their arms."""
+        if not self._buffer:
             return
-        at, values = (np.concatenate([pair[k] for pair in self._pending]) for k in (0, 1))
-        self._pending, self._held = [], 0
-        if len(self.parts) > self.counted.size:
-            self.counted = np.append(self.counted, np.zeros(len(self.parts) - self.counted.size, dtype=np.int64))
+        at, values = (np.concatenate([pair[k] for pair in self._buffer]) for k in (0, 1))
+        self._buffer, self._n_buffered = [], 0
+        if len(self.parts) > self.n_assigned.size:
+            self.n_assigned = np.append(
+                self.n_assigned, np.zeros(len(self.parts) - self.n_assigned.size, dtype=np.int64)
+            )
         order = np.argsort(at, kind="stable")
         at, values = at[order], values[order]
         cuts = np.flatnonzero(np.diff(at, prepend=at[0] - 1))
         sizes = np.diff(np.append(cuts, at.size))
-        part = self._in_turn(at, np.arange(at.size) - np.repeat(cuts, sizes) + self.counted[at])
+        part = self._assign_parts(at, np.arange(at.size) - np.repeat(cuts, sizes) + self.n_assigned[at])
         for start, size in zip(cuts.tolist(), sizes.tolist(), strict=True):
             self.parts[int(at[start])].extend(values[start : start + size], part[start : start + size])
-        self.counted[at[cuts]] += sizes
+        self.n_assigned[at[cuts]] += sizes
 
     def log(self, source: str, *, strict: bool) -> Log:
-        """All arms, and what became of the rows."""
-        account = self.finish(source, strict=strict)
-        kept = self._all_rows()
-        self._bring()
+        """The finished log: all arms, and what became of the rows."""
+        row_report = self.finish(source, strict=strict)
+        kept_rows = self._finish_rows()
+        self._flush()
         arms = []
-        for name, at in self.places.items():
+        for name, at in self.arm_indices.items():
             x, counts, errors = self.parts[at].result()
             mass = counts.sum(axis=1)
             n = self.parts[at].n
             error = float(counts.sum(axis=0) @ errors) / n
             arms.append(ArmLog(name, n, x, mass / mass.sum(), error, counts, errors))
-        return Log(**vars(account), arms=tuple(arms), kept=kept, per=self.per)
+        return Log(**vars(row_report), arms=tuple(arms), kept_rows=kept_rows, per=self.per)
 
 
-def _scramble(z: Any) -> Any:
+def _splitmix64(z: Any) -> Any:
     """splitmix64's finaliser: a number that looks random from one that does not."""
     with np.errstate(over="ignore"):
         z = z + np.uint64(0x9E3779B97F4A7C15)

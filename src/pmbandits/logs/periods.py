@@ -1,11 +1,11 @@
-"""Periods: one outcome is a day, a week or a month, worth the average of an arm's rewards in it."""
+"""Periods: one outcome is the average of an arm's rewards in a day, a week or a month."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 
 
 def by_period(

@@ -4,8 +4,8 @@ from pmbandits.metrics.catalogue import Preference as Preference
 from pmbandits.metrics.catalogue import Preferences as Preferences
 from pmbandits.metrics.catalogue import preferences as preferences
 from pmbandits.metrics.distortion import Distortion as Distortion
-from pmbandits.metrics.distortion import Extremum as Extremum
-from pmbandits.metrics.distortion import Holder as Holder
+from pmbandits.metrics.distortion_function import Extremum as Extremum
+from pmbandits.metrics.distortion_function import Holder as Holder
 from pmbandits.metrics.families import *  # noqa: F403  (every family: their file lists them)
 from pmbandits.metrics.families import CVaR
 from pmbandits.metrics.family import Family as Family

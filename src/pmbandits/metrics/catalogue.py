@@ -8,26 +8,58 @@ from dataclasses import dataclass, field
 from typing import overload
 
 from pmbandits import _html
-from pmbandits._tables import columns
-from pmbandits.metrics.amounts import Amounts, amounts, parts
-from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import (
-    PHT,
-    CVaR,
-    DualPower,
-    GiniDeviation,
-    InterESRange,
-    InvertedS,
-    LowerCVaR,
-    Mean,
-    MeanMedianDeviation,
-    Quadratic,
-    TsallisPastEntropy,
-    TverskyKahneman,
-    VaR,
-    WangRightTail,
+from pmbandits._text_tables import aligned_columns
+from pmbandits.metrics.distortion import Distortion, simplify
+from pmbandits.metrics.phrases import PhraseNumbers, catalogue_key, phrase_numbers, split_weighted_phrase
+from pmbandits.metrics.registry import metric
+
+# fmt: off
+# The entries: key, statement, metric and what it does. In braces: the share that tails speak about (default 10 %), in
+# percent and as a number, the share that reaches a level, and the number of tries.
+_ENTRIES = (
+    ("average", "just the average", "mean",
+     "the mean reward"),
+    ("worst", "avoid the worst {percent:g} %", "lower_cvar({share!r})",
+     "the average of the worst {percent:g} % of rewards; one arm is always best for it"),
+    ("average and worst", "a good average without disasters", "0.7*mean + 0.3*lower_cvar({share!r})",
+     "mostly the mean, partly the average of the worst {percent:g} %; one arm is always best for it"),
+    ("best", "go for the best {percent:g} %", "cvar({rest!r})",
+     "the average of the best {percent:g} % of rewards"),
+    ("average and best", "good average, with an eye on the best {percent:g} %", "0.7*mean + 0.3*cvar({rest!r})",
+     "mostly the mean, partly the top end; preferences add and scale as you like"),
+    ("level", "a level reached in {often:g} % of the cases", "var({seldom!r})",
+     "the {quantile:g} % quantile: rewards lie above it in {often:g} % of the cases"),
+    ("median", "the median", "var(0.5)",
+     "half of the rewards lie above it: no outlier moves it"),
+    ("tries", "the best of a few tries", "dual_power({tries!r})",
+     "the expected best of {number} independent rewards"),
+    ("spread", "reward spread", "gini",
+     "half the average distance between two rewards: the further apart the better"),
+    ("robust spread", "spread that no outlier dominates", "mean_median_deviation",
+     "the average distance from the median"),
+    ("low spread", "spread with an eye on the low end", "tsallis_past_entropy(1)",
+     "a spread of the rewards that counts the low ones more (an entropy of their distribution function)"),
+    ("average and spread", "good average and some variety", "quadratic(0.5)",
+     "the mean plus half a Gini spread"),
+    ("steady", "steady rewards: avoid spread", "mean - 0.5*gini",
+     "the mean less half a Gini spread: swings cost; one arm is always best for it"),
+    ("steady", "fairness or equality", "mean - 0.5*gini",
+     "the mean less half a Gini spread: unequal rewards cost; one arm is always best for it"),
+    ("gap", "a wide gap between good and bad outcomes", "inter_es_range(0.5)",
+     "average of the better half minus average of the worse half"),
+    ("rare gains", "overweight rare large gains", "pht(0.5)",
+     "the mean with the tail of rare large rewards made fatter"),
+    ("only rare", "only how much rare large gains stick out", "wang_right_tail",
+     "the fatter tail less the mean: how far rare large rewards stick out, and nothing else"),
+    ("people", "what people feel about rare events", "tversky_kahneman(0.61)",
+     "prospect theory's weighting: rare wins and rare failures count too much"),
+    ("both ends", "attention to both rare wins and rare failures", "inverted_s(0.5)",
+     "both ends of the rewards are overweighted"),
 )
-from pmbandits.metrics.wishes import Wish
+# fmt: on
+_KEYS_WITH_SHARE = ("worst", "average and worst", "best", "average and best", "level")
+
+MAX_STATEMENT = 1_000  # letters of a preference in words
 
 
 @dataclass(frozen=True)
@@ -56,7 +88,7 @@ class Preference:
         return f"{self.statement}: {self.metric!r}; {self.does}"
 
     def _repr_html_(self) -> str:
-        return _html.block(f"“{self.statement}”", self.metric._repr_html_(), _html.paragraphs([self.does]))
+        return _html.titled_block(f"“{self.statement}”", self.metric._repr_html_(), _html.paragraphs([self.does]))
 
 
 class Preferences(Sequence[Preference]):
@@ -84,150 +116,61 @@ class Preferences(Sequence[Preference]):
         return [head, *((p.statement, repr(p.metric), p.does, "can be best" if p.mixes else "never") for p in self)]
 
     def __repr__(self) -> str:
-        return "\n".join(columns(self.rows()))
+        return "\n".join(aligned_columns(self.rows()))
 
     def _repr_html_(self) -> str:
         head, *rows = self.rows()
-        return _html.block("What do you value?", _html.table(head, rows))
+        return _html.titled_block("What do you value?", _html.table(head, rows))
 
 
-_WITH_SHARE = ("worst", "average and worst", "best", "average and best", "level")  # entries that speak about a share
-
-
-def _catalogue(share: float, tries: float = 3.0) -> list[Preference]:
+def _catalogue_entries(share: float, tries: float = 3.0) -> list[Preference]:
     """The entries, with the share that tails speak about, and the number of tries."""
-    percent = f"{100 * share:g} %"
     often = round(max(share, 1.0 - share), 12)  # a level is reached often, or it is none
-    top = CVaR(round(1.0 - share, 12))
-    number = "three" if tries == 3.0 else f"{tries:g}"
-    steady = Mean() - 0.5 * GiniDeviation()
+    numbers = {
+        "share": share,
+        "percent": 100 * share,
+        "rest": round(1.0 - share, 12),
+        "often": 100 * often,
+        "seldom": round(1.0 - often, 12),
+        "quantile": 100 - 100 * often,
+        "tries": tries,
+        "number": "three" if tries == 3.0 else f"{tries:g}",
+    }
     return [
-        Preference("just the average", Mean(), "the mean reward", "average"),
-        Preference(
-            f"avoid the worst {percent}",
-            LowerCVaR(share),
-            f"the average of the worst {percent} of rewards; one arm is always best for it",
-            "worst",
-        ),
-        Preference(
-            "a good average without disasters",
-            0.7 * Mean() + 0.3 * LowerCVaR(share),
-            f"mostly the mean, partly the average of the worst {percent}; one arm is always best for it",
-            "average and worst",
-        ),
-        Preference(f"go for the best {percent}", top, f"the average of the best {percent} of rewards", "best"),
-        Preference(
-            f"good average, with an eye on the best {percent}",
-            0.7 * Mean() + 0.3 * top,
-            "mostly the mean, partly the top end; preferences add and scale as you like",
-            "average and best",
-        ),
-        Preference(
-            f"a level reached in {100 * often:g} % of the cases",
-            VaR(round(1.0 - often, 12)),
-            f"the {100 - 100 * often:g} % quantile: rewards lie above it in {100 * often:g} % of the cases",
-            "level",
-        ),
-        Preference("the median", VaR(0.5), "half of the rewards lie above it: no outlier moves it", "median"),
-        Preference(
-            "the best of a few tries", DualPower(tries), f"the expected best of {number} independent rewards", "tries"
-        ),
-        Preference(
-            "reward spread",
-            GiniDeviation(),
-            "half the average distance between two rewards: the further apart the better",
-            "spread",
-        ),
-        Preference(
-            "spread that no outlier dominates",
-            MeanMedianDeviation(),
-            "the average distance from the median",
-            "robust spread",
-        ),
-        Preference(
-            "spread with an eye on the low end",
-            TsallisPastEntropy(1.0),
-            "a spread of the rewards that counts the low ones more (an entropy of their distribution function)",
-            "low spread",
-        ),
-        Preference(
-            "good average and some variety", Quadratic(0.5), "the mean plus half a Gini spread", "average and spread"
-        ),
-        Preference(
-            "steady rewards: avoid spread",
-            steady,
-            "the mean less half a Gini spread: swings cost; one arm is always best for it",
-            "steady",
-        ),
-        Preference(
-            "fairness or equality",
-            steady,
-            "the mean less half a Gini spread: unequal rewards cost; one arm is always best for it",
-            "steady",
-        ),
-        Preference(
-            "a wide gap between good and bad outcomes",
-            InterESRange(0.5),
-            "average of the better half minus average of the worse half",
-            "gap",
-        ),
-        Preference(
-            "overweight rare large gains",
-            PHT(0.5),
-            "the mean with the tail of rare large rewards made fatter",
-            "rare gains",
-        ),
-        Preference(
-            "only how much rare large gains stick out",
-            WangRightTail(),
-            "the fatter tail less the mean: how far rare large rewards stick out, and nothing else",
-            "only rare",
-        ),
-        Preference(
-            "what people feel about rare events",
-            TverskyKahneman(0.61),
-            "prospect theory's weighting: rare wins and rare failures count too much",
-            "people",
-        ),
-        Preference(
-            "attention to both rare wins and rare failures",
-            InvertedS(0.5),
-            "both ends of the rewards are overweighted",
-            "both ends",
-        ),
+        Preference(statement.format(**numbers), metric(text.format(**numbers)), does.format(**numbers), key)
+        for key, statement, text, does in _ENTRIES
     ]
 
 
-def _all_said(statement: str, said: Amounts, entry: Preference) -> None:
-    """An error if a number in the statement says nothing about the preference that was found."""
-    left = [*said.left]
-    if said.share is not None and entry.key not in _WITH_SHARE:
-        left.append(f"{100 * said.share:g} %")
-    if said.tries is not None and entry.key != "tries":
-        left.append(f"{said.tries:g}")
-    if left:
+def _check_all_numbers_used(statement: str, numbers: PhraseNumbers, entry: Preference) -> None:
+    """Raise an error if a number in the statement has no meaning for the preference that was found."""
+    unused = [*numbers.unused]
+    if numbers.share is not None and entry.key not in _KEYS_WITH_SHARE:
+        unused.append(f"{100 * numbers.share:g} %")
+    if numbers.tries is not None and entry.key != "tries":
+        unused.append(f"{numbers.tries:g}")
+    if unused:
         raise ValueError(
-            f"cannot tell what {left[0]!r} means in {statement!r}, which else is '{entry.statement}'. Say one number "
+            f"cannot tell what {unused[0]!r} means in {statement!r}, which else is '{entry.statement}'. Say one number "
             "for the worst or the best, such as 'the worst 5 %', or how much each of two wishes counts, such as "
             "'80 % average and 20 % worst 5 %'."
         )
 
 
-def _weighed(statement: str, weighed: list[tuple[float, str]]) -> Preference:
-    """Several wishes, with how much each of them counts."""
-    total = sum(share for share, _ in weighed)
+def _weighted_preference(statement: str, weighted: list[tuple[float, str]]) -> Preference:
+    """The weighted sum of several preferences, from pairs of a weight and a phrase."""
+    total = sum(share for share, _ in weighted)
     if abs(total - 1.0) > 0.011:
         raise ValueError(
-            f"cannot tell what {statement!r} means: {' and '.join(f'{100 * s:g} %' for s, _ in weighed)} add up to "
+            f"cannot tell what {statement!r} means: {' and '.join(f'{100 * s:g} %' for s, _ in weighted)} add up to "
             f"{100 * total:g} %. Say shares that add up to 100 %, such as '80 % average and 20 % worst 5 %'."
         )
-    entries = [(round(share / total, 12), preferences(wish)) for share, wish in weighed]
+    entries = [(round(share / total, 12), preferences(wish)) for share, wish in weighted]
     entries.sort(key=lambda pair: pair[1].metric.shape != "linear")  # the average is said first
-    metric: Distortion = sum(
-        (share * entry.metric for share, entry in entries[1:]), entries[0][0] * entries[0][1].metric
-    )
+    terms = [(share * c, d) for share, entry in entries for c, d in entry.metric.terms]
     does = "; ".join(f"{100 * share:.3g} % {entry.does}" for share, entry in entries)
-    return Preference(", ".join(f"{100 * share:.3g} % {entry.statement}" for share, entry in entries), metric, does)
+    stated = ", ".join(f"{100 * share:.3g} % {entry.statement}" for share, entry in entries)
+    return Preference(stated, simplify(terms), does)
 
 
 @overload
@@ -242,8 +185,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     statement : what you value, in your words. A percentage in it says how large a tail is meant, and
         shares before wishes say how much each of them counts ("80 % average and 20 % worst 5 %"). Words such as
         "avoid", "less" and "no" are understood. A statement that is not understood is refused, with the list of what
-        is. Without
-        a statement you get the whole catalogue.
+        is. Without a statement you get the whole catalogue.
 
     Examples
     --------
@@ -256,32 +198,33 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     True
     """
     if statement is None:
-        return Preferences(_catalogue(0.1))
+        return Preferences(_catalogue_entries(0.1))
     if not isinstance(statement, str) or not statement.strip():
         raise TypeError(f"say what you value in words, such as 'avoid the worst 10 %', got {statement!r}.")
-    weighed = parts(statement)
-    if weighed:
-        return _weighed(statement, weighed)
-    said = amounts(statement)
-    share = 0.1 if said.share is None else said.share
+    if len(statement) > MAX_STATEMENT:
+        raise ValueError(f"a statement has up to {MAX_STATEMENT:,} letters, got {len(statement):,}; say it shorter.")
+    weighted = split_weighted_phrase(statement)
+    if weighted:
+        return _weighted_preference(statement, weighted)
+    numbers = phrase_numbers(statement)
+    share = 0.1 if numbers.share is None else numbers.share
     if not 0.0 < share < 1.0:
         raise ValueError(f"the percentage in {statement!r} must lie between 0 and 100.")
-    entries = _catalogue(share, said.tries or 3.0)
+    entries = _catalogue_entries(share, numbers.tries or 3.0)
     for entry in entries:
         if statement.strip().lower() == entry.statement:
             return entry
     tail = re.sub(r"\b(average|mean) of (the )?(?=worst|best|top)", "", statement.lower())
-    meant = Wish(tail).entry()
-    if meant == "guess":
+    key = catalogue_key(tail)
+    if key == "guess":
         raise ValueError(
             f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards "
-            f"are "
-            "distributed, not at which arm comes next. Equal shares of all arms are hardest to guess; for "
+            "are distributed, not at which arm comes next. Equal shares of all arms are hardest to guess; for "
             "rewards that lie far apart, say 'reward spread'."
         )
     for entry in entries:
-        if entry.key == meant:
-            _all_said(statement, said, entry)
+        if entry.key == key:
+            _check_all_numbers_used(statement, numbers, entry)
             return entry
     listed = "; ".join(p.statement for p in entries)
     raise ValueError(f"cannot tell what {statement!r} means; say one of these, or in words like them: {listed}.")

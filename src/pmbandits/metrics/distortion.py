@@ -1,7 +1,6 @@
-"""Distortions: what a preference metric is made of.
+"""Distortions: preference metrics, their sums, and those that are made from a function of the user.
 
-A distortion is a function h on [0, 1] with h(0) = 0. Its preference metric is the signed Choquet integral
-(the paper's equation ``eq:wang_def``)
+A preference metric is the signed Choquet integral of a distortion function h (the paper's equation ``eq:wang_def``)
 
     U_h(Q) = ∫_{-∞}^0 (h(1 − Q(x)) − h(1)) dx + ∫_0^∞ h(1 − Q(x)) dx .
 """
@@ -9,24 +8,24 @@ A distortion is a function h on [0, 1] with h(0) = 0. Its preference metric is t
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Protocol, overload
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _html, _validation
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.categories import category_of
+from pmbandits.metrics.distortion_function import DistortionFunction
+from pmbandits.metrics.names import build_metric
+from pmbandits.metrics.numeric import JUMP_TOLERANCE, Shape, graded_grid
+from pmbandits.metrics.user_function import UserFunction
+from pmbandits.metrics.value import value, value_of_cdf
 
-Shape = Literal["concave", "convex", "linear", "neither"]
-Monotonicity = Literal["increasing", "decreasing", "constant", "neither"]
-
-# A step of h is recognised this close to its place: 1 − 0.9 and 1/10 are the same probability.
-JUMP_TOLERANCE = 1e-12
-
-_MIXTURES = {
+_MIXTURE_NOTES = {
     "concave": "a mixture can be best",
     "convex": "one arm is always best",
     "linear": "one arm is always best",
@@ -34,40 +33,7 @@ _MIXTURES = {
 }
 
 
-class HasWidth(Protocol):
-    """Anything with a width: the supports of :mod:`pmbandits.supports`."""
-
-    @property
-    def width(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A Hölder pair: |U_h(F) − U_h(G)| ≤ constant · W1(F, G)^q for all F and G on the support (``eq:Holder``).
-
-    So two distributions that are close in Wasserstein distance (W1) have utilities that are close.
-    """
-
-    q: float
-    constant: float
-
-
-@dataclass(frozen=True)
-class Extremum:
-    """Where h is largest (or smallest) on an interval, and its value there."""
-
-    at: float
-    value: float
-
-
-def warped_grid(n: int = 2049) -> FloatArray:
-    """Points of [0, 1], geometrically denser towards both ends, where distortions are steep."""
-    middle = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, n))
-    end = np.logspace(-12, -3, 91)
-    return np.unique(np.concatenate((middle, end, 1.0 - end)))
-
-
-class Distortion(ABC):
+class Distortion(DistortionFunction):
     """A preference: a curve h through which the survival function is looked at, and the metric U_h that follows.
 
     h is a function on [0, 1] with h(0) = 0. U_h adds up h(P(X > x)) over all x, instead of P(X > x) itself, which would
@@ -87,131 +53,6 @@ class Distortion(ABC):
     formula: ClassVar[str]
     meaning: ClassVar[str]
     use: ClassVar[str]
-
-    # ---- what a family defines; arrays in [0, 1] in, arrays out -----------------------------------------
-    @abstractmethod
-    def _h(self, u: FloatArray) -> FloatArray:
-        """h(u)."""
-
-    def _co(self, v: FloatArray) -> FloatArray:
-        """h(1 − v) − h(1), accurate for small v: what the left tail contributes."""
-        return self._h(1.0 - v) - self._h(np.ones(1))
-
-    @abstractmethod
-    def _dh(self, u: FloatArray) -> FloatArray:
-        """h'(u); at a kink the left derivative."""
-
-    @property
-    def _knows_slope(self) -> bool:
-        """Whether h' is a formula and not a difference quotient."""
-        return True
-
-    def _dco(self, v: FloatArray) -> FloatArray:
-        return -self._dh(1.0 - v)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        """h''(u) between the kinks. Used for speed of the solver only, so a difference quotient will do."""
-        step = 1e-6
-        lo, hi = np.clip(u - step, 0.0, 1.0), np.clip(u + step, 0.0, 1.0)
-        out: FloatArray = (self._dh(hi) - self._dh(lo)) / (hi - lo)
-        return out
-
-    def _d2co(self, v: FloatArray) -> FloatArray:
-        return self._d2h(1.0 - v)
-
-    def _critical(self) -> Sequence[float]:
-        """Interior points where h may have a local extremum (with jumps: both sides of them)."""
-        return ()
-
-    def _modulus(self) -> tuple[float, float] | str:
-        """(q, C) with |h(u) − h(v)| ≤ C|u − v|^q, or the reason why there is none."""
-        return "no bound on its steepness is known"
-
-    def _powers(self) -> Mapping[float, float] | None:
-        """Exponents and coefficients, if h is a sum of powers of u; else ``None``."""
-        return None
-
-    @property
-    def _straight(self) -> bool:
-        """Whether h is known to be made of straight pieces."""
-        return False
-
-    @property
-    def kinks(self) -> Sequence[tuple[float, float]]:
-        """The corners of h, as pairs of a place u and the change of slope there."""
-        return ()
-
-    @property
-    def jumps(self) -> Sequence[tuple[float, float]]:
-        """The steps of h, as pairs of a place u and the height by which h jumps just after u."""
-        return ()
-
-    @property
-    @abstractmethod
-    def shape(self) -> Shape:
-        """``"concave"``, ``"convex"``, ``"linear"`` or ``"neither"``. It decides whether mixtures can be best."""
-
-    @property
-    @abstractmethod
-    def monotonicity(self) -> Monotonicity:
-        """Whether h is ``"increasing"``, ``"decreasing"``, ``"constant"`` or ``"neither"``."""
-
-    # ---- what a user calls ------------------------------------------------------------------------------
-    @overload
-    def __call__(self, u: float) -> float: ...
-    @overload
-    def __call__(self, u: ArrayLike) -> Any: ...
-    def __call__(self, u: Any) -> Any:
-        """h(u) for a probability or an array of probabilities."""
-        return self._apply(self._h, u)
-
-    def derivative(self, u: ArrayLike) -> Any:
-        """The derivative h'(u). At a corner it is the left derivative; it is ±infinity where h is vertical.
-
-        >>> import pmbandits as pmb
-        >>> pmb.GiniDeviation().derivative(0.25)
-        0.5
-        """
-        slope = self._apply(self._dh, u)
-        for place, height in self.jumps:
-            slope = np.where(np.abs(np.asarray(u) - place) <= JUMP_TOLERANCE, np.copysign(np.inf, height), slope)
-        return float(slope) if np.ndim(u) == 0 else slope
-
-    def maximum(self, lo: float = 0.0, hi: float = 1.0) -> Extremum:
-        """The place in [lo, hi] where h is largest, and its value there (the smallest place, if there are several).
-
-        >>> import pmbandits as pmb
-        >>> pmb.WangRightTail().maximum()
-        Extremum(at=0.25, value=0.25)
-        """
-        return self._extremum(lo, hi, 1.0)
-
-    def minimum(self, lo: float = 0.0, hi: float = 1.0) -> Extremum:
-        """The place in [lo, hi] where h is smallest, and its value there."""
-        return self._extremum(lo, hi, -1.0)
-
-    def holder(self, support: HasWidth) -> Holder:
-        """The Hölder pair of U_h on a support: how much utilities can differ for distributions that are close.
-
-        Distance is that of Wasserstein. If |h(u) − h(v)| ≤ C|u − v|^q then, by Jensen's inequality, U_h has exponent q
-        and constant C·width^(1−q) (``table:table_risks``). Where h is not Lipschitz (q < 1) the support must be
-        bounded.
-
-        >>> import pmbandits as pmb
-        >>> pmb.GiniDeviation().holder(pmb.Interval(0, 1))
-        Holder(q=1.0, constant=1.0)
-        """
-        modulus = self._modulus()
-        if isinstance(modulus, str):
-            raise ValueError(f"{self!r} has no Hölder pair, because {modulus}.")
-        q, constant = modulus
-        width = float(support.width)
-        if q < 1.0 and not np.isfinite(width):
-            raise ValueError(
-                f"{self!r} has no Hölder pair on an unbounded support, because its distortion is not Lipschitz "
-                f"(exponent {q:g}); declare a bounded support such as Interval(lo, hi)."
-            )
-        return Holder(q=q, constant=constant * (width ** (1.0 - q) if q < 1.0 else 1.0))
 
     def value(self, x: Any, weights: ArrayLike | None = None) -> float:
         """The utility U_h of a sample, of a ``scipy.stats`` distribution, or of a mixture of distributions.
@@ -234,8 +75,6 @@ class Distortion(ABC):
         >>> round(gini.value([st.norm(1), st.norm(5)], weights=[0.5, 0.5]), 6)
         1.282584
         """
-        from pmbandits.metrics.value import value
-
         return value(self, x, weights)
 
     def value_of_cdf(self, x: ArrayLike, cdf: ArrayLike, *, between: Literal["steps", "lines"] = "steps") -> float:
@@ -253,8 +92,6 @@ class Distortion(ABC):
         >>> round(pmb.Mean().value_of_cdf([0, 1, 2], [0.0, 0.5, 1.0], between="lines"), 12)
         1.0
         """
-        from pmbandits.metrics.value import value_of_cdf
-
         return value_of_cdf(self, x, cdf, between)
 
     def to_dict(self) -> dict[str, Any]:
@@ -274,9 +111,24 @@ class Distortion(ABC):
         >>> pmb.Distortion.from_dict({"name": "cvar", "c": 0.9})
         CVaR(c=0.9)
         """
-        from pmbandits.metrics.registry import from_dict
-
-        return from_dict(data)
+        if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
+            raise ValueError(f"a metric is described by a table with a 'name', got {_validation.short(data)}.")
+        parameters = {str(k): v for k, v in data.items() if k != "name"}
+        if data["name"] != "sum":
+            return build_metric(data["name"], (), parameters)
+        terms = parameters.pop("terms", None)
+        if parameters or not isinstance(terms, (list, tuple)):
+            raise ValueError("a 'sum' metric has one entry 'terms': a list of tables with 'weight' and 'metric'.")
+        parts = []
+        for k, term in enumerate(terms):
+            if not isinstance(term, Mapping) or set(term) != {"weight", "metric"}:
+                raise ValueError(
+                    f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got "
+                    f"{_validation.short(term)}."
+                )
+            weight = _validation.number(f"weight of term {k}", term["weight"])
+            parts += [(weight * c, d) for c, d in Distortion.from_dict(term["metric"]).terms]
+        return simplify(parts)
 
     @staticmethod
     def from_function(
@@ -304,8 +156,6 @@ class Distortion(ABC):
         >>> mine.shape, round(mine.maximum().at, 6)
         ('concave', 0.304551)
         """
-        from pmbandits.metrics.custom import Custom
-
         return Custom(function, name, derivative, holder)
 
     @property
@@ -320,31 +170,27 @@ class Distortion(ABC):
 
     # ---- algebra ----------------------------------------------------------------------------------------
     def __add__(self, other: object) -> Distortion:
-        return self._plus(other, 1.0)
+        return self._add_scaled(other, 1.0)
 
     def __sub__(self, other: object) -> Distortion:
-        return self._plus(other, -1.0)
+        return self._add_scaled(other, -1.0)
 
-    def _plus(self, other: object, sign: float) -> Distortion:
-        from pmbandits.metrics.combination import simplify
-
+    def _add_scaled(self, other: object, sign: float) -> Distortion:
         if not isinstance(other, Distortion):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
             raise TypeError(
-                f"only a distortion can be added to a distortion, got {_check.short(other)}; with a constant, h(0) "
-                "would not be 0."
+                f"only a distortion can be added to a distortion, got {_validation.short(other)}; with a constant, "
+                "h(0) would not be 0."
             )
         return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
     def __mul__(self, factor: object) -> Distortion:
-        from pmbandits.metrics.combination import simplify
-
         if isinstance(factor, Distortion):
             raise TypeError(
                 "a distortion can be multiplied by a number only; the product of two distortions is not defined."
             )
-        scale = _check.number("the factor of a distortion", factor)
+        scale = _validation.number("the factor of a distortion", factor)
         return simplify([(scale * c, d) for c, d in self.terms])
 
     __rmul__ = __mul__
@@ -352,7 +198,7 @@ class Distortion(ABC):
     __radd__ = __add__
 
     def __truediv__(self, divisor: object) -> Distortion:
-        scale = _check.number("the divisor of a distortion", divisor)
+        scale = _validation.number("the divisor of a distortion", divisor)
         if scale == 0.0:
             raise ZeroDivisionError("a distortion cannot be divided by 0.")
         return self * (1.0 / scale)
@@ -374,31 +220,199 @@ class Distortion(ABC):
         return f"{type(self).__name__}({inside})"
 
     def _repr_html_(self) -> str:
-        from pmbandits import _html
-
         u = np.linspace(0.0, 1.0, 201)
         rows = [
             ("h(u)", getattr(self, "formula", "a sum")),
-            ("shape", f"{self.shape}, {_MIXTURES[self.shape]}"),
+            ("shape", f"{self.shape}, {_MIXTURE_NOTES[self.shape]}"),
             ("meaning", getattr(self, "meaning", "a sum of preferences")),
         ]
-        picture = _html.curve(u, [self(u)], label=f"the distortion of {self!r}")
-        return _html.block(repr(self), _html.beside(_html.table((), rows), picture))
+        picture = _html.svg_line_chart(u, [self(u)], label=f"the distortion of {self!r}")
+        return _html.titled_block(repr(self), _html.side_by_side(_html.table((), rows), picture))
 
-    # ---- shared machinery -------------------------------------------------------------------------------
-    def _apply(self, function: Callable[[FloatArray], FloatArray], u: Any) -> Any:
-        array = np.float64(u) if type(u) is float else _check.floats("u", u, what="a number or an array of numbers")
-        if not ((array >= 0.0) & (array <= 1.0)).all():
-            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_check.short(u)}.")
-        with np.errstate(all="ignore"):
-            out = function(np.atleast_1d(array))
-        return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
 
-    def _extremum(self, lo: float, hi: float, sign: float) -> Extremum:
-        lo = _check.within("lo", lo, 0.0, 1.0)
-        hi = _check.within("hi", hi, lo, 1.0)
-        places = np.array([lo, *sorted(p for p in self._critical() if lo < p < hi), hi])
+@dataclass(frozen=True, eq=False, repr=False)
+class Combination(Distortion):
+    """Σ coefficient · distortion, as made by ``+``, ``-`` and ``*``."""
+
+    parts: tuple[tuple[float, Distortion], ...]
+
+    name: ClassVar[str] = "sum"
+    formula: ClassVar[str] = "Σ cᵢ·hᵢ(u)"
+    meaning: ClassVar[str] = "a weighted sum of other preferences"
+    use: ClassVar[str] = "to trade one preference against another"
+
+    @property
+    def terms(self) -> tuple[tuple[float, Distortion], ...]:
+        return self.parts
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"terms": [{"weight": c, "metric": d.to_dict()} for c, d in self.parts]}
+
+    def _weighted_sum(self, method: str, u: FloatArray) -> FloatArray:
+        total = np.zeros_like(u)
+        for c, d in self.parts:
+            total += c * getattr(d, method)(u)
+        return total
+
+    def _h(self, u: FloatArray) -> FloatArray:
+        return self._weighted_sum("_h", u)
+
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_h_from_1", v)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return self._weighted_sum("_dh", u)
+
+    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_dh_from_1", v)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return self._weighted_sum("_d2h", u)
+
+    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_d2h_from_1", v)
+
+    def _tolerance_scale(self) -> float:
+        grid = graded_grid()
         with np.errstate(all="ignore"):
-            values = self._h(places)
-        best = int(np.argmax(sign * values))
-        return Extremum(at=float(places[best]), value=float(values[best]))
+            return sum(abs(c) * float(np.abs(d._h(grid)).max()) for c, d in self.parts)
+
+    @cached_property
+    def shape(self) -> Shape:
+        if self.jumps:
+            return "neither"
+        flipped = {"concave": "convex", "convex": "concave"}
+        kinds = {d.shape if c > 0 else flipped.get(d.shape, d.shape) for c, d in self.parts} - {"linear"}
+        if not kinds:
+            return "linear"
+        if kinds == {"concave"}:
+            return "concave"
+        return "convex" if kinds == {"convex"} else self._numeric_shape_and_monotonicity[0]
+
+    def _critical(self) -> Sequence[float]:
+        return self.parts[0][1]._critical() if len(self.parts) == 1 else super()._critical()
+
+    def _powers(self) -> dict[float, float] | None:
+        out: dict[float, float] = {}
+        for c, d in self.parts:
+            powers = d._powers()
+            if powers is None:
+                return None
+            for exponent, coefficient in powers.items():
+                out[exponent] = out.get(exponent, 0.0) + c * coefficient
+        size = sum(abs(c) for c, _ in self.parts)
+        return {exponent: x for exponent, x in out.items() if abs(x) > 1e-12 * size}  # the rest cancelled
+
+    @property
+    def _is_piecewise_linear(self) -> bool:
+        return all(d._is_piecewise_linear for _, d in self.parts)
+
+    def _modulus(self) -> tuple[float, float] | str:
+        as_category = category_of(self)  # of the sum as a whole: its terms may cancel
+        if as_category is not None:
+            return as_category.modulus
+        exponents, constants = [], []
+        for c, d in self.parts:
+            modulus = d._modulus()
+            if isinstance(modulus, str):
+                return f"of its term {d!r}: {modulus}"
+            exponents.append(modulus[0])
+            constants.append(abs(c) * modulus[1])
+        # |u − v| ≤ 1, so every term also has the smallest exponent.
+        return (min(exponents, default=1.0), sum(constants))
+
+    def _merge_locations(self, which: str) -> list[tuple[float, float]]:
+        found: dict[float, float] = {}
+        for c, d in self.parts:
+            for place, size in getattr(d, which):
+                key = next((p for p in found if abs(p - place) <= JUMP_TOLERANCE), place)
+                found[key] = found.get(key, 0.0) + c * size
+        return sorted((p, s) for p, s in found.items() if abs(s) > JUMP_TOLERANCE)
+
+    @property
+    def kinks(self) -> Sequence[tuple[float, float]]:
+        return self._merge_locations("kinks")
+
+    @property
+    def jumps(self) -> Sequence[tuple[float, float]]:
+        return self._merge_locations("jumps")
+
+    def _key(self) -> Any:
+        return tuple((c, d._key()) for c, d in self.parts)
+
+    def __repr__(self) -> str:
+        text = ""
+        for k, (c, d) in enumerate(self.parts):
+            sign = ("-" if c < 0 else "") if k == 0 else (" - " if c < 0 else " + ")
+            text += sign + (f"{d!r}" if abs(c) == 1.0 else f"{abs(c):g}*{d!r}")
+        return text or "0*Mean()"
+
+
+def simplify(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
+    """A sum with equal terms merged and zero terms gone; a single term of weight 1 is that distortion itself."""
+    merged: dict[Distortion, float] = {}
+    for c, d in terms:
+        total = merged.get(d, 0.0) + c
+        if not np.isfinite(total):
+            raise ValueError(
+                f"the factor of {d!r} in a sum of distortions is too large for a number of 64 bits; take a smaller one."
+            )
+        if total == 0.0:  # gone, with its place: the order is that of adding one after the other
+            merged.pop(d, None)
+        else:
+            merged[d] = total
+    parts = tuple((c, d) for d, c in merged.items())
+    return parts[0][1] if len(parts) == 1 and parts[0][0] == 1.0 else Combination(parts)
+
+
+class Custom(Distortion):
+    """A user's function as a distortion; made by :meth:`Distortion.from_function`."""
+
+    formula: ClassVar[str] = "given as a function"
+    meaning: ClassVar[str] = "a preference of your own"
+    use: ClassVar[str] = "when no named preference says what you mean"
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        name: str,
+        derivative: Callable[[Any], Any] | None,
+        holder: tuple[float, float] | None,
+    ) -> None:
+        self.label = str(name)
+        self.function = function
+        self._h_of_user = UserFunction(function, self.label)
+        self._dh_of_user = None if derivative is None else UserFunction(derivative, self.label)
+        self._holder_pair = self._h_of_user.check_distortion(holder)
+
+    def _h(self, u: FloatArray) -> FloatArray:
+        return self._h_of_user(u)
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return super()._dh(u) if self._dh_of_user is None else self._dh_of_user(u)
+
+    @property
+    def _has_exact_derivative(self) -> bool:
+        return self._dh_of_user is not None
+
+    def _modulus(self) -> tuple[float, float] | str:
+        if self._holder_pair is None:
+            return "it was given as a function without one; pass holder=(q, C) to Distortion.from_function"
+        return self._holder_pair
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def to_dict(self) -> dict[str, Any]:
+        raise ValueError(
+            f"the distortion {self.label!r} is a Python function and cannot be written as data; "
+            "build it from named metrics, or give it again when you load."
+        )
+
+    def _key(self) -> Any:
+        return (self.label, id(self.function))
+
+    def __repr__(self) -> str:
+        return f"Distortion.from_function(name={self.label!r})"

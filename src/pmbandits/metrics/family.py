@@ -2,13 +2,12 @@
 
 The formula is written once, with functions that take a number as well as an array: those of numpy, and those of
 :mod:`pmbandits.metrics.formulas`. Python calls it on arrays; kernels call the same formula, compiled for numbers
-(see :mod:`pmbandits.metrics.packed`).
+(see :mod:`pmbandits.metrics.encoding`).
 """
 
 from __future__ import annotations
 
-import inspect
-import re
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
@@ -16,17 +15,13 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import warped_grid
-from pmbandits.metrics.numeric import Numeric, check_values
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.names import register
+from pmbandits.metrics.numeric import check_distortion_values, graded_grid
 
-REGISTRY: dict[str, type[Family]] = {}
-"""Every named metric by its name, in the order in which they were defined."""
-ALIASES: dict[str, str] = {}
-"""Other names, and the name that each stands for."""
-
-_BUILT_IN = "pmbandits.metrics.families."
+_BUILT_IN_PREFIX = "pmbandits.metrics.families."
 _LIMITS = ("lo", "hi", "open_lo", "open_hi")
 
 
@@ -45,7 +40,7 @@ def parameter(
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter,))
-class Family(Numeric):
+class Family(Distortion):
     """A metric with a name. A subclass is registered when it is defined.
 
     It states ``name``, its parameters, and ``h``: a static method of u and the parameters, in their order. It may also
@@ -81,22 +76,22 @@ class Family(Numeric):
         dataclass(frozen=True, eq=False, repr=False)(cls)
         cls.parameter_names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
         if "name" in vars(cls):  # a class without a name of its own is there for others to inherit from
-            _register(cls)
+            register(cls)
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
             label, limits = f"{type(self).__name__} {f.name}", f.metadata.get("limits", {})
             # The dataclass is frozen: only here is a value replaced, by the same value as a float.
-            object.__setattr__(self, f.name, _check.within(label, getattr(self, f.name), **limits))
+            object.__setattr__(self, f.name, _validation.within(label, getattr(self, f.name), **limits))
         if not self.built_in():
-            grid = warped_grid()
+            grid = graded_grid()
             with np.errstate(all="ignore"):
-                check_values(self.name, grid, self._h(grid))
+                check_distortion_values(self.name, grid, self._h(grid))
 
     @classmethod
     def built_in(cls) -> bool:
         """Whether the metric is one of this package, whose formula kernels know."""
-        return cls.__module__.startswith(_BUILT_IN)
+        return cls.__module__.startswith(_BUILT_IN_PREFIX)
 
     @classmethod
     def example(cls) -> Self:
@@ -105,34 +100,38 @@ class Family(Numeric):
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     @cached_property
-    def numbers(self) -> tuple[float, ...]:
+    def parameter_values(self) -> tuple[float, ...]:
         """The values of the parameters, in their order."""
         return tuple(getattr(self, name) for name in self.parameter_names)
 
     def _h(self, u: FloatArray) -> FloatArray:
-        return self.h(u, *self.numbers)
+        return self.h(u, *self.parameter_values)
 
     def _critical(self) -> Sequence[float]:
         return super()._critical() if self.monotonicity == "neither" else ()
 
 
-def _register(cls: type[Family]) -> None:
-    """Check a definition, and make its names known."""
-    if not callable(getattr(cls, "h", None)):
-        raise TypeError(f"the metric {cls.name!r} has no formula: define a static method h(u, ...).")
-    takes = list(inspect.signature(cls.h).parameters)
-    wanted = ["u", *cls.parameter_names]
-    if takes != wanted:
-        raise TypeError(
-            f"the formula of the metric {cls.name!r} must be h({', '.join(wanted)}), u and its parameters in their "
-            f"order, but it is h({', '.join(takes)})."
-        )
-    for name in (cls.name, *cls.aliases):
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "sum":
-            raise ValueError(f"a metric cannot be named {name!r}; take small letters, digits and _, and not 'sum'.")
-        other = REGISTRY.get(ALIASES.get(name, name))
-        # A class may be defined again, as in a notebook.
-        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"the name {name!r} belongs to the metric {other.__name__}; choose another.")
-    REGISTRY[cls.name] = cls
-    ALIASES.update(dict.fromkeys(cls.aliases, cls.name))
+class PiecewiseLinear(Family):
+    """A metric with a name whose h is made of straight pieces: its slopes follow from the first one and its corners."""
+
+    @property
+    @abstractmethod
+    def first_slope(self) -> float:
+        """The slope of h from 0 to its first corner."""
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        slope = np.full_like(u, self.first_slope)
+        for place, bend in self.kinks:
+            slope = slope + bend * (u > place)
+        return slope
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _modulus(self) -> tuple[float, float]:
+        slopes = self.first_slope + np.cumsum([0.0, *(bend for _, bend in sorted(self.kinks))])
+        return (1.0, float(np.abs(slopes).max()))
+
+    @property
+    def _is_piecewise_linear(self) -> bool:
+        return True

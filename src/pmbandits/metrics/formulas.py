@@ -1,6 +1,6 @@
 """What formulas of metrics use beside numpy: functions of arrays in Python, and of numbers in kernels.
 
-:mod:`pmbandits.metrics.packed` says what kernels do in their place.
+:mod:`pmbandits.metrics.encoding` says what kernels do in their place.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PARTS: list[Callable[..., Any]] = []
-"""The functions that :func:`part` marks."""
+FORMULA_HELPERS: list[Callable[..., Any]] = []
+"""The functions that :func:`formula_helper` marks."""
 
 
 def where(condition: NDArray[np.bool_], yes: FloatArray | float, no: FloatArray | float) -> FloatArray:
@@ -24,21 +24,21 @@ def where(condition: NDArray[np.bool_], yes: FloatArray | float, no: FloatArray 
     return np.where(condition, yes, no)
 
 
-def cdf(x: FloatArray) -> FloatArray:
-    """The cumulative distribution function of the standard normal law."""
+def norm_cdf(x: FloatArray) -> FloatArray:
+    """The cumulative distribution function of the standard normal distribution."""
     from scipy.special import ndtr  # loaded here: who asks and tells may not need it
 
     return ndtr(x)
 
 
-def quantile(p: FloatArray) -> FloatArray:
-    """The quantile function of the standard normal law."""
+def norm_ppf(p: FloatArray) -> FloatArray:
+    """The quantile function (percent point function) of the standard normal distribution."""
     from scipy.special import ndtri
 
     return ndtri(p)
 
 
-def part(function: F) -> F:
+def formula_helper(function: F) -> F:
     """Mark a function that a formula calls: it is compiled with the formula."""
-    PARTS.append(function)
+    FORMULA_HELPERS.append(function)
     return function

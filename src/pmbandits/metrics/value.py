@@ -7,40 +7,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Law, Polyline, Scipy, as_law, from_sample, is_distribution
-from pmbandits.metrics.pool import pool, settled_tail
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.distortion_function import DistortionFunction
+from pmbandits.tables.distributions import (
+    Distribution,
+    PiecewiseLinearCDF,
+    ScipyDistribution,
+    as_distribution,
+    from_sample,
+    is_distribution,
+)
+from pmbandits.tables.survival_table import survival_table, tail_beyond_kinks
 
 _BLOCK = 8_192  # points at a time: work arrays stay in the cache, and products stay on one thread
 
 
-def value(metric: Distortion, x: Any, weights: ArrayLike | None = None) -> float:
-    """See :meth:`Distortion.value`."""
+def value(metric: DistortionFunction, x: Any, weights: ArrayLike | None = None) -> float:
+    """The utility U_h of a sample, of a distribution, or of a mixture of distributions: :meth:`Distortion.value`."""
     if is_distribution(x):
         if weights is not None:
             raise TypeError("weights belong to a sample or to a list of distributions, not to one distribution.")
-        return value_of_mixture(metric, [as_law(x)], np.ones(1))
+        return value_of_mixture(metric, [as_distribution(x)], np.ones(1))
     if isinstance(x, (list, tuple)) and x and is_distribution(x[0]):
-        laws = [as_law(d, name=f"distribution {k}") for k, d in enumerate(x)]
+        distributions = [as_distribution(d, name=f"distribution {k}") for k, d in enumerate(x)]
         if weights is None:
             raise TypeError("a list of distributions needs weights: one mixing weight each, adding up to 1.")
-        return value_of_mixture(metric, laws, _check.weights(weights, len(laws), of="distributions"))
+        return value_of_mixture(
+            metric, distributions, _validation.weights(weights, len(distributions), of="distributions")
+        )
     if weights is None:
         try:
-            ordered = np.sort(_check.floats("the sample", x))
+            ordered = np.sort(_validation.float_array("the sample", x))
         except ValueError:
             ordered = np.zeros(0)
         # Sorting puts NaN last and infinities at the ends: two looks replace a pass over the data.
         if ordered.ndim != 1 or ordered.size == 0 or not np.isfinite(ordered[[0, -1]]).all():
-            ordered = np.sort(_check.numbers("the sample", x))  # says what is wrong
-        _check.spread("the sample", float(ordered[0]), float(ordered[-1]))
+            ordered = np.sort(_validation.numbers("the sample", x))  # says what is wrong
+        _validation.check_finite_width("the sample", float(ordered[0]), float(ordered[-1]))
         return value_of_sorted(metric, ordered)
     return value_of_mixture(metric, [from_sample(x, weights)], np.ones(1))
 
 
-def value_of_sorted(metric: Distortion, x: FloatArray) -> float:
+def value_of_sorted(metric: DistortionFunction, x: FloatArray) -> float:
     """U_h of a sorted sample of equally likely points: x_1·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
     n = x.size
     total = float(x[0]) * float(metric(1.0))
@@ -54,25 +63,29 @@ def value_of_sorted(metric: Distortion, x: FloatArray) -> float:
     return total
 
 
-def value_of_mixture(metric: Distortion, laws: list[Law], weights: FloatArray) -> float:
-    """U_h of Σ weight · law."""
-    used = [k for k in range(len(laws)) if weights[k] > 0.0]
+def value_of_mixture(metric: DistortionFunction, distributions: list[Distribution], weights: FloatArray) -> float:
+    """U_h of the mixture Σ weight · distribution."""
+    used = [k for k in range(len(distributions)) if weights[k] > 0.0]
     mix = weights[used]
-    picked = [laws[k] for k in used]
-    if len(picked) == 1 and isinstance(picked[0], Scipy) and picked[0].lattice:
-        return _lattice(metric, picked[0])
-    laid = pool(metric, picked, mix[None, :])
-    rest = 0.0 if laid.remainder is None else float(laid.remainder[0])
-    return laid.value(metric, mix) + rest
+    used_distributions = [distributions[k] for k in used]
+    if (
+        len(used_distributions) == 1
+        and isinstance(used_distributions[0], ScipyDistribution)
+        and used_distributions[0].lattice
+    ):
+        return _lattice_utility(metric, used_distributions[0])
+    table = survival_table(metric, used_distributions, mix[None, :])
+    rest = 0.0 if table.remainder is None else float(table.remainder[0])
+    return table.value(metric, mix) + rest
 
 
-def _lattice(metric: Distortion, law: Scipy) -> float:
-    """U_h of a discrete law without end: blocks of doubling length, their limit accelerated (Wynn's epsilon)."""
-    start = float(np.floor(law.median - law._offset) + law._offset)
+def _lattice_utility(metric: DistortionFunction, distribution: ScipyDistribution) -> float:
+    """U_h of an unbounded lattice distribution: blocks of doubling length, their limit accelerated (Wynn's epsilon)."""
+    start = float(np.floor(distribution.median - distribution._lattice_offset) + distribution._lattice_offset)
     total = start * float(metric(1.0))
-    small = settled_tail(metric)
+    small = tail_beyond_kinks(metric)
     for lower in (True, False):
-        bound = law.lo if lower else law.hi
+        bound = distribution.lo if lower else distribution.hi
         sums: list[float] = []
         blocks: list[float] = []
         done, length = 0, 256
@@ -81,8 +94,8 @@ def _lattice(metric: Distortion, law: Scipy) -> float:
             k = start - 1.0 - k if lower else start + k
             inside = k >= bound if lower else k < bound
             with np.errstate(all="ignore"):
-                tail = law.lattice_tail(k[inside], lower) if inside.any() else np.zeros(0)
-                part = float((metric._co(tail) if lower else metric._h(tail)).sum())
+                tail = distribution.lattice_tail(k[inside], lower) if inside.any() else np.zeros(0)
+                part = float((metric._h_from_1(tail) if lower else metric._h(tail)).sum())
             blocks.append(abs(part))
             sums.append((sums[-1] if sums else 0.0) + part)
             settled = tail.size > 0 and tail[-1] < small and abs(part) <= 1e-17 * max(abs(sums[-1]), 1e-300)
@@ -95,17 +108,17 @@ def _lattice(metric: Distortion, law: Scipy) -> float:
                 if min(ratios[-1], drift) > 0.995:
                     side = "lower" if lower else "upper"
                     raise ValueError(
-                        f"{metric!r} of {law.describe()} is infinite: its {side} tail diverges; "
+                        f"{metric!r} of {distribution.describe()} is infinite: its {side} tail diverges; "
                         "use a metric that looks less at that tail, or truncate the distribution."
                     )
-                total += _wynn(sums)
+                total += _wynn_epsilon(sums)
                 break
             done += length
             length = done
     return total
 
 
-def _wynn(sums: list[float]) -> float:
+def _wynn_epsilon(sums: list[float]) -> float:
     """Wynn's epsilon algorithm: the limit of a sequence whose error is a sum of geometric terms."""
     before = np.zeros(len(sums) + 1)
     now = np.array(sums)
@@ -125,19 +138,19 @@ def _wynn(sums: list[float]) -> float:
     return float(best)
 
 
-def value_of_cdf(metric: Distortion, x: ArrayLike, cdf: ArrayLike, between: str) -> float:
-    """See :meth:`Distortion.value_of_cdf`."""
-    _check.choice("between", between, ["steps", "lines"])
-    points = _check.numbers("x", x, minimum=2)
-    levels = _check.numbers("cdf", cdf)
+def value_of_cdf(metric: DistortionFunction, x: ArrayLike, cdf: ArrayLike, between: str) -> float:
+    """The utility U_h of a distribution given by its CDF on a grid: :meth:`Distortion.value_of_cdf`."""
+    _validation.choice("between", between, ["steps", "lines"])
+    points = _validation.numbers("x", x, minimum=2)
+    levels = _validation.numbers("cdf", cdf)
     if levels.size != points.size:
         raise ValueError(f"cdf has {levels.size} entries for {points.size} grid points; give one each.")
     if (np.diff(points) <= 0).any():
         raise ValueError("x must increase strictly; sort the grid and remove repeated points.")
-    if levels[0] < 0.0 or (np.diff(levels) < 0).any() or abs(levels[-1] - 1.0) > _check.WEIGHT_TOLERANCE:
+    if levels[0] < 0.0 or (np.diff(levels) < 0).any() or abs(levels[-1] - 1.0) > _validation.WEIGHT_TOLERANCE:
         raise ValueError(f"cdf must rise from at least 0 to 1, but runs from {levels[0]:g} to {levels[-1]:g}.")
     if between == "steps":
         return value_of_mixture(metric, [from_sample(points, np.diff(levels, prepend=0.0) / levels[-1])], np.ones(1))
     if levels[0] > 0.0:
         raise ValueError(f"with between='lines' the cdf must start at 0, got {levels[0]:g}; add a grid point below.")
-    return value_of_mixture(metric, [Polyline(points, levels / levels[-1])], np.ones(1))
+    return value_of_mixture(metric, [PiecewiseLinearCDF(points, levels / levels[-1])], np.ones(1))

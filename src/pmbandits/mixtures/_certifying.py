@@ -1,14 +1,14 @@
-"""Pulls for certifying: which arm's rewards make the certified regret smaller the fastest; compiled.
+"""Pulls for certifying: which arm's rewards reduce the certified regret the fastest; compiled.
 
-Take what the best rival mixture can be worth at most, less what the mixture that is played is worth at least. Both
+Take the largest possible utility of the best rival mixture, less the least one of the mixture that is played. Both
 depend on each arm's confidence set, and a set shrinks like 1/√n. So with one more reward of arm i the difference
-falls by about c_i/(2·n_i), where c_i is what it would fall by if the law of the arm were known. For
+falls by about c_i/(2·n_i), where c_i is what it would fall by if the arm's distribution were known. For
 the rival, c_i is taken of the mixture that is the best rival now; to first order it stays that when a set shrinks. But
 where sets are wide many mixtures are equally good rivals, and then none of their arms alone makes a difference. So the
 arm alone is taken as a rival, too, as far as it is not behind the best. Each c_i takes a few passes over the rewards.
 
 Every other pull for certifying is of the arm with the fewest pulls. The certified regret is not that difference but
-often much less (``_together.py``), because the arms of the mixture count for both sides; then it is the others that
+often much less (``_joint_regret.py``), because the arms of the mixture count for both sides; then it is the others that
 matter, and c_i does not see it. With c_i alone, 1 % was certain after 3,000 to 30,000 rounds where both rules in turn
 took 900 to 3,600 (coins, Wang and quadratic), and both took the same on Beta arms. What twice as many rewards would
 change, in place of c_i, was worse: nothing, for arms with few rewards, so they never got more.
@@ -24,135 +24,147 @@ import math
 
 import numpy as np
 
-from pmbandits.confidence._belts import lay_belt
-from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, bound, lower_end, refresh, share_of_ones, upper_end
-from pmbandits.confidence._ends import BALL, BELT
-from pmbandits.confidence._kernels import CONCAVE, CONVEX
+from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
+from pmbandits.confidence._bounds import (
+    OPTIMISTIC,
+    PESSIMISTIC,
+    bernoulli_lower,
+    bernoulli_upper,
+    share_of_ones,
+    update_confidence_sets,
+    utility_bound,
+)
+from pmbandits.confidence._envelopes import BALL, KL_BAND
+from pmbandits.confidence._kl_bands import fill_kl_band
 from pmbandits.estimates._rewards import BINARY
-from pmbandits.metrics.packed import h_max
-from pmbandits.mixtures._climb import maximise
-from pmbandits.mixtures._index import BOUND, POOLED, ready
-from pmbandits.mixtures._rivals import all_cells, most_alone, reachable_means
-from pmbandits.mixtures._sampling import evidence
+from pmbandits.metrics.encoding import h_max
+from pmbandits.mixtures._concave_solver import maximise
+from pmbandits.mixtures._index import LIPSCHITZ_BONUS, OPTIMISTIC_BOUND, ready
+from pmbandits.mixtures._optimistic_bound import cellwise_upper_bound, reachable_mean_range, single_arm_upper_bounds
+from pmbandits.mixtures._tracking import n_observations
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
 from pmbandits.state.compile import kernel
-from pmbandits.state.shared import shared, step
-from pmbandits.state.views import unpack
+from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import unpack
 
-KNOWN = 1e-4  # of a radius, is left when an arm is taken to be known
-AGAIN = 20  # what is gained is worked out again when one in so many more rewards has come
+KNOWN_RADIUS_FACTOR = 1e-4  # of a radius, is left when an arm is taken to be known
+RECOMPUTE_FRACTION = 20  # what is gained is worked out again when one in so many more rewards has come
 
 
 @step("state, int, float -> none")
 def set_radius(s, i, r):
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
-    s.line_at = 0
-    if s.set_kind == BELT:
-        lay_belt(s.told[i], r, s.stretched == 1, s.belt_side, s.belt[i])
-    if s.mode == BINARY:
+    s.line_built_at = 0
+    if s.set_kind == KL_BAND:
+        fill_kl_band(s.n_rewards[i], r, s.stretched == 1, s.n_exact_ends, s.kl_band[i])
+    if s.storage_mode == BINARY:
         p = share_of_ones(s, i)
-        s.lower[i], s.upper[i] = lower_end(s.set_kind, p, r), upper_end(s.set_kind, p, r)
+        s.lower[i], s.upper[i] = bernoulli_lower(s.set_kind, p, r), bernoulli_upper(s.set_kind, p, r)
 
 
 @shared("state -> none")
-def find_rival(s):
-    """The mixture that can be worth the most, into ``s.rival``, from the one of last time."""
+def compute_rival_mixture(s):
+    """Write the mixture with the largest possible utility to ``s.rival_mixture``."""
     k = s.n_arms
     if s.metric_shape == CONVEX:
-        worth, top = np.empty(k), 0
-        most_alone(s, worth)
+        upper_bounds, top = np.empty(k), 0
+        single_arm_upper_bounds(s, upper_bounds)
         for i in range(1, k):
-            top = i if worth[i] > worth[top] else top
-        fill_with(s.rival, 0.0)
-        s.rival[top] = 1.0
+            top = i if upper_bounds[i] > upper_bounds[top] else top
+        fill_with(s.rival_mixture, 0.0)
+        s.rival_mixture[top] = 1.0
         return
-    fill_with(s.rival, 1.0 / k)
-    kind = POOLED if s.set_kind == BALL else BOUND
-    maximise(s, s.rival, np.zeros(k), np.ones(k), kind, s.radius.copy())
+    fill_with(s.rival_mixture, 1.0 / k)
+    kind = LIPSCHITZ_BONUS if s.set_kind == BALL else OPTIMISTIC_BOUND
+    maximise(s, s.rival_mixture, np.zeros(k), np.ones(k), kind, s.radius.copy())
 
 
 @shared("state, bool -> float")
-def most_now(s, one):
-    """What the rival can be worth at most: of ``s.rival`` where it is one mixture, else the bound for all of them."""
-    if s.mode == BINARY:
-        low, high = reachable_means(s)
+def rival_utility_upper_bound(s, has_rival_mixture):
+    """Upper bound on the rival's utility: of ``s.rival_mixture`` where it is one mixture, else for all mixtures."""
+    if s.storage_mode == BINARY:
+        low, high = reachable_mean_range(s)
         return h_max(s.h, low, high)
-    if one:
-        return bound(s, s.rival, OPTIMISTIC)
+    if has_rival_mixture:
+        return utility_bound(s, s.rival_mixture, OPTIMISTIC)
     worst = 0.0
-    if s.set_kind == BALL:  # see most_of_any
+    if s.set_kind == BALL:  # see upper_bound_of_any_mixture
         worst = largest_of(s.radius)
         worst = s.lipschitz * worst if s.bounded == 0 else s.holder_c * worst**s.holder_q
-    return all_cells(s) + worst
+    return cellwise_upper_bound(s) + worst
 
 
 @shared("state -> none")
-def work_out_gains(s):
-    """By how much the certified regret would fall if an arm's law were known; times √n, into ``s.sure_gain``."""
-    refresh(s)
-    one = s.mode != BINARY and (
+def compute_certification_gains(s):
+    """Write to ``s.certify_gain`` what the certified regret would fall by if an arm were known, times √n."""
+    update_confidence_sets(s)
+    has_rival_mixture = s.storage_mode != BINARY and (
         s.metric_shape == CONVEX or (s.metric_shape == CONCAVE and (s.set_kind != BALL or s.bounded == 0))
     )
-    if one:
-        find_rival(s)
-    most, least = most_now(s, one), bound(s, s.mix, PESSIMISTIC)
+    if has_rival_mixture:
+        compute_rival_mixture(s)
+    most, least = rival_utility_upper_bound(s, has_rival_mixture), utility_bound(s, s.mix, PESSIMISTIC)
     alone = np.zeros(s.n_arms)
     for i in range(s.n_arms):
-        n, r = s.told[i], s.radius[i]
-        s.sure_told[i] = n
+        n, r = s.n_rewards[i], s.radius[i]
+        s.certify_n_rewards[i] = n
         behind = 0.0
-        if one:  # by how much the arm alone, at its best, is behind the rival
+        if has_rival_mixture:  # by how much the arm alone, at its best, is behind the rival
             alone[i] = 1.0
-            behind = most - bound(s, alone, OPTIMISTIC)
-        set_radius(s, i, KNOWN * r)
-        gain = 0.0 if one and s.rival[i] == 0.0 else max(most - most_now(s, one), 0.0)
-        if one:
-            gain = max(gain, most - bound(s, alone, OPTIMISTIC) - 2.0 * behind)
+            behind = most - utility_bound(s, alone, OPTIMISTIC)
+        set_radius(s, i, KNOWN_RADIUS_FACTOR * r)
+        gain = (
+            0.0
+            if has_rival_mixture and s.rival_mixture[i] == 0.0
+            else max(most - rival_utility_upper_bound(s, has_rival_mixture), 0.0)
+        )
+        if has_rival_mixture:
+            gain = max(gain, most - utility_bound(s, alone, OPTIMISTIC) - 2.0 * behind)
             alone[i] = 0.0
         if s.mix[i] > 0.0:
-            gain += max(bound(s, s.mix, PESSIMISTIC) - least, 0.0)
+            gain += max(utility_bound(s, s.mix, PESSIMISTIC) - least, 0.0)
         set_radius(s, i, r)
-        s.sure_gain[i] = gain * math.sqrt(n)
+        s.certify_gain[i] = gain * math.sqrt(n)
 
 
 @shared("state -> int")
-def most_certifying(s):
-    """The arm of which one more reward lets rival − lower fall the most, and every other time that with the fewest."""
-    known = 0
+def arm_with_largest_gain(s):
+    """The arm whose next reward reduces rival − lower the most; every other time the arm with the fewest pulls."""
+    n_at_last_update = 0
     for i in range(s.n_arms):
-        known += s.sure_told[i]
-    if s.rewards >= known + max(known // AGAIN, 1):
-        work_out_gains(s)
+        n_at_last_update += s.certify_n_rewards[i]
+    if s.rewards >= n_at_last_update + max(n_at_last_update // RECOMPUTE_FRACTION, 1):
+        compute_certification_gains(s)
     spent = 0
     for i in range(s.n_arms):
-        spent += s.sure_pulls[i]
+        spent += s.certify_pulls[i]
     arm, most, count = 0, -1.0, 0.0
     for i in range(s.n_arms):
-        n = float(evidence(s, i))
-        gain = s.sure_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 else 0.0  # every other one: the fewest pulls
+        n = float(n_observations(s, i))
+        gain = s.certify_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 else 0.0  # every other one: the fewest pulls
         if gain > most or (gain == most and n < count):
             arm, most, count = i, gain, n
-    s.sure_pulls[arm] += 1
+    s.certify_pulls[arm] += 1
     return arm
 
 
 @step("state -> int")
-def to_certify(s):
-    """The arm to pull for certifying, if it is time for such a pull; else −1."""
+def arm_to_certify(s):
+    """The arm to pull for certifying, if a certifying pull is due; else −1."""
     if s.certify == 0.0:
         return -1
     spent = 0
     for i in range(s.n_arms):
-        spent += s.sure_pulls[i]
-    if spent + 1.0 > s.certify * (s.asked + 1.0) or not ready(s):
+        spent += s.certify_pulls[i]
+    if spent + 1.0 > s.certify * (s.t + 1.0) or not ready(s):
         return -1
-    return most_certifying(s)
+    return arm_with_largest_gain(s)
 
 
 @kernel
-def gains_now(memory, out):
-    """What the certified regret would fall by if an arm's law were known, for each arm, times √n; into ``out``."""
+def certification_gains(memory, out):
+    """Write to ``out`` what the certified regret would fall by if an arm's distribution were known, times √n."""
     s = unpack(memory)
-    work_out_gains(s)
-    copy_into(out, s.sure_gain)
+    compute_certification_gains(s)
+    copy_into(out, s.certify_gain)

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 
 LARGEST_GRID = 2_000_000  # points; a larger grid is refused with its size
 _ROUNDING = 1e-9  # 1/ε this close to a whole number is meant to be whole
@@ -27,7 +27,7 @@ def grid_size(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"] = "etc") 
     >>> grid_size(3, 0.1), grid_size(3, 0.1, "ucb")
     (66, 45)
     """
-    steps = _steps(n_arms, epsilon, kind)
+    steps = _n_steps(n_arms, epsilon, kind)
     return comb(steps + n_arms - 1, n_arms - 1)
 
 
@@ -41,7 +41,7 @@ def etc_grid(n_arms: int, epsilon: float) -> FloatArray:
            [0.5, 0.5],
            [1. , 0. ]])
     """
-    return _grid(n_arms, epsilon, "etc")
+    return _build_grid(n_arms, epsilon, "etc")
 
 
 def ucb_grid(n_arms: int, epsilon: float) -> FloatArray:
@@ -54,13 +54,13 @@ def ucb_grid(n_arms: int, epsilon: float) -> FloatArray:
     array([[0.25, 0.75],
            [0.75, 0.25]])
     """
-    return _grid(n_arms, epsilon, "ucb")
+    return _build_grid(n_arms, epsilon, "ucb")
 
 
-def _steps(n_arms: int, epsilon: float, kind: str) -> int:
-    n_arms = _check.whole("n_arms", n_arms, 1)
-    epsilon = _check.within("epsilon", epsilon, 1e-12, 1.0)
-    _check.choice("grid kind", kind, ["etc", "ucb"])
+def _n_steps(n_arms: int, epsilon: float, kind: str) -> int:
+    n_arms = _validation.whole("n_arms", n_arms, 1)
+    epsilon = _validation.within("epsilon", epsilon, 1e-12, 1.0)
+    _validation.choice("grid kind", kind, ["etc", "ucb"])
     if kind == "etc":
         return floor(1.0 / epsilon + _ROUNDING)
     if n_arms > 1 and epsilon > 2.0 / n_arms * (1.0 + _ROUNDING):
@@ -71,14 +71,14 @@ def _steps(n_arms: int, epsilon: float, kind: str) -> int:
     return floor(1.0 / epsilon - n_arms / 2.0 + _ROUNDING)
 
 
-def _grid(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"]) -> FloatArray:
+def _build_grid(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"]) -> FloatArray:
     size = grid_size(n_arms, epsilon, kind)
     if size > LARGEST_GRID:
         raise ValueError(
             f"the grid of {n_arms} arms with epsilon = {epsilon:g} has {size:,} points, more than the "
             f"{LARGEST_GRID:,} that can be enumerated; take a larger epsilon or fewer arms."
         )
-    steps = _steps(n_arms, epsilon, kind)
+    steps = _n_steps(n_arms, epsilon, kind)
     if n_arms == 1:
         return np.ones((1, 1))
     counts = np.zeros((1, 0), dtype=np.int64)

@@ -1,10 +1,14 @@
 """Policies: one file for each algorithm, and what they share."""
 
+from pmbandits.engine.change_alerts import ChangeWarning
+from pmbandits.engine.policy import Policy
+from pmbandits.engine.policy_file import load
+from pmbandits.policies.baselines import UCB1, SolitaryArm, Uniform
 from pmbandits.policies.ce_ucb import CEUCB
 from pmbandits.policies.cirt import CIRT
-from pmbandits.policies.etc import PMETC
 from pmbandits.policies.fixed_grid import FixedGrid
-from pmbandits.policies.policy import Policy
+from pmbandits.policies.pm_etc import PMETC
+from pmbandits.policies.pm_ucb import PMUCB
 from pmbandits.policies.published import (
     BCVTS,
     MCVTS,
@@ -18,13 +22,9 @@ from pmbandits.policies.published import (
     RhoNPTS,
     Thompson,
 )
-from pmbandits.policies.simple import UCB1, SolitaryArm, Uniform
 from pmbandits.policies.solitary_ucb import SolitaryUCB
-from pmbandits.policies.store import load
 from pmbandits.policies.track import Track
-from pmbandits.policies.ucb import PMUCB
-from pmbandits.policies.vet import Vet
-from pmbandits.policies.watching import ChangeWarning
+from pmbandits.policies.vet.vet import Vet
 
 __all__ = [
     "BCVTS",

@@ -6,83 +6,91 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits.confidence._bounds import refresh, wasserstein_radius
-from pmbandits.confidence._ends import table_radius, tailed
+from pmbandits.confidence._bounds import update_confidence_sets, wasserstein_radius
+from pmbandits.confidence._envelopes import has_tail_assumption, radius_after
+from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._ahead import (
-    least_lead,
-    may_look_ahead,
-    maybe_inside,
-    settle_down,
-    shares_within,
-    surely_inside,
+from pmbandits.mixtures._continuous_search import update_optimistic_mixture
+from pmbandits.mixtures._grid_search import choose_grid_point, compute_grid_utilities
+from pmbandits.mixtures._index import (
+    HOLDER_BONUS,
+    ROUNDING_MARGIN,
+    bonus,
+    due,
+    postpone_next_look,
+    ready,
+    set_current_grid_point,
 )
-from pmbandits.mixtures._continuous import continuous_mixture
-from pmbandits.mixtures._grid import settle, utilities
-from pmbandits.mixtures._index import BONUS, SURE, bonus, due, ready, rest, take
-from pmbandits.mixtures._lazy import lazy_choice, may_be_lazy
-from pmbandits.mixtures._sampling import evidence, least_known, most_behind, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.ucb import PMUCB, unpack
+from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
+from pmbandits.mixtures._look_ahead import (
+    guaranteed_intervals,
+    may_look_ahead,
+    possible_shares_of_ones,
+    update_look_ahead,
+    utility_lead_lower_bound,
+    widest_possible_intervals,
+)
+from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_observations, pull
+from pmbandits.policies.pm_ucb import PMUCB, unpack
 from pmbandits.state.compile import kernel
-from pmbandits.state.shared import shared
-from pmbandits.state.views import unpack as unpack_any
+from pmbandits.state.linking import shared
+from pmbandits.state.numba_types import unpack as unpack_any
 from pmbandits.supports import Support
 
 
 @shared("state -> none")
-def bonus_mixture(s: Any) -> None:
+def update_bonus_mixture(s: Any) -> None:
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
     if s.continuous == 1:
-        continuous_mixture(s, True)
+        update_optimistic_mixture(s, True)
         return
     if not ready(s):
         return
-    refresh(s)
-    if tailed(s):
-        rest(s)
-    if s.random_ties == 0 and may_be_lazy(s, BONUS):
-        take(s, lazy_choice(s, BONUS))
+    update_confidence_sets(s)
+    if has_tail_assumption(s):
+        postpone_next_look(s)
+    if s.random_ties == 0 and can_use_lazy_argmax(s, HOLDER_BONUS):
+        set_current_grid_point(s, lazy_argmax(s, HOLDER_BONUS))
         return
-    utilities(s)
+    compute_grid_utilities(s)
     radius = np.empty(s.n_arms)
     for i in range(s.n_arms):
         radius[i] = wasserstein_radius(s, i)
-    for g in range(s.used):
-        s.index[g] = s.value[g] + bonus(s, s.grid[g], radius, BONUS)
-    take(s, settle(s, s.used))
+    for g in range(s.n_grid_used):
+        s.index[g] = s.value[g] + bonus(s, s.grid[g], radius, HOLDER_BONUS)
+    set_current_grid_point(s, choose_grid_point(s, s.n_grid_used))
     if may_look_ahead(s):
-        settle_down(s, stays(s))
+        update_look_ahead(s, leader_stays_ahead(s))
 
 
 @shared("state -> bool")
-def stays(s: Any) -> bool:
+def leader_stays_ahead(s: Any) -> bool:
     """Whether the current mixture keeps the largest index for the next ``look_ahead`` rewards of each arm."""
     k, ahead, q, c = s.n_arms, s.look_ahead, s.holder_q, s.holder_c
-    share_low, share_high = shares_within(s, ahead)
+    share_low, share_high = possible_shares_of_ones(s, ahead)
     least, most = np.empty(k), np.empty(k)  # of each arm's radius
-    if s.plain_bonus == 1:
+    if s.paper_bonus == 1:
         for i in range(k):
-            least[i], most[i] = table_radius(s, s.told[i] + ahead), table_radius(s, s.told[i])
+            least[i], most[i] = radius_after(s, s.n_rewards[i] + ahead), radius_after(s, s.n_rewards[i])
     else:
-        sure_low, sure_high = surely_inside(s, ahead)
-        maybe_low, maybe_high = maybe_inside(s, ahead)
+        sure_low, sure_high = guaranteed_intervals(s, ahead)
+        maybe_low, maybe_high = widest_possible_intervals(s, ahead)
         for i in range(k):
             least[i] = max(sure_high[i] - share_high[i], share_low[i] - sure_low[i], 0.0)
             most[i] = max(maybe_high[i] - share_low[i], share_high[i] - maybe_low[i])
-    mine = s.grid[s.current]
-    for g in range(s.used):
-        if g == s.current:
+    mine = s.grid[s.current_point]
+    for g in range(s.n_grid_used):
+        if g == s.current_point:
             continue
         other = s.grid[g]
-        lead = least_lead(s.h, s.metric_shape, mine, other, share_low, share_high)
+        lead = utility_lead_lower_bound(s.h, s.metric_shape, mine, other, share_low, share_high)
         for i in range(k):
             d = mine[i] - other[i]
             if q == 1.0:
                 lead += c * d * (least[i] if d > 0.0 else most[i])
             else:
                 lead += c * ((mine[i] * least[i]) ** q - (other[i] * most[i]) ** q)
-        if not lead > SURE * max(1.0, abs(s.peak)):
+        if not lead > ROUNDING_MARGIN * max(1.0, abs(s.max_h)):
             return False
     return True
 
@@ -91,20 +99,20 @@ def stays(s: Any) -> bool:
 def choose(memory: int) -> int:
     """Algorithm 3 (``algorithm:UCB-M``)."""
     s = unpack(memory)
-    arm = least_known(s)
-    if evidence(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
+    arm = least_observed_arm(s)
+    if n_observations(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
         return pull(s, arm)
     if due(s):  # lines 6–7: estimates, mixture with the largest bonus index
-        bonus_mixture(s)
+        update_bonus_mixture(s)
     return pull(s, most_behind(s))  # line 5
 
 
 @kernel
 def update(memory: int) -> None:
-    """Name the mixture with the newest rewards."""
+    """Update the mixture with the newest rewards."""
     s = unpack_any(memory)
     if due(s):
-        bonus_mixture(s)
+        update_bonus_mixture(s)
 
 
 class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):

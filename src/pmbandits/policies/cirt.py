@@ -7,56 +7,94 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, binary_bound, bound, refresh
-from pmbandits.confidence._ends import BELT, tailed
-from pmbandits.confidence._kernels import CONVEX
-from pmbandits.estimates._rewards import BINARY
-from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.packed import h_max, h_min
-from pmbandits.mixtures._ahead import least_lead, may_look_ahead, settle_down, shares_within, surely_inside
-from pmbandits.mixtures._continuous import best_within, rival_outside
-from pmbandits.mixtures._grid import empirical_mixture, utilities
-from pmbandits.mixtures._index import BOUND, SURE, TIE, UTILITY, dot, due, holder_change, ready, rest, take
-from pmbandits.mixtures._lazy import (
-    change_since,
-    distance,
-    evaluate,
-    forget_values,
-    lazy_choice,
-    may_be_lazy,
-    radius_unit,
-    rounding_error,
+from pmbandits.confidence._bernoulli_wasserstein import CONVEX
+from pmbandits.confidence._bounds import (
+    OPTIMISTIC,
+    PESSIMISTIC,
+    bernoulli_utility_bound,
+    update_confidence_sets,
+    utility_bound,
 )
-from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.mixtures._within import narrow_box
-from pmbandits.policies.build import Setup
-from pmbandits.policies.choices import continuous_search, even, search_numbers, searched_within
-from pmbandits.policies.options import (
+from pmbandits.confidence._envelopes import KL_BAND, has_tail_assumption
+from pmbandits.engine.grid_choice import check_even, constrained_search, search_numbers, use_continuous_search
+from pmbandits.engine.options import (
     above,
+    check_confidence,
+    check_search,
     known_estimates,
-    known_search,
-    known_set,
     one_of,
     option,
     probability,
     within,
 )
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.sets import chosen_set
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
+from pmbandits.estimates._rewards import BINARY
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.encoding import h_max, h_min
+from pmbandits.mixtures._constraints import intersect_box_with_limits
+from pmbandits.mixtures._continuous_search import best_mixture_in_box, find_better_mixture_outside
+from pmbandits.mixtures._grid_search import compute_grid_utilities, update_empirical_grid_mixture
+from pmbandits.mixtures._index import (
+    OPTIMISTIC_BOUND,
+    ROUNDING_MARGIN,
+    TIE,
+    UTILITY,
+    dot,
+    due,
+    holder_utility_change,
+    postpone_next_look,
+    ready,
+    set_current_grid_point,
+)
+from pmbandits.mixtures._lazy_argmax import (
+    can_use_lazy_argmax,
+    evaluate_grid_point,
+    forget_grid_values,
+    lazy_argmax,
+    max_change_since_evaluation,
+    radius_to_wasserstein_factor,
+    rounding_error_bounds,
+    wasserstein_travel,
+)
+from pmbandits.mixtures._look_ahead import (
+    guaranteed_intervals,
+    may_look_ahead,
+    possible_shares_of_ones,
+    update_look_ahead,
+    utility_lead_lower_bound,
+)
+from pmbandits.mixtures._tracking import explore_or_track, pull
 from pmbandits.state.arrays import copy_into
 from pmbandits.state.compile import kernel
+from pmbandits.state.fields import own_field
 from pmbandits.state.layout import MOST
+from pmbandits.state.linking import shared, step
 from pmbandits.state.memory import Memory
-from pmbandits.state.shared import shared, step
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 LARGEST_PHASE_GRID = 200_000
-unpack = state(branching=int, phases=int, phase=int, tracking=int, literal=int, tolerance=float)
+unpack = state(
+    branching=int,  # A: into how many steps each side of the box is cut
+    phases=int,  # how many phases there are
+    phase=int,  # the current one, counted from 1
+    tracking=int,  # 1 when all phases are over
+    literal=int,  # 1 if phases end by the paper's rule
+    tolerance=float,  # how much utility the box rule may give away
+    grid_steps=own_field(int, "n_grid, n_arms", "saved"),  # the grid in whole steps
+    kept_mixture=own_field(int, "n_arms", "saved"),  # the mixture that the phase before kept, in whole steps
+    # The last check: the candidate that kept the phase open, and the utility of the leader at least.
+    blocking_candidate=own_field(int, "", "cleared"),  # 1 + its grid point; 0: none is known
+    checked_leader=own_field(int, "", "cleared"),  # 1 + the leader's grid point
+    leader_lower_bound=own_field(float, "", "cleared"),
+    leader_path_length=own_field(float, "n_arms", "cleared"),  # how far the arms had moved then (or their rewards),
+    leader_radius=own_field(float, "n_arms", "cleared"),  # and the radii of their sets
+)
 
 
 @step("int, int -> int")
-def levels(branching: int, phase: int) -> int:
+def steps_per_unit(branching: int, phase: int) -> int:
     """1/spacing of a phase: A^ℓ / 2^(ℓ−1), a whole number because A is even."""
     out = branching
     for _ in range(phase - 1):
@@ -65,15 +103,15 @@ def levels(branching: int, phase: int) -> int:
 
 
 @shared("state -> none", unpack)
-def phase_grid(s: Any) -> None:
+def lay_phase_grid(s: Any) -> None:
     """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
-    k, half, phase, total = s.n_arms, s.branching // 2, s.phase, levels(s.branching, s.phase)
+    k, half, phase, total = s.n_arms, s.branching // 2, s.phase, steps_per_unit(s.branching, s.phase)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     for i in range(k):
         low[i], high[i] = 0, total
         if phase > 1:
-            low[i] = max(0, s.kept[i] * half - half)
-            high[i] = min(total, s.kept[i] * half + half)
+            low[i] = max(0, s.kept_mixture[i] * half - half)
+            high[i] = min(total, s.kept_mixture[i] * half + half)
         step[i] = low[i]
     used = 0
     while True:
@@ -83,53 +121,53 @@ def phase_grid(s: Any) -> None:
         if low[k - 1] <= last <= high[k - 1]:
             step[k - 1] = last
             for i in range(k):
-                s.steps[used, i] = step[i]
+                s.grid_steps[used, i] = step[i]
                 s.grid[used, i] = step[i] / total
             used += 1
-        if not next_steps(step, low, high):
+        if not next_lexicographic(step, low, high):
             break
-    new_grid(s, used)
+    reset_grid(s, used)
 
 
 @shared("state -> none", unpack)
-def tracking_grid(s: Any) -> None:
+def lay_tracking_grid(s: Any) -> None:
     """``eq:any_discrete_set_tracking``: weights (n + ½)/N inside the box around the last kept mixture.
 
     Counted in halves of 1/N: odd numbers that add up to 2N. For odd K there are none, and as elsewhere in the paper
     the last weight takes the difference: a whole number of 1/N, positive, and inside the box too.
     """
-    k, half, box = s.n_arms, s.branching // 2, levels(s.branching, s.phases)
-    total = levels(s.branching, s.phases + 1)
+    k, half, box = s.n_arms, s.branching // 2, steps_per_unit(s.branching, s.phases)
+    total = steps_per_unit(s.branching, s.phases + 1)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     for i in range(k):
-        low[i] = max(0, s.kept[i] * half - half)
-        high[i] = max(low[i], min(total, s.kept[i] * half + half) - 1)
+        low[i] = max(0, s.kept_mixture[i] * half - half)
+        high[i] = max(low[i], min(total, s.kept_mixture[i] * half + half) - 1)
         step[i] = low[i]
     used = 0
     while True:
         last = 2 * total
         for i in range(k - 1):
             last -= 2 * step[i] + 1
-        if last > 0 and abs(last - 2 * half * s.kept[k - 1]) <= 2 * half:
+        if last > 0 and abs(last - 2 * half * s.kept_mixture[k - 1]) <= 2 * half:
             for i in range(k - 1):
                 s.grid[used, i] = (step[i] + 0.5) / total
             s.grid[used, k - 1] = 0.5 * last / total
             used += 1
-        if not next_steps(step, low, high):
+        if not next_lexicographic(step, low, high):
             break
     if used == 0:  # beside a vertex, with many arms: the nearest point with every weight positive
-        rest, top = 1.0, 0
+        left_over, top = 1.0, 0
         for i in range(k):
-            s.grid[0, i] = max(s.kept[i] / box, 0.5 / total)
-            rest -= s.grid[0, i]
-            top = i if s.kept[i] > s.kept[top] else top
-        s.grid[0, top] += rest
+            s.grid[0, i] = max(s.kept_mixture[i] / box, 0.5 / total)
+            left_over -= s.grid[0, i]
+            top = i if s.kept_mixture[i] > s.kept_mixture[top] else top
+        s.grid[0, top] += left_over
         used = 1
-    new_grid(s, used)
+    reset_grid(s, used)
 
 
 @step("ints, ints, ints -> bool")
-def next_steps(step: Any, low: Any, high: Any) -> bool:
+def next_lexicographic(step: Any, low: Any, high: Any) -> bool:
     """Go to the next vector in lexicographic order, the last entry left out; False after the last one."""
     i = step.size - 2
     while i >= 0 and step[i] >= high[i]:
@@ -141,22 +179,23 @@ def next_steps(step: Any, low: Any, high: Any) -> bool:
     return True
 
 
-@step("state, int -> none")
-def new_grid(s: Any, used: int) -> None:
+@step("state, int -> none", unpack)
+def reset_grid(s: Any, used: int) -> None:
     """The grid has changed: nothing is chosen, and nothing that is kept about its points is true."""
-    s.used = used
-    s.current = -1
-    forget_values(s)
+    s.n_grid_used = used
+    s.current_point = -1
+    s.blocking_candidate = 0
+    forget_grid_values(s)
 
 
 @shared("state -> none")
-def lead(s: Any) -> None:
+def choose_leader(s: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
-    if may_be_lazy(s, UTILITY):
-        take(s, lazy_choice(s, UTILITY))
+    if can_use_lazy_argmax(s, UTILITY):
+        set_current_grid_point(s, lazy_argmax(s, UTILITY))
         return
-    used, before = s.used, s.current
-    utilities(s)
+    used, before = s.n_grid_used, s.current_point
+    compute_grid_utilities(s)
     top = -np.inf
     for g in range(used):
         top = max(top, s.value[g])
@@ -166,45 +205,47 @@ def lead(s: Any) -> None:
         chosen = 0
         while s.value[chosen] < top - slack:
             chosen += 1
-    take(s, chosen)
+    set_current_grid_point(s, chosen)
 
 
 @shared("state -> int", unpack)
-def still_alive(s: Any) -> int:
+def find_surviving_candidate(s: Any) -> int:
     """A candidate that keeps the phase from ending, or −1: the phase is over.
 
     ``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept. A candidate
     outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
-    leader, used, binary, literal = s.current, s.used, s.mode == BINARY, s.literal == 1
-    lazy = may_be_lazy(s, BOUND)
-    if lazy and surely_alive(s):
-        return s.witness - 1
-    first = max(s.witness - 1, 0) if lazy else 0  # whoever kept the phase open last time is asked first
+    leader, used, binary, literal = s.current_point, s.n_grid_used, s.storage_mode == BINARY, s.literal == 1
+    lazy = can_use_lazy_argmax(s, OPTIMISTIC_BOUND)
+    if lazy and witness_survives(s):
+        return s.blocking_candidate - 1
+    first = (
+        max(s.blocking_candidate - 1, 0) if lazy else 0
+    )  # the candidate that kept the phase open last time is checked first
     if binary:
-        least = binary_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
+        least = bernoulli_utility_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
     else:
-        least = bound(s, s.grid[leader], PESSIMISTIC)
+        least = utility_bound(s, s.grid[leader], PESSIMISTIC)
     for j in range(used):
         g = (first + j) % used
-        if g == leader or (not literal and in_the_box(s.steps[g], s.steps[leader])):
+        if g == leader or (not literal and inside_box(s.grid_steps[g], s.grid_steps[leader])):
             continue
         if binary:
-            best = binary_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
+            best = bernoulli_utility_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            evaluate(s, g, BOUND)
+            evaluate_grid_point(s, g, OPTIMISTIC_BOUND)
             best = s.index[g]
         if best >= least and (literal or best - least > s.tolerance):
-            s.leader_floor, s.checked_leader, s.witness = least, leader + 1, g + 1
+            s.leader_lower_bound, s.checked_leader, s.blocking_candidate = least, leader + 1, g + 1
             for i in range(s.n_arms):
-                s.leader_travel[i] = s.told[i] if s.set_kind == BELT else s.travel[i]
+                s.leader_path_length[i] = s.n_rewards[i] if s.set_kind == KL_BAND else s.w1_path_length[i]
                 s.leader_radius[i] = s.radius[i]
             return g
     return -1
 
 
 @step("ints, ints -> bool")
-def in_the_box(steps: Any, middle: Any) -> bool:
+def inside_box(steps: Any, middle: Any) -> bool:
     """Whether a candidate lies in the box that would be kept around the leader."""
     inside = True
     for i in range(steps.size):
@@ -214,108 +255,114 @@ def in_the_box(steps: Any, middle: Any) -> bool:
 
 
 @shared("state -> bool", unpack)
-def surely_alive(s: Any) -> bool:
+def witness_survives(s: Any) -> bool:
     """Whether the last witness still keeps the phase open, by how far its value and the leader's can have moved."""
-    leader, witness = s.current, s.witness - 1
+    leader, witness = s.current_point, s.blocking_candidate - 1
     if witness < 0 or s.checked_leader != leader + 1:
         return False
-    off, each = rounding_error(s)
-    low = s.index[witness] - change_since(s, witness, BOUND)[0]
+    off, each = rounding_error_bounds(s)
+    low = s.index[witness] - max_change_since_evaluation(s, witness, OPTIMISTIC_BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
-    if s.set_kind == BELT and s.holder_q == 1.0:
-        # A belt's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
+    if s.set_kind == KL_BAND and s.holder_q == 1.0:
+        # A KL band's ends come nearer by at most θ (the share of new rewards), and by as much as its radius shrinks.
         moved = 0.0
         for i in range(s.n_arms):
             then = s.leader_radius[i]
             nearer = (1.0 - s.radius[i] / then) * min(1.0, 1.34 * math.sqrt(0.5 * then))
-            moved += s.grid[leader, i] * (1.0 - s.leader_travel[i] / s.told[i] + nearer)
-        high = s.leader_floor + s.holder_c * (s.high - s.low) * moved
-    elif s.set_kind != BELT and s.holder_c > 0.0:
+            moved += s.grid[leader, i] * (1.0 - s.leader_path_length[i] / s.n_rewards[i] + nearer)
+        high = s.leader_lower_bound + s.holder_c * (s.high - s.low) * moved
+    elif s.set_kind != KL_BAND and s.holder_c > 0.0:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
-        moved = distance(s.grid[leader], s.travel, s.leader_travel)
-        high = s.leader_floor + holder_change(s, moved) + holder_change(s, radius_unit(s) * gain)
+        moved = wasserstein_travel(s.grid[leader], s.w1_path_length, s.leader_path_length)
+        high = (
+            s.leader_lower_bound
+            + holder_utility_change(s, moved)
+            + holder_utility_change(s, radius_to_wasserstein_factor(s) * gain)
+        )
     if s.value_at[leader] > 0.0:
-        high = min(high, s.value[leader] + change_since(s, leader, UTILITY)[1])
+        high = min(high, s.value[leader] + max_change_since_evaluation(s, leader, UTILITY)[1])
     return low - high > s.tolerance + 2.0 * off + each * (abs(low) + abs(high))
 
 
 @shared("state, int -> bool", unpack)
-def stays(s: Any, witness: int) -> bool:
+def leader_stays_ahead(s: Any, witness: int) -> bool:
     """Whether leader and witness stay what they are for the next ``look_ahead`` rewards of each arm."""
-    ahead, leader = s.look_ahead, s.current
-    sure = SURE * max(1.0, abs(s.peak))
+    ahead, leader = s.look_ahead, s.current_point
+    sure = ROUNDING_MARGIN * max(1.0, abs(s.max_h))
     mine, other = s.grid[leader], s.grid[witness]
-    low, high = surely_inside(s, ahead)
+    low, high = guaranteed_intervals(s, ahead)
     left, right = dot(mine, low), dot(mine, high)
-    near, far = dot(other, low), dot(other, high)
-    if left > right or near > far:
+    other_low, other_high = dot(other, low), dot(other, high)
+    if left > right or other_low > other_high:
         return False
-    if h_max(s.h, near, far) - h_min(s.h, left, right) <= s.tolerance + sure:
+    if h_max(s.h, other_low, other_high) - h_min(s.h, left, right) <= s.tolerance + sure:
         return False
-    low, high = shares_within(s, ahead)
-    for g in range(s.used):
-        if g != leader and not least_lead(s.h, s.metric_shape, mine, s.grid[g], low, high) > sure:
+    low, high = possible_shares_of_ones(s, ahead)
+    for g in range(s.n_grid_used):
+        if g != leader and not utility_lead_lower_bound(s.h, s.metric_shape, mine, s.grid[g], low, high) > sure:
             return False
     return True
 
 
 @shared("state -> none", unpack)
-def refine(s: Any) -> None:
-    """One look at the data: lead, and end the phase if the rule says so."""
+def refine_on_grid(s: Any) -> None:
+    """Choose the leader by the newest rewards, and end the phase if the stopping rule says so."""
     if not ready(s):
         return
-    refresh(s)
-    if tailed(s):
-        rest(s)
-    lead(s)
-    witness = still_alive(s)
+    update_confidence_sets(s)
+    if has_tail_assumption(s):
+        postpone_next_look(s)
+    choose_leader(s)
+    witness = find_surviving_candidate(s)
     if witness >= 0:
         if may_look_ahead(s):
-            settle_down(s, stays(s, witness))
+            update_look_ahead(s, leader_stays_ahead(s, witness))
         return
-    leader, phase = s.current, s.phase
-    s.ends[phase - 1] = s.asked
+    leader, phase = s.current_point, s.phase
+    s.phase_ends[phase - 1] = s.t
     for i in range(s.n_arms):
-        s.kept[i] = s.steps[leader, i]
+        s.kept_mixture[i] = s.grid_steps[leader, i]
     if phase < s.phases:
         s.phase = phase + 1
-        phase_grid(s)
-        lead(s)
+        lay_phase_grid(s)
+        choose_leader(s)
     else:  # the tracking process: one mixture from now on
         s.tracking = 1
-        tracking_grid(s)
-        empirical_mixture(s)
+        lay_tracking_grid(s)
+        update_empirical_grid_mixture(s)
 
 
 @shared("state -> none", unpack)
-def refine_all(s: Any) -> None:
-    """The same over all mixtures of the box that was kept, without a grid; ``grid[0]`` is its middle.
+def refine_continuous(s: Any) -> None:
+    """Refine over all mixtures of the box that was kept, without a grid; ``grid[0]`` is the middle of the box.
 
     For convex h only arms alone are compared: when one is left all phases end.
     """
     if not ready(s):
         return
-    refresh(s)
-    s.look_at = s.rewards + 1 + int(s.fineness * s.rewards)
+    update_confidence_sets(s)
+    s.next_update_at = s.rewards + 1 + int(s.search_tolerance * s.rewards)
     s.dirty = 0
     k, branching, last = s.n_arms, s.branching, s.phases
     low, high = np.zeros(k), np.ones(k)
     while True:
         phase = s.phase
         if phase > 1:
-            before = 1.0 / levels(branching, phase - 1)
+            before = 1.0 / steps_per_unit(branching, phase - 1)
             for i in range(k):
                 low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
-        narrow_box(s, low, high)
-        best_within(s, s.mix, low, high)
-        witness = rival_outside(s, low, high, 1.0 / levels(branching, phase), s.tolerance, s.current + 1)
+        intersect_box_with_limits(s, low, high)
+        best_mixture_in_box(s, s.mix, low, high)
+        witness = find_better_mixture_outside(
+            s, low, high, 1.0 / steps_per_unit(branching, phase), s.tolerance, s.current_point + 1
+        )
         if witness >= 0:
-            s.current = witness - 1
+            s.current_point = witness - 1
             return
-        s.ends[phase - 1] = s.asked
+        s.phase_ends[phase - 1] = s.t
         copy_into(s.grid[0], s.mix)
         s.phase = phase + 1
         if phase == last:
@@ -327,12 +374,12 @@ def refine_all(s: Any) -> None:
 
 
 @step("state -> none", unpack)
-def look(s: Any) -> None:
-    """One look at the data, on the grid or over all mixtures."""
+def update_mixture(s: Any) -> None:
+    """Refine with the newest rewards, on the grid or over all mixtures."""
     if s.continuous == 1:
-        refine_all(s)
+        refine_continuous(s)
     else:
-        refine(s)
+        refine_on_grid(s)
 
 
 @kernel
@@ -340,16 +387,16 @@ def choose(memory: int) -> int:
     """Algorithm 4 (``algorithm:anytime``)."""
     s = unpack(memory)
     if s.tracking == 0 and due(s):
-        look(s)
+        update_mixture(s)
     return pull(s, explore_or_track(s))
 
 
 @kernel
 def update(memory: int) -> None:
-    """Name the mixture with the newest rewards."""
+    """Update the mixture with the newest rewards."""
     s = unpack(memory)
     if s.tracking == 0 and due(s):
-        look(s)
+        update_mixture(s)
 
 
 @kernel
@@ -358,13 +405,13 @@ def begin(memory: int) -> None:
     s = unpack(memory)
     s.phase = 1
     if s.continuous == 0:
-        phase_grid(s)
+        lay_phase_grid(s)
 
 
 @kernel
-def lay_grid(memory: int) -> None:
+def rebuild_phase_grid(memory: int) -> None:
     """The grid of the phase anew, from the mixture that was kept."""
-    phase_grid(unpack(memory))
+    lay_phase_grid(unpack(memory))
 
 
 class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
@@ -408,25 +455,26 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     """
 
     resolution: float = option(default=0.06, alias="epsilon", check=probability)
-    branching: int = option(default=4, check=even)
+    branching: int = option(default=4, check=check_even)
     delta: float = option(default=0.05, check=probability)
     exploration: float = option(default=1.0, check=above(0.0))
-    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
     stopping: str = option(default="box", check=one_of("box", "literal"))
     tolerance: float | None = option(default=None, check=within(0.0))
-    search: str = option(default="auto", check=known_search)
+    search: str = option(default="auto", check=check_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        o, chosen = self.options, chosen_set(self, support, n_arms)
-        room, literal = (o["branching"] + 1) ** (n_arms - 1), o["stopping"] == "literal"
+        o, chosen = self.options, self._choose_confidence_set(support, n_arms)
+        max_grid_size, literal = (o["branching"] + 1) ** (n_arms - 1), o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
-        search = searched_within(self.limits, "grid" if literal else o["search"], metric)
-        continuous = continuous_search(search, room, metric, support, chosen, self.limits)
-        if not continuous and room > LARGEST_PHASE_GRID:
+        search = constrained_search(self.limits, "grid" if literal else o["search"], metric)
+        continuous = use_continuous_search(search, max_grid_size, metric, support, chosen, self.limits)
+        if not continuous and max_grid_size > LARGEST_PHASE_GRID:
             raise ValueError(
-                f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {room:,} mixtures a round, "
+                f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {max_grid_size:,} mixtures "
+                f"a round, "
                 f"more than {LARGEST_PHASE_GRID:,}; use search='continuous', Track, fewer arms, or branching 4."
             )
         phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
@@ -440,10 +488,10 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
             tolerance = 0.0  # the literal rule gives nothing away
         elif tolerance is None:
             span = support.width if np.isfinite(support.width) else 4.0 * support.typical
-            reach = metric.maximum().value - metric.minimum().value
-            tolerance = 0.5 / levels(o["branching"], max(1, phases)) ** 2 * reach * span
+            h_range = metric.maximum().value - metric.minimum().value
+            tolerance = 0.5 / steps_per_unit(o["branching"], max(1, phases)) ** 2 * h_range * span
         return Setup(
-            grid=np.zeros((1 if continuous else room, n_arms)),
+            grid=np.zeros((1 if continuous else max_grid_size, n_arms)),
             epsilon=o["epsilon"],
             numbers={
                 "exploration": o["exploration"],
@@ -461,25 +509,27 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         m, done = memory, memory.phase - 1 + memory.tracking
         if not (1 <= m.phase <= m.phases and 0 <= m.tracking <= 1) or (m.tracking and m.phase < m.phases):
             return False
-        if m.ends[done:].any() or (np.diff(m.ends[:done]) < 0).any():
+        if m.phase_ends[done:].any() or (np.diff(m.phase_ends[:done]) < 0).any():
             return False
         if m.continuous == 1:
-            on_grid = m.steps.any() or m.kept.any()
+            on_grid = m.grid_steps.any() or m.kept_mixture.any()
             return not on_grid and (done == 0 or abs(float(m.grid[0].sum()) - 1.0) < 1e-6)
-        total = levels(m.branching, done) if done else 0
-        if m.kept.max() > total or m.kept.sum() != total:
+        total = steps_per_unit(m.branching, done) if done else 0
+        if m.kept_mixture.max() > total or m.kept_mixture.sum() != total:
             return False
         if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
             return True
         anew = m.copy()
-        lay_grid(anew.address)
-        same = anew.used == m.used and np.array_equal(anew.steps[: m.used], m.steps[: m.used])
-        return bool(same and np.allclose(anew.grid[: m.used], m.grid[: m.used], rtol=0.0, atol=1e-12))
+        rebuild_phase_grid(anew.address)
+        same = anew.n_grid_used == m.n_grid_used and np.array_equal(
+            anew.grid_steps[: m.n_grid_used], m.grid_steps[: m.n_grid_used]
+        )
+        return bool(same and np.allclose(anew.grid[: m.n_grid_used], m.grid[: m.n_grid_used], rtol=0.0, atol=1e-12))
 
     @property
     def phase(self) -> int | str:
         """The phase of refinement, counted from 1, or ``"track"``."""
-        memory = self._look()
+        memory = self._updated_memory()
         return "track" if memory.tracking else memory.phase
 
     @property
@@ -491,4 +541,4 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     @property
     def phase_ends(self) -> tuple[int, ...]:
         """After how many rounds each phase so far ended. Phases begin anew when the arms that play change."""
-        return tuple(self._began + int(t) for t in self._look().ends if t > 0)
+        return tuple(self._clock_start + int(t) for t in self._updated_memory().phase_ends if t > 0)

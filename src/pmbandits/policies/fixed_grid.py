@@ -6,28 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures import grid_size, ucb_grid
-from pmbandits.mixtures._index import due
-from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.choices import continuous_search, search_numbers
-from pmbandits.policies.limited import floor_within, grid_within
-from pmbandits.policies.options import (
+from pmbandits.engine.grid_choice import search_numbers, use_continuous_search
+from pmbandits.engine.options import (
     above,
+    check_confidence,
+    check_search,
     known_estimates,
-    known_search,
-    known_set,
     option,
     probability,
     share,
     whole,
 )
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.sets import chosen_set
-from pmbandits.policies.ucb import look, update
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
+from pmbandits.engine.share_constraints import feasible_floor, project_grid
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures import grid_size, ucb_grid
+from pmbandits.mixtures._index import due
+from pmbandits.mixtures._tracking import explore_or_track, pull
+from pmbandits.policies.pm_ucb import update, update_mixture
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import unpack
+from pmbandits.state.numba_types import unpack
 from pmbandits.supports import Support
 
 
@@ -36,7 +35,7 @@ def choose(memory: int) -> int:
     """PM-UCB-M's mixture, and CIRT's rule for the arm."""
     s = unpack(memory)
     if due(s):
-        look(s)
+        update_mixture(s)
     return pull(s, explore_or_track(s))
 
 
@@ -66,26 +65,26 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
     spacing: float = option(default=0.12, alias="epsilon", check=share)
     branching: int = option(default=4, check=whole(1))
     exploration: float = option(default=1.0, check=above(0.0))
-    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
     delta: float = option(default=0.05, check=probability)
-    search: str = option(default="auto", check=known_search)
+    search: str = option(default="auto", check=check_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         spacing = o["epsilon"] / o["branching"]
-        chosen = chosen_set(self, support, n_arms)
+        chosen = self._choose_confidence_set(support, n_arms)
         if n_arms > 1:
             spacing = min(spacing, 1.0 / n_arms) if o["search"] != "grid" else spacing
-        continuous = continuous_search(
+        continuous = use_continuous_search(
             o["search"], grid_size(n_arms, spacing, "ucb"), metric, support, chosen, self.limits
         )
         return Setup(
-            grid=np.zeros((0, n_arms)) if continuous else grid_within(self.limits, ucb_grid(n_arms, spacing)),
+            grid=np.zeros((0, n_arms)) if continuous else project_grid(self.limits, ucb_grid(n_arms, spacing)),
             epsilon=spacing,
             numbers={
                 "exploration": o["exploration"],
-                **search_numbers(continuous, floor_within(self.limits, 0.5 * spacing)),
+                **search_numbers(continuous, feasible_floor(self.limits, 0.5 * spacing)),
             },
             confidence=chosen,
         )

@@ -6,19 +6,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmbandits.confidence._bounds import OPTIMISTIC, bound, refresh, wasserstein_radius
-from pmbandits.confidence._ends import by_cells, tailed
+from pmbandits.confidence._bounds import OPTIMISTIC, update_confidence_sets, utility_bound, wasserstein_radius
+from pmbandits.confidence._envelopes import bounds_survival_pointwise, has_tail_assumption
+from pmbandits.engine.options import check_confidence, one_of, option, probability, whole
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._index import holder_change
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import known_set, one_of, option, probability, whole
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._laws import banded, empirical_utilities, update_utility
-from pmbandits.policies.sets import chosen_set
+from pmbandits.mixtures._index import holder_utility_change
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._functionals import empirical_utilities, optimistic_utilities, update_by_utility
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 unpack = state(additive=int)
@@ -28,27 +27,27 @@ unpack = state(additive=int)
 def choose(memory: int) -> int:
     """The arm whose utility can be the largest."""
     s = unpack(memory)
-    refresh(s)
+    update_confidence_sets(s)
     if s.additive == 1:  # eq:UCB_alpha2: the empirical utility plus 𝓛·r^q
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
-            s.index[i] += holder_change(s, wasserstein_radius(s, i))
-    elif s.bounded == 0 and not tailed(s):
+            s.index[i] += holder_utility_change(s, wasserstein_radius(s, i))
+    elif s.bounded == 0 and not has_tail_assumption(s):
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += s.lipschitz * s.radius[i]
-    elif s.mode != BINARY and s.bounded == 1 and by_cells(s):
-        banded(s, s.index)  # eq:UCB_alpha at all vertices in one pass
+    elif s.storage_mode != BINARY and s.bounded == 1 and bounds_survival_pointwise(s):
+        optimistic_utilities(s, s.index)  # eq:UCB_alpha at all vertices in one pass
     else:
         for i in range(s.n_arms):
-            s.index[i] = bound(s, s.grid[i], OPTIMISTIC)
+            s.index[i] = utility_bound(s, s.grid[i], OPTIMISTIC)
     for i in range(s.n_arms):
-        if s.told[i] == 0:
+        if s.n_rewards[i] == 0:
             s.index[i] = np.inf
     return pull(s, largest(s))
 
 
-class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_utility, unpack=unpack):
+class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_by_utility, unpack=unpack):
     """PM-UCB-M or CE-UCB-M over single arms: for risk-sensitive bandits, where only one arm may be played.
 
     The paper compares with risk-sensitive bandits by letting its algorithms decide for one arm (ε = 1). The grid of
@@ -81,7 +80,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
 
     horizon: int = option(check=whole(2))
     index: Literal["optimistic", "additive"] = option(default="optimistic", check=one_of("optimistic", "additive"))
-    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
     delta: float | None = option(default=None, check=probability)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
@@ -90,5 +89,7 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_util
             metric.holder(support)  # says why, where there is no Hölder pair to make the bonus of
         numbers = {"additive": int(additive)}
         return Setup(
-            grid=np.eye(n_arms), numbers=numbers, confidence=chosen_set(self, support, n_arms, distance=additive)
+            grid=np.eye(n_arms),
+            numbers=numbers,
+            confidence=self._choose_confidence_set(support, n_arms, needs_wasserstein=additive),
         )

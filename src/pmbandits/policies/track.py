@@ -6,17 +6,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pmbandits.engine.options import (
+    above,
+    check_confidence,
+    fraction_below_1,
+    known_estimates,
+    option,
+    probability,
+    share,
+)
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._certifying import to_certify
-from pmbandits.mixtures._continuous import best_mixture
+from pmbandits.mixtures._certifying import arm_to_certify
+from pmbandits.mixtures._continuous_search import best_mixture
 from pmbandits.mixtures._index import due, ready
-from pmbandits.mixtures._sampling import explore_or_track, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import above, known_estimates, known_set, option, part, probability, share
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.sets import certifying_share, reading_set
+from pmbandits.mixtures._tracking import explore_or_track, pull
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import unpack
+from pmbandits.state.numba_types import unpack
 from pmbandits.supports import Support
 
 
@@ -26,19 +33,28 @@ def choose(memory: int) -> int:
     s = unpack(memory)
     if due(s) and ready(s):
         best_mixture(s)
-    arm = to_certify(s)
+    return pull(s, explore_or_track(s))
+
+
+@kernel
+def choose_certifying(memory: int) -> int:
+    """As ``choose``, but a share of the pulls is for certifying."""
+    s = unpack(memory)
+    if due(s) and ready(s):
+        best_mixture(s)
+    arm = arm_to_certify(s)
     return pull(s, arm if arm >= 0 else explore_or_track(s))
 
 
 @kernel
 def update(memory: int) -> None:
-    """Name the mixture with the newest rewards."""
+    """Update the mixture with the newest rewards."""
     s = unpack(memory)
     if due(s) and ready(s):
         best_mixture(s)
 
 
-class Track(Policy, name="track", choose=choose, update=update, uses_sets=False):
+class Track(Policy, name="track", choose=choose, choose_certifying=choose_certifying, update=update, uses_sets=False):
     """Play the proportions of the best mixture of what was seen so far, and explore all arms a little.
 
     It needs no grid, no ε and no horizon. In each round:
@@ -96,17 +112,17 @@ class Track(Policy, name="track", choose=choose, update=update, uses_sets=False)
 
     exploration: float = option(default=1.0, check=above(0.0))
     tolerance: float = option(default=0.01, check=share)
-    certify: float = option(default=0.0, check=part)
-    sets: Any = option(default="auto", alias="confidence", check=known_set)
+    certify: float = option(default=0.0, check=fraction_below_1)
+    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
     delta: float = option(default=0.05, check=probability)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
     forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        chosen = reading_set(self, metric, n_arms, support)
+        chosen = self._optional_confidence_set(metric, n_arms, support)
         numbers: dict[str, float] = {
             "exploration": self.options["exploration"],
-            "fineness": self.options["tolerance"],
-            "certify": certifying_share(self, metric, support, chosen),
+            "search_tolerance": self.options["tolerance"],
+            "certify": self._certifying_share(metric, support, chosen),
         }
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen)

@@ -11,15 +11,16 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from pmbandits import _check
-from pmbandits.service.counting import sample
-from pmbandits.service.live import Live
+from pmbandits import _validation
+from pmbandits.estimates.change_detector import Change
+from pmbandits.service.change_log import ChangeAlarm, ChangeWatch
+from pmbandits.service.experiment import CommittedExperiment, LiveExperiment
+from pmbandits.service.prometheus import sample_line
 from pmbandits.service.store import Store
-from pmbandits.service.watch import Alarm, Watch
 
 log = logging.getLogger("pmbandits.service")
 PATIENCE = 0.5  # seconds for which an answer waits until all rewards are looked at
@@ -29,91 +30,114 @@ MOST_ARMS = 1000  # of more arms nothing is watched: each takes 35 kB of memory
 
 
 @dataclass
-class _One:
+class _WatchedExperiment:
     """One experiment."""
 
-    watch: Watch = field(default_factory=Watch)
+    watch: ChangeWatch = field(default_factory=ChangeWatch)
     lock: threading.Lock = field(default_factory=threading.Lock)
     work: asyncio.Task[None] | None = None
-    ripe: float = 0.0  # not looked at again before
-    whole: bool = False  # all rewards of some moment were looked at
+    next_run_at: float = 0.0  # not looked at again before
+    complete: bool = False  # all rewards of some moment were looked at
 
 
-class Alarms:
+class Watched(NamedTuple):
+    """Which rewards to look at: of which experiment, up to which event; and what its policy found itself, if it did."""
+
+    exp: int
+    names: tuple[str, ...]
+    upto: int
+    own: tuple[Change, ...] | None
+
+    @classmethod
+    def of(cls, one: LiveExperiment | CommittedExperiment) -> Watched:
+        """An experiment as it is now."""
+        policy = one.replay.policy
+        own = None if policy.options.get("detect") is None else tuple(policy.changes)
+        return cls(one.record.id, policy.names, one.replay.seen, own)
+
+
+class ChangeAlarms:
     """What was found, of each experiment."""
 
-    def __init__(self, store: Store, aside: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
-        self._store, self._aside = store, aside
-        self._ones: dict[int, _One] = {}
+    def __init__(self, store: Store, run_in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        self._store, self._run_in_thread = store, run_in_thread
+        self._watched_experiments: dict[int, _WatchedExperiment] = {}
 
-    def follow(self, exp: int, names: tuple[str, ...], upto: int) -> tuple[Watch, bool]:
+    def catch_up_to(self, exp: int, names: tuple[str, ...], upto: int) -> tuple[ChangeWatch, bool]:
         """Look at some of the rewards that are new; the watch, and whether it has seen all. For any thread."""
-        one = self._ones.setdefault(exp, _One())
-        with one.lock:
-            upto = min(upto, self._store.last(exp))  # what is decided, but not on disk yet, is not jumped over
-            done = one.watch.follow(self._store, exp, names, upto)
-            one.whole = one.whole or done
-        return one.watch, done
+        entry = self._watched_experiments.setdefault(exp, _WatchedExperiment())
+        with entry.lock:
+            upto = min(upto, self._store.last_seq(exp))  # what is decided, but not on disk yet, is not jumped over
+            done = entry.watch.catch_up_to(self._store, exp, names, upto)
+            entry.complete = entry.complete or done
+        return entry.watch, done
 
-    async def of(self, live: Live) -> tuple[list[Alarm], int | None]:
+    def forget(self, exp: int) -> None:
+        """Look at all rewards of an experiment again."""
+        self._watched_experiments.pop(exp, None)
+
+    async def get(self, what: Watched) -> tuple[list[ChangeAlarm], int | None]:
         """All changes that are known, oldest first, and up to which event rewards were looked at; None if never.
 
         A policy that watches its arms itself is believed.
         """
-        policy = live.fold.policy
-        if policy.options.get("detect") is not None:
-            return [Alarm(change, None, None) for change in policy.changes], live.fold.seen
-        if policy.n_arms > MOST_ARMS:
+        if what.own is not None:
+            return [ChangeAlarm(change, None, None) for change in what.own], what.upto
+        if len(what.names) > MOST_ARMS:
             return [], None
-        one = self._ones.setdefault(live.record.id, _One())
+        entry = self._watched_experiments.setdefault(what.exp, _WatchedExperiment())
         until = time.monotonic() + PATIENCE
         for _ in range(2):  # work that has begun already may end at an older event
-            self._begin(one, live)
-            if one.work is not None:
-                await asyncio.wait({one.work}, timeout=max(0.0, until - time.monotonic()))
-        return list(one.watch.found), one.watch.seen if one.whole else None
+            self._start_watching(entry, what)
+            if entry.work is not None:
+                await asyncio.wait({entry.work}, timeout=max(0.0, until - time.monotonic()))
+        return list(entry.watch.found), entry.watch.seen if entry.complete else None
 
-    def _begin(self, one: _One, live: Live) -> None:
-        idle = one.work is None or one.work.done()
-        if idle and time.monotonic() >= one.ripe and one.watch.seen < live.fold.seen:
-            work = self._run(one, live.record.id, live.fold.policy.names, live.fold.seen)
-            one.work = asyncio.get_running_loop().create_task(work)
+    def _start_watching(self, entry: _WatchedExperiment, what: Watched) -> None:
+        idle = entry.work is None or entry.work.done()
+        if idle and time.monotonic() >= entry.next_run_at and entry.watch.seen < what.upto:
+            work = self._run(entry, what.exp, what.names, what.upto)
+            entry.work = asyncio.get_running_loop().create_task(work)
 
-    async def _run(self, one: _One, exp: int, names: tuple[str, ...], upto: int) -> None:
+    async def _run(self, entry: _WatchedExperiment, exp: int, names: tuple[str, ...], upto: int) -> None:
         spent, done = 0.0, False
 
-        def some() -> tuple[bool, float]:
+        def follow_some() -> tuple[bool, float]:
             began = time.thread_time()
-            return self.follow(exp, names, upto)[1], time.thread_time() - began
+            return self.catch_up_to(exp, names, upto)[1], time.thread_time() - began
 
         try:
             while not done:
-                done, piece = await self._aside(some)
+                done, piece = await self._run_in_thread(follow_some)
                 spent += piece
         except Exception as error:  # the store is away: what was found stays, and it is tried again
-            log.warning("rewards could not be watched for changes: %s", _check.readable(str(error))[:300])
+            log.warning("rewards could not be watched for changes: %s", _validation.readable(str(error))[:300])
             spent = max(spent, LONG)
-        one.ripe = time.monotonic() + (REST * spent if spent >= LONG else 0.0)
+        entry.next_run_at = time.monotonic() + (REST * spent if spent >= LONG else 0.0)
 
-    async def lines(self, lives: Iterable[Live]) -> list[str]:
+    async def prometheus_lines(self, experiments: Mapping[str, Watched]) -> list[str]:
         """How many changes each arm has had, for Prometheus.
 
         An experiment of which not all rewards were looked at has no lines: numbers that begin anew at 0 after a start
         would look like changes.
         """
-        lives = list(lives)
         out = ["# TYPE pmbandits_experiment_changes gauge"]
-        for live, (found, upto) in zip(lives, await asyncio.gather(*map(self.of, lives)), strict=True):
+        answers = await asyncio.gather(*map(self.get, experiments.values()))
+        for (name, what), (found, upto) in zip(experiments.items(), answers, strict=True):
             if upto is not None:
                 counts = Counter(alarm.change.arm for alarm in found)
-                for arm in live.fold.policy.names:
-                    labels = {"experiment": live.record.name, "arm": arm}
-                    out.append(sample("pmbandits_experiment_changes", labels, counts[arm]))
+                for arm in what.names:
+                    labels = {"experiment": name, "arm": arm}
+                    out.append(sample_line("pmbandits_experiment_changes", labels, counts[arm]))
         return out
 
     async def stop(self) -> None:
         """No more."""
-        works = [one.work for one in self._ones.values() if one.work is not None and not one.work.done()]
+        works = [
+            entry.work
+            for entry in self._watched_experiments.values()
+            if entry.work is not None and not entry.work.done()
+        ]
         for work in works:
             work.cancel()
         if works:

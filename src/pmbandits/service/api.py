@@ -1,4 +1,4 @@
-"""All routes that are in no hurry (FastAPI), and the description of all routes (OpenAPI)."""
+"""All routes but ask and tell (FastAPI), and the description of all routes (OpenAPI)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,40 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, StreamingResponse
 
-from pmbandits import __version__, _check
+from pmbandits import __version__, _validation
 from pmbandits.pages import web
-from pmbandits.service import answers, board, counting, fold, history, keys, manual, reading, warmth
+from pmbandits.service import (
+    api_docs,
+    board,
+    deletion,
+    history,
+    keys,
+    login,
+    prometheus,
+    reading,
+    replay,
+    responses,
+    warmup,
+)
+from pmbandits.service.alarms import Watched
+from pmbandits.service.asgi_app import App, AsgiApp
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
-from pmbandits.service.front import App, Front, allow
-from pmbandits.service.live import Refused
-from pmbandits.service.openapi import described
+from pmbandits.service.experiment import LiveExperiment, Refused, check_size_of_limits
+from pmbandits.service.group_commit import STORE_UNAVAILABLE_MESSAGE
+from pmbandits.service.openapi import describe
+from pmbandits.service.processes import default_signals
 from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import Record, Taken, check_name, iso, now
-from pmbandits.service.turns import DOWN
+from pmbandits.service.store import ExperimentRecord, NameTaken, check_name, iso_utc, now_ms
 
 log = logging.getLogger("pmbandits.service")
-IN_A_HURRY = re.compile(r"/v1/experiments/[^/]+/(ask|tell)")
-IMPORTED = 1 << 30  # bytes of memory that an imported policy may take
+FAST_PATHS = re.compile(r"/v1/experiments/[^/]+/(ask|tell)")
+DAY = 86_400_000  # milliseconds
+MAX_IMPORT_MEMORY = 1 << 30  # bytes of memory that an imported policy may take
 ArmName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Json(Response):
+class JsonResponse(Response):
     """JSON by msgspec: numbers that are none become null."""
 
     media_type = "application/json"
@@ -51,10 +66,10 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _an_object(given: Any) -> Any:
+def _require_object(given: Any) -> Any:
     if not isinstance(given, dict):
         raise ValueError(
-            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_check.short(given)}'
+            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_validation.short(given)}'
         )
     return given
 
@@ -70,7 +85,7 @@ class NewExperiment(_Body):
     arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, description="The names of the arms.")]
     support: Annotated[
         dict[str, Any],
-        BeforeValidator(_an_object),
+        BeforeValidator(_require_object),
         Field(
             description='Where rewards can lie. It cannot be changed later: {"kind": "interval", "lo": 0, "hi": 100}, '
             '{"kind": "binary"} for 0 and 1, {"kind": "finite", "atoms": [0, 1, 5]} for a few values.'
@@ -102,82 +117,110 @@ class Expire(_Body):
     reward: Annotated[float, Field(description="The reward that each of them gets.", examples=[0.0])]
 
 
+class NewKey(_Body):
+    """A key: what it allows, in which experiments, and for how long."""
+
+    scopes: Annotated[list[Literal["read", "ask", "tell", "admin"]], Field(min_length=1)]
+    experiments: Annotated[
+        list[Annotated[str, Field(max_length=100)]] | None, Field(min_length=1, description="Null for all.")
+    ] = None
+    label: Annotated[str, Field(max_length=200, description="A note on what it is for.")] = ""
+    days: Annotated[float | None, Field(gt=0, le=36_500, description="After so many days it expires.")] = None
+
+
+class Rotation(_Body):
+    """Which key is replaced, and for how long it stays good."""
+
+    id: Annotated[str, Field(max_length=100, description="The twelve characters that the list of keys shows.")]
+    grace_days: Annotated[float, Field(ge=0, le=3650)] = 1.0
+
+
+class Retention(_Body):
+    """How long it is kept which arm a unit was given, and what the keys of requests led to."""
+
+    seconds: Annotated[float, Field(ge=0, le=1e11, description="What is older than this is deleted.")]
+
+
 class NewStatus(_Body):
     """Whether an experiment runs, pauses, or is archived."""
 
     status: Literal["running", "paused", "archived"]
 
 
-def make(settings: Settings) -> App:
+def create_app(settings: Settings) -> App:
     """The application of one process."""
     service = Service(settings)
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
-        web.when_told_to_stop(shown.hang_up)
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        with default_signals():
+            await service.start()
+        web.on_shutdown_signal(shown.close_streams)
         yield
         shown.close()
         await service.stop()
 
     # Mistakes of our own go up to the front, which answers and writes them to the log.
     app = FastAPI(
-        title="pmbandits", version=__version__, lifespan=life, default_response_class=Json, docs_url=None,
+        title="pmbandits", version=__version__, lifespan=lifespan, default_response_class=JsonResponse, docs_url=None,
         redoc_url=None, openapi_url=None, redirect_slashes=False,
     )  # fmt: skip
-    _errors(app)
-    _health(app, service)
-    _experiments(app, service)
-    _changes(app, service)
-    _reads(app, service)
-    shown = board.pages(app, service, needs)
-    app.openapi = cache(lambda: described(app))  # type: ignore[method-assign]
-    return Front(service, app)
+    app.state.service = service
+    _add_error_handlers(app)
+    _add_health_routes(app, service)
+    _add_experiment_routes(app, service)
+    _add_control_routes(app, service)
+    _add_reading_routes(app, service)
+    _add_key_routes(app, service)
+    login.add_login_routes(app, service)
+    shown = board.pages(app, service, require_scope)
+    app.openapi = cache(lambda: describe(app))  # type: ignore[method-assign]
+    return AsgiApp(service, app)
 
 
-def needs(scope: str) -> Any:
+def require_scope(scope: str) -> Any:
     """The key of a request, if it is for this scope of the experiment in its path."""
 
     def check(request: Request) -> keys.Key:
         key: keys.Key = request.scope["pmbandits.key"]
-        allow(key, scope, request.path_params.get("name"))
+        request.app.state.service.check_permission(key, scope, request.path_params.get("name"))
         return key
 
     check.scope = scope  # type: ignore[attr-defined]  # for the description
     return Depends(check)
 
 
-def _errors(app: FastAPI) -> None:
-    def problem(status: int, sentence: str) -> Json:
-        return Json({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
+def _add_error_handlers(app: FastAPI) -> None:
+    def problem(status: int, sentence: str) -> JsonResponse:
+        return JsonResponse({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
 
     @app.exception_handler(Refused)
-    async def refused(_request: Request, error: Refused) -> Json:
+    async def refused(_request: Request, error: Refused) -> JsonResponse:
         return problem(error.status, error.sentence)
 
-    @app.exception_handler(Taken)
-    async def taken(_request: Request, error: Taken) -> Json:
+    @app.exception_handler(NameTaken)
+    async def taken(_request: Request, error: NameTaken) -> JsonResponse:
         return problem(409, str(error))
 
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
     @app.exception_handler(sqlalchemy.exc.TimeoutError)
     @app.exception_handler(sqlite3.OperationalError)
-    async def away(_request: Request, error: Exception) -> Json:
-        log.warning("the store did not answer: %s", _check.readable(str(getattr(error, "orig", error)))[:300])
-        return problem(503, DOWN)
+    async def away(_request: Request, error: Exception) -> JsonResponse:
+        log.warning("the store did not answer: %s", _validation.readable(str(getattr(error, "orig", error)))[:300])
+        return problem(503, STORE_UNAVAILABLE_MESSAGE)
 
     @app.exception_handler(RequestValidationError)
-    async def unreadable(_request: Request, error: RequestValidationError) -> Json:
+    async def unreadable(_request: Request, error: RequestValidationError) -> JsonResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        why = _check.readable(str(first["msg"])).removeprefix("Value error, ")
-        return problem(422, f"{_check.readable(where)}: {why}.")
+        why = _validation.readable(str(first["msg"])).removeprefix("Value error, ")
+        return problem(422, f"{_validation.readable(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
-    async def other(request: Request, error: HTTPException) -> Json:
+    async def other(request: Request, error: HTTPException) -> JsonResponse:
         status, takes = error.status_code, (error.headers or {}).get("Allow")
-        if status == 404 and IN_A_HURRY.fullmatch(request.url.path):  # these are not known here, but before
+        if status == 404 and FAST_PATHS.fullmatch(request.url.path):  # these are not known here, but before
             status, takes = 405, "POST"
         if status == 405:
             found = problem(405, f"this address takes {takes or 'another method'}, not {request.method}.")
@@ -187,7 +230,7 @@ def _errors(app: FastAPI) -> None:
         return problem(status, "there is no such address." if status == 404 else str(error.detail))
 
 
-def _health(app: FastAPI, service: Service) -> None:
+def _add_health_routes(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["health"])
     async def health() -> Any:
         """Whether the process is alive. Needs no key."""
@@ -196,20 +239,21 @@ def _health(app: FastAPI, service: Service) -> None:
     @app.get("/ready", tags=["health"])
     async def ready() -> Any:
         """Whether it can answer: experiments are read, kernels are compiled, and the store answers. Needs no key."""
-        if not service.serves:
-            return Json({"status": "not ready"}, 503)
+        if not service.is_serving:
+            return JsonResponse({"status": "not ready"}, 503)
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["health"], response_class=Response)
-    async def metrics(key: Annotated[keys.Key, needs("read")]) -> Response:
+    async def metrics(key: Annotated[keys.Key, require_scope("read")]) -> Response:
         """Counters of all processes, for Prometheus."""
-        mine, names = service.counted(), list(service.book.lives)
-        found = await service.aside(lambda: service.counting.all(mine))
-        lines = list(counting.lines(found))
+        mine, names = service.counter_values(), list(service.experiment_cache.live_experiments)
+        found = await service.run_in_thread(lambda: service.prometheus.all_processes(mine))
+        prometheus_lines = list(prometheus.prometheus_lines(found))
         # Scrapes reach one process or another, and all must know the same: also of what others did.
-        lives = await asyncio.gather(*map(service.newest, names), return_exceptions=True)
-        lines += await service.alarms.lines(live for live in lives if not isinstance(live, BaseException))
-        return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+        answers = await asyncio.gather(*(service.read(name, Watched.of) for name in names), return_exceptions=True)
+        watched = {name: what for name, what in zip(names, answers, strict=True) if isinstance(what, Watched)}
+        prometheus_lines += await service.alarms.prometheus_lines(watched)
+        return Response("\n".join(prometheus_lines) + "\n", media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/openapi.json", tags=["health"])
     async def openapi(request: Request) -> Any:
@@ -220,10 +264,10 @@ def _health(app: FastAPI, service: Service) -> None:
     async def docs() -> Any:
         """This description, as a page."""
         policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        return HTMLResponse(manual.page(app.openapi()), headers={"content-security-policy": policy})
+        return HTMLResponse(api_docs.api_docs_page(app.openapi()), headers={"content-security-policy": policy})
 
 
-def _experiments(app: FastAPI, service: Service) -> None:
+def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     compiling = asyncio.Semaphore(1)  # it takes a whole core
 
     @app.get("/v1/experiments", tags=["experiments"])
@@ -231,80 +275,145 @@ def _experiments(app: FastAPI, service: Service) -> None:
         """All experiments that the key may read."""
         key: keys.Key = request.scope["pmbandits.key"]
         found = await asyncio.to_thread(service.store.experiments)
-        shown = [await _listed(service, record) for record in found if key.may("read", record.name)]
+        shown = [await _list_entry(service, record) for record in found if key.allows("read", record.name)]
         return {"experiments": shown}
 
     @app.post("/v1/experiments", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
-        _refusing(partial(check_name, body.name))
-        allow(key, "admin", body.name)
+        _refuse_bad_input(partial(check_name, body.name))
+        service.check_permission(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
-        await service.aside(partial(_made, spec))
+        check_size_of_limits(body.shares)
+        await service.run_in_thread(partial(_check_spec, spec))
         if service.settings.warm:
             async with compiling:
-                await warmth.warm_elsewhere(spec)
+                await warmup.warm_in_subprocess(spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
-        return answers.experiment(record, await service.live(record.name))
+        return await service.read(record.name, _shown)
 
     @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        _refusing(partial(check_name, name))
-        allow(key, "admin", name)
+        _refuse_bad_input(partial(check_name, name))
+        service.check_permission(key, "admin", name)
         content = await request.body()
-        policy = await service.aside(partial(_refusing, lambda: fold.unpacked(content, IMPORTED)))
-        spec = fold.described(policy)
+        policy = await service.run_in_thread(
+            partial(_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
+        )
+        spec = replay.describe(policy)
         record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
-        return answers.experiment(record, await service.live(record.name))
+        return await service.read(record.name, _shown)
 
     @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
-    async def export_policy(name: str, key: Annotated[keys.Key, needs("read")]) -> Response:
+    async def export_policy(name: str, key: Annotated[keys.Key, require_scope("read")]) -> Response:
         """The policy as a file that pmbandits.load reads: it goes on exactly where this one is."""
-        twin = (await service.newest(name)).fold.twin()
-        content = await service.aside(partial(fold.packed, twin))
+        now = await service.read(name, LiveExperiment.copy)
+        content = await service.run_in_thread(partial(replay.policy_to_bytes, now.replay.policy))
         headers = {"content-disposition": f'attachment; filename="{name}.pmb"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     @app.get("/v1/experiments/{name}", tags=["experiments"])
-    async def show_experiment(name: str, key: Annotated[keys.Key, needs("read")]) -> Any:
+    async def show_experiment(name: str, key: Annotated[keys.Key, require_scope("read")]) -> Any:
         """What an experiment is, as it is now: its arms, which of them play, and the limits."""
-        live = await service.newest(name)
-        return answers.experiment(live.record, live)
+        return await service.read(name, _shown)
+
+    @app.delete("/v1/experiments/{name}", tags=["experiments"])
+    async def delete_experiment(
+        name: str,
+        confirm: Annotated[str, Query(max_length=100, description="The name once more, because nothing stays.")],
+        key: Annotated[keys.Key, require_scope("admin")],
+    ) -> Any:
+        """Delete an experiment with all its events, saved policies and units. Only the audit trail says that it was."""
+        if confirm != name:
+            raise Refused(422, f"to delete this experiment, send confirm={name}; nothing was deleted.")
+        live = await service.live(name)
+        await asyncio.to_thread(deletion.delete_experiment, service.store, name, key.id)
+        service.experiment_cache.evict(live)
+        return {"deleted": name}
+
+    @app.delete("/v1/experiments/{name}/unit", tags=["experiments"])
+    async def delete_unit(
+        name: str,
+        unit: Annotated[str, Query(min_length=1, max_length=200)],
+        key: Annotated[keys.Key, require_scope("admin")],
+    ) -> Any:
+        """Delete what is kept of a unit (a user, say): which arm it was given. Its rewards stay, without its name."""
+        live = await service.live(name)
+        work = partial(deletion.delete_unit, service.store, live.record, unit, key.id)
+        return {"deleted": await asyncio.to_thread(work)}
+
+    @app.post("/v1/experiments/{name}/forget", tags=["experiments"])
+    async def forget_old(name: str, body: Retention, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
+        """Delete units and keys of requests that are older than some seconds; send it daily to keep them no longer."""
+        live = await service.live(name)
+        work = partial(deletion.delete_older, service.store, live.record, body.seconds, key.id)
+        return {"deleted": await asyncio.to_thread(work)}
 
     @app.get("/v1/audit", tags=["experiments"])
     async def audit(
-        key: Annotated[keys.Key, needs("admin")],
+        key: Annotated[keys.Key, require_scope("admin")],
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
         found = await asyncio.to_thread(service.store.audit, limit, before)
-        return {"acts": [_dated(act) for act in found]}
+        return {"acts": [_with_iso_time(admin_action) for admin_action in found]}
 
 
-def _changes(app: FastAPI, service: Service) -> None:
+def _add_key_routes(app: FastAPI, service: Service) -> None:
+    @app.get("/v1/keys", tags=["keys"])
+    async def list_keys(key: Annotated[keys.Key, require_scope("admin")]) -> Any:
+        """All keys, without their secrets: what they allow, until when, and when they were used last."""
+        found = await asyncio.to_thread(keys.list_keys, service.store)
+        return {"keys": [responses.key(one) for one in found]}
+
+    @app.post("/v1/keys", tags=["keys"], status_code=201)
+    async def create_key(body: NewKey, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
+        """Make a key. It is in this answer, and cannot be shown again."""
+        for name in body.experiments or ():
+            _refuse_bad_input(partial(check_name, name))
+        expires = None if body.days is None else now_ms() + int(body.days * DAY)
+        token = await asyncio.to_thread(
+            partial(keys.create, service.store, body.scopes, body.experiments, body.label, key.id, expires=expires)
+        )
+        return {"key": token}
+
+    @app.post("/v1/keys/rotate", tags=["keys"], status_code=201)
+    async def rotate_key(body: Rotation, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
+        """Make a key for the same as another one, which then expires."""
+        work = partial(keys.rotate, service.store, body.id, key.id, grace=body.grace_days * DAY / 1000)
+        return {"key": await asyncio.to_thread(partial(_refuse_bad_input, work))}
+
+    @app.delete("/v1/keys", tags=["keys"])
+    async def revoke_key(
+        id: Annotated[str, Query(max_length=100)], key: Annotated[keys.Key, require_scope("admin")]
+    ) -> Any:
+        """Make a key invalid: all processes know it after a second at most."""
+        await asyncio.to_thread(partial(_refuse_bad_input, partial(keys.revoke, service.store, id, key.id)))
+        return {"revoked": id}
+
+
+def _add_control_routes(app: FastAPI, service: Service) -> None:
     async def control(name: str, kind: int, given: Any, key: keys.Key) -> Any:
-        await service.act(name, lambda live, batch: live.control(kind, given, key.id, batch))
-        live = await service.live(name)
-        return answers.experiment(live.record, live)
+        return await service.control(name, kind, given, key.id, _shown)
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
-    async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, needs("admin")]) -> Any:
+    async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Pause (no arms are given, but rewards are taken), archive (neither), or go on."""
         assert body.status in (RUNNING, PAUSED, ARCHIVED)
         return await control(name, STATUS, body.status, key)
 
     @app.post("/v1/experiments/{name}/arms", tags=["control"])
-    async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, needs("admin")]) -> Any:
+    async def change_arms(name: str, body: ArmAct, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Add an arm, let one pause or resume, or retire it for good. What was learned stays."""
         kind = {"add": ADD, "pause": PAUSE, "resume": RESUME, "retire": RETIRE}[body.do]
         return await control(name, kind, body.arm, key)
 
     @app.post("/v1/experiments/{name}/expire", tags=["control"])
-    async def expire(name: str, body: Expire, key: Annotated[keys.Key, needs("tell")]) -> Any:
+    async def expire(name: str, body: Expire, key: Annotated[keys.Key, require_scope("tell")]) -> Any:
         """Give a default reward to tickets that have waited for one for too long, the oldest first.
 
         One request does up to 10,000; ``more`` says whether to send it again.
@@ -312,16 +421,16 @@ def _changes(app: FastAPI, service: Service) -> None:
         return await service.expire(name, body.seconds, body.reward, key.id)
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
-    async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, needs("admin")]) -> Any:
+    async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Set new limits on the shares of arms."""
         return await control(name, LIMITS, body.shares, key)
 
 
-def _reads(app: FastAPI, service: Service) -> None:
+def _add_reading_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/experiments/{name}/state", tags=["reading"])
     async def state(
         name: str,
-        key: Annotated[keys.Key, needs("read")],
+        key: Annotated[keys.Key, require_scope("read")],
         regret: Annotated[
             str | None, Query(max_length=40, description='Also forecast when this is certain: 0.02 or "2%".')
         ] = None,
@@ -330,45 +439,47 @@ def _reads(app: FastAPI, service: Service) -> None:
 
         ``changes`` has the arms whose rewards changed. All else assumes that they did not.
         """
-        live = await service.newest(name)
-        twin, seen, status = live.fold.twin(), live.fold.seen, live.status
-        goal = None if regret is None else regret if regret.strip().endswith("%") else _number(regret)
-        found = await service.aside(partial(_refusing, lambda: reading.state(twin, goal)))
-        changes, watched = await service.alarms.of(live)
+        now = await service.read(name, LiveExperiment.copy)
+        policy_copy, seen, status = now.replay.policy, now.replay.seen, now.status
+        goal = None if regret is None else regret if regret.strip().endswith("%") else _parse_regret(regret)
+        found = await service.run_in_thread(partial(_refuse_bad_input, lambda: reading.state(policy_copy, goal)))
+        changes, watched = await service.alarms.get(Watched.of(now))
         changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
-            moved = {alarm.change.arm for alarm in changes} & set(twin.playing)
-            holds = not moved or str(twin.options.get("detect")).startswith("restart")
+            moved = {alarm.change.arm for alarm in changes} & set(policy_copy.playing)
+            holds = not moved or str(policy_copy.options.get("detect")).startswith("restart")
             found["certainty"]["holds"] = holds
             if not holds:
                 before = found["certainty"]["sentence"]
                 found["certainty"]["sentence"] = f"This is not valid now, because an arm changed. {before}"
-        oldest = await service.aside(lambda: service.overdue.oldest(live.record.id))
+        oldest_open = await service.run_in_thread(lambda: service.overdue_tickets.oldest_open(now.record.id))
         awaited = {
-            "rewards": int(twin.pending.sum()),
-            "oldest": None if oldest is None else oldest[0],
-            "since": None if oldest is None else iso(oldest[1]),
+            "rewards": int(policy_copy.pending.sum()),
+            "oldest": None if oldest_open is None else oldest_open[0],
+            "since": None if oldest_open is None else iso_utc(oldest_open[1]),
         }
         return {"name": name, "status": status, "events": seen, **found, "awaited": awaited, **changed}
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(
         name: str,
-        key: Annotated[keys.Key, needs("read")],
+        key: Annotated[keys.Key, require_scope("read")],
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     ) -> Any:
         """How it went: shares wanted and played, and how sure the mixture was; the last point is now."""
-        live = await service.newest(name)
-        twin, seen, exp = live.fold.twin(), live.fold.seen, live.record.id
-        found = await asyncio.to_thread(history.written, service.store, exp, after)
+        now = await service.read(name, LiveExperiment.copy)
+        policy_copy, seen, exp = now.replay.policy, now.replay.seen, now.record.id
+        found = await asyncio.to_thread(history.stored_points, service.store, exp, after)
         if seen > after and (not found or found[-1]["seq"] < seen):
-            found.append({"seq": seen, "at": now(), **await service.aside(partial(history.point, twin))})
-        return {"points": [_dated(one) for one in found]}
+            found.append(
+                {"seq": seen, "at": now_ms(), **await service.run_in_thread(partial(history.point, policy_copy))}
+            )
+        return {"points": [_with_iso_time(one) for one in found]}
 
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
     async def log(
         name: str,
-        key: Annotated[keys.Key, needs("read")],
+        key: Annotated[keys.Key, require_scope("read")],
         form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
         after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after this event.")] = 0,
         limit: Annotated[
@@ -377,60 +488,66 @@ def _reads(app: FastAPI, service: Service) -> None:
     ) -> Response:
         """Every event, oldest first: all of them, or ``limit`` after the event ``after``.
 
-        ``share`` is the share with which an arm was asked for, ``reward`` what was told. When ``limit`` cuts the log
+        ``share`` is the share with which an arm was asked for, ``reward`` its reward. When ``limit`` cuts the log
         off, the header ``Link`` has the address of what comes next.
         """
-        live = await service.newest(name)
-        names, record, last = live.fold.policy.names, live.record, live.fold.seen
+        names, record, last = await service.read(
+            name, lambda live: (live.replay.policy.names, live.record, live.replay.seen)
+        )
         rows = partial(reading.log, service.store, record, names, last)
-        kind, content = reading.FORMS[form]
-        parts = content(rows, after, last if limit is None else limit, service.aside)
+        kind, content = reading.LOG_FORMATS[form]
+        parts = content(rows, after, last if limit is None else limit, service.run_in_thread)
         first = await anext(parts)  # what is wrong with the store is noticed before the answer begins
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'} if form != "json" else {}
         if limit is not None and after + limit < last:  # events have numbers without gaps
             headers["link"] = f'<log?format={form}&after={after + limit}&limit={limit}>; rel="next"'
-        return StreamingResponse(_with(first, parts), media_type=kind, headers=headers)
+        return StreamingResponse(_prepend(first, parts), media_type=kind, headers=headers)
 
 
-async def _with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for part in rest:
         yield part
 
 
-def _dated(found: dict[str, Any]) -> dict[str, Any]:
-    """The same, with its time as text."""
-    found["time"] = iso(found.pop("at"))
+def _with_iso_time(found: dict[str, Any]) -> dict[str, Any]:
+    """Replace ``at`` (milliseconds) by ``time``, as text in UTC."""
+    found["time"] = iso_utc(found.pop("at"))
     return found
 
 
-async def _listed(service: Service, record: Record) -> dict[str, Any]:
+async def _list_entry(service: Service, record: ExperimentRecord) -> dict[str, Any]:
+    if record.status == ARCHIVED:
+        return responses.experiment(record, None)
     try:
-        live = await service.live(record.name) if record.status != ARCHIVED else None
+        found, watched = await service.peek(record.name, lambda live: (_shown(live), Watched.of(live)))
     except Refused:  # it cannot be read now
-        live = None
-    found = answers.experiment(record, live)
-    return found if live is None else found | {"changes": [one.shown() for one in (await service.alarms.of(live))[0]]}
+        return responses.experiment(record, None)
+    return found | {"changes": [one.shown() for one in (await service.alarms.get(watched))[0]]}
 
 
-def _made(spec: dict[str, Any]) -> Any:
-    return _refusing(lambda: fold.made(spec))
+def _shown(live: LiveExperiment) -> dict[str, Any]:
+    return responses.experiment(live.record, live)
 
 
-def _refusing(work: Callable[[], Any]) -> Any:
+def _check_spec(spec: dict[str, Any]) -> Any:
+    return _refuse_bad_input(lambda: replay.policy_from_spec(spec))
+
+
+def _refuse_bad_input(work: Callable[[], Any]) -> Any:
     """Mistakes in what was given are one sentence of the library's, and status 422."""
     try:
         return work()
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _check.readable(str(error))) from None
+        raise Refused(422, _validation.readable(str(error))) from None
     except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
         raise Refused(422, f"this cannot be worked out ({type(error).__name__}); check what was given.") from None
 
 
-def _number(text: str) -> float:
+def _parse_regret(text: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise Refused(
-            422, f"regret must be a number such as 0.02, or a share such as 2%, got {_check.short(text)}."
+            422, f"regret must be a number such as 0.02, or a share such as 2%, got {_validation.short(text)}."
         ) from None

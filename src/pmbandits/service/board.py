@@ -10,47 +10,49 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import numpy as np
 from fastapi import FastAPI, Query, Request, Response
 from sqlalchemy import func, select
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from pmbandits import _check
+from pmbandits import _validation
 from pmbandits.pages import web
 from pmbandits.pages.board import view
+from pmbandits.service.alarms import Watched
+from pmbandits.service.board_state import BoardState, format_shares
+from pmbandits.service.change_log import ChangeAlarm
 from pmbandits.service.events import ARCHIVED, LIMITS, PAUSE, RESUME
-from pmbandits.service.fold import Fold
-from pmbandits.service.live import Live, Refused
+from pmbandits.service.experiment import CommittedExperiment, LiveExperiment, Refused
+from pmbandits.service.replay import PolicyReplay
 from pmbandits.service.schema import points
 from pmbandits.service.service import Service
-from pmbandits.service.showing import Showing, listed
-from pmbandits.service.store import Record, Store
-from pmbandits.service.watch import Alarm
+from pmbandits.service.store import ExperimentRecord, Store
 
 if TYPE_CHECKING:
     from pmbandits.service.keys import Key
 
-KEPT = 32  # experiments of which it is remembered what was shown
-GLANCES = 2.0  # seconds between two looks at all experiments
+T = TypeVar("T")
+MAX_KEPT = 32  # experiments of which it is remembered what was shown
+OVERVIEW_SECONDS = 2.0  # seconds between two looks at all experiments
 
 
-def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | None) -> list[str]:
+def preview(replay: PolicyReplay, status: str, do: str, arm: str | None, shares: str | None) -> list[str]:
     """What an act would do, in sentences: it is tried on a copy."""
-    names = fold.policy.names
-    before = np.asarray(fold.policy.mixture)
+    names = replay.policy.names
+    before = np.asarray(replay.policy.mixture)
     if do in ("paused", "running"):
         if do == status:
             raise Refused(409, f"the experiment is {status} already.")
         if do == "paused":
-            waiting = int(fold.policy.pending.sum())
+            waiting = int(replay.policy.pending.sum())
             return [
                 "No arm is given any more: every ask is refused until somebody lets the experiment run again.",
                 f"Rewards are still taken in ({waiting:,} are awaited). Nothing that was learned is lost.",
             ]
         return ["Arms are given again from the next ask on. The policy goes on where it was."]
-    trial = Fold(fold.twin(), fold.seen)
+    trial = replay.copy()
     try:
         if do == "limits":
             trial.control(LIMITS, json.dumps((shares or "").strip() or None))
@@ -60,7 +62,7 @@ def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | Non
             trial.control({"pause": PAUSE, "resume": RESUME}[do], json.dumps(arm))
         after = np.asarray(trial.policy.mixture)
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _check.readable(str(error))) from None
+        raise Refused(422, _validation.readable(str(error))) from None
     except AttributeError:
         raise Refused(409, "this version of the library cannot do that to a policy that plays.") from None
     if do == "pause":
@@ -75,20 +77,25 @@ def preview(fold: Fold, status: str, do: str, arm: str | None, shares: str | Non
         told = [f"From the next round on these limits are kept: {shares.strip()}. Rounds before now do not count."]
     else:
         told = ["All limits are taken away, from the next round on."]
-    return [*told, f"Shares wanted now: {listed(names, before)}. Afterwards: {listed(trial.policy.names, after)}."]
+    return [
+        *told,
+        f"Shares wanted now: {format_shares(names, before)}. Afterwards: {format_shares(trial.policy.names, after)}.",
+    ]
 
 
-def _glance(record: Record, live: Live | None, last: dict[str, Any] | None, changes: list[Alarm]) -> dict[str, Any]:
+def _overview_entry(
+    record: ExperimentRecord, live: CommittedExperiment | None, last: dict[str, Any] | None, changes: list[ChangeAlarm]
+) -> dict[str, Any]:
     spec = record.spec
     out = {"name": record.name, "status": record.status, "metric": spec["metric"], "policy": spec["policy"], "t": None,
            "arms": [], "wants": "", "sure": None, "warning": None}  # fmt: skip
     if live is not None:
-        policy = live.fold.twin()
+        policy = live.replay.policy
         mixture = np.asarray(policy.mixture)
-        arms = view.coloured(policy.names)
+        arms = view.arms_with_colours(policy.names)
         for arm, share in zip(arms, mixture, strict=True):
             arm["wanted"] = view.share(share)
-        out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": listed(policy.names, mixture)}
+        out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": format_shares(policy.names, mixture)}
         playing = set(policy.playing)
         warnings = [str(alarm) for alarm in changes if alarm.change.arm in playing]
         if warnings:
@@ -103,111 +110,122 @@ def _glance(record: Record, live: Live | None, last: dict[str, Any] | None, chan
 
 def _last_points(store: Store) -> dict[int, dict[str, Any]]:
     """The newest point of each experiment."""
-    newest = select(points.c.exp, func.max(points.c.seq).label("seq")).group_by(points.c.exp).subquery()
+    latest_state = select(points.c.exp, func.max(points.c.seq).label("seq")).group_by(points.c.exp).subquery()
     wanted = select(points.c.exp, points.c.content).join(
-        newest, (points.c.exp == newest.c.exp) & (points.c.seq == newest.c.seq)
+        latest_state, (points.c.exp == latest_state.c.exp) & (points.c.seq == latest_state.c.seq)
     )
     with store.engine.connect() as connection:
         return {exp: json.loads(content) for exp, content in connection.execute(wanted)}
 
 
-class Glances:
+class Overview:
     """All experiments at a glance, for all who look: each is looked at when it has moved."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._lock, self._ripe = service, asyncio.Lock(), 0.0
-        self._known: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._service, self._lock, self._next_run_at = service, asyncio.Lock(), 0.0
+        self._entries: dict[str, tuple[Any, dict[str, Any]]] = {}
 
-    async def of(self, key: Key) -> list[dict[str, Any]]:
+    async def get(self, key: Key) -> list[dict[str, Any]]:
         """Those that a key may read."""
         async with self._lock:
-            if time.monotonic() >= self._ripe:
+            if time.monotonic() >= self._next_run_at:
                 await self._refresh()
-                self._ripe = time.monotonic() + GLANCES / 2
-        return [found for name, (_, found) in self._known.items() if key.may("read", name)]
+                self._next_run_at = time.monotonic() + OVERVIEW_SECONDS / 2
+        return [found for name, (_, found) in self._entries.items() if key.allows("read", name)]
 
     async def _refresh(self) -> None:
         service, known = self._service, {}
         records = await asyncio.to_thread(service.store.experiments)
         last = await asyncio.to_thread(_last_points, service.store)
-        lives = [await self._live(record) for record in records]
-        found = await asyncio.gather(*(service.alarms.of(live) for live in lives if live is not None))
+        watched = [await self._peek(record, Watched.of) for record in records]
+        found = await asyncio.gather(*(service.alarms.get(what) for what in watched if what is not None))
         changes = iter(found)
-        for record, live in zip(records, lives, strict=True):
-            alarms = [] if live is None else next(changes)[0]
-            moved = live and (live.fold.seen, live.status)
+        for record, what in zip(records, watched, strict=True):
+            alarms = [] if what is None else next(changes)[0]
+            moved = await self._peek(record, lambda live: (live.replay.seen, live.status))
             sign = (record.status, last.get(record.id, {}).get("t"), moved, len(alarms))
-            before = self._known.get(record.name)
+            before = self._entries.get(record.name)
             if before is None or before[0] != sign:
-                before = (sign, await service.aside(partial(_glance, record, live, last.get(record.id), alarms)))
+                live = await self._peek(record, LiveExperiment.copy)
+                before = (
+                    sign,
+                    await service.run_in_thread(partial(_overview_entry, record, live, last.get(record.id), alarms)),
+                )
             known[record.name] = before
-        self._known = known
+        self._entries = known
 
-    async def _live(self, record: Record) -> Live | None:
+    async def _peek(self, record: ExperimentRecord, view: Callable[[LiveExperiment], T]) -> T | None:
         try:
-            return await self._service.live(record.name) if record.status != ARCHIVED else None
+            return await self._service.peek(record.name, view) if record.status != ARCHIVED else None
         except Refused:  # it cannot be read now
             return None
 
-    async def moved(self, key: Key) -> Any:
+    async def change_marker(self, key: Key) -> Any:
         """Something that differs when one of them has moved."""
-        lives = [live for name, live in self._service.book.lives.items() if key.may("read", name)]
-        return {"events": sum(live.fold.seen for live in lives), "experiments": len(lives)}
+        live_experiments = [
+            live for name, live in self._service.experiment_cache.live_experiments.items() if key.allows("read", name)
+        ]
+        return {"events": sum(live.committed for live in live_experiments), "experiments": len(live_experiments)}
 
 
 class Board:
     """What is shown, of all experiments that somebody looks at."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._shown = service, OrderedDict[str, Showing]()
+        self._service, self._shown = service, OrderedDict[str, BoardState]()
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="board")
-        self.bell, self.glances = view.Bell(), Glances(service)
+        self.notifier, self.overview = view.Notifier(), Overview(service)
+        service.on_divergence.append(self._forget)
 
-    async def of(self, name: str) -> Showing:
+    async def get(self, name: str) -> BoardState:
         """An experiment; a refusal if there is none."""
         await self._service.live(name)
         if name not in self._shown:
-            self._shown[name] = Showing(self._service, name, self._pool, self._watched)
+            self._shown[name] = BoardState(self._service, name, self._pool, self._count_watched)
         self._shown.move_to_end(name)
         idle = [old for old, showing in self._shown.items() if not showing.viewers]
-        for old in idle[: max(0, len(self._shown) - KEPT)]:
+        for old in idle[: max(0, len(self._shown) - MAX_KEPT)]:
             del self._shown[old]
         return self._shown[name]
 
-    def _watched(self) -> int:
+    def _forget(self, exp: int) -> None:
+        for showing in self._shown.values():
+            showing.forget(exp)
+
+    def _count_watched(self) -> int:
         return sum(showing.viewers > 0 for showing in self._shown.values())
 
-    def hang_up(self) -> None:
-        """End all streams: the service is told to stop, and waits for them."""
-        for bell in (self.bell, *(showing.bell for showing in self._shown.values())):
-            bell.close()
+    def close_streams(self) -> None:
+        """End all streams, because the service is stopping and waits for them."""
+        for notifier in (self.notifier, *(showing.notifier for showing in self._shown.values())):
+            notifier.close()
 
     def close(self) -> None:
         """No more."""
-        self.hang_up()
+        self.close_streams()
         self._pool.shutdown(cancel_futures=True)
 
 
 # ---- the addresses ---------------------------------------------------------------------------------------
 
 
-def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
+def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -> Board:
     """Add the board to the application; ``needs`` makes what checks the key of a request."""
-    board, keyed, reader = Board(service), not service.settings.open, needs("read")
-    web.files()  # those of this version, whatever is installed later
+    board, keyed, reader = Board(service), not service.settings.open, require_scope("read")
+    web.asset_files()  # those of this version, whatever is installed later
 
     def html(text: str) -> HTMLResponse:
         return HTMLResponse(text, headers=web.HEADERS)
 
-    def streamed(parts: AsyncGenerator[bytes, None], key: Key) -> Response:
+    def stream_until_revoked(parts: AsyncGenerator[bytes, None], key: Key) -> Response:
         async def until_revoked() -> AsyncIterator[bytes]:
             async with aclosing(parts):  # so that who does not look any more is not counted
                 async for part in parts:
-                    if not service.still(key):
+                    if not service.is_key_still_valid(key):
                         return
                     yield part
 
-        return cast("Response", view.as_stream(until_revoked()))
+        return cast("Response", view.stream_response(until_revoked()))
 
     @app.get("/", include_in_schema=False)
     @app.get("/board", include_in_schema=False)
@@ -215,30 +233,32 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
         return RedirectResponse("/board/", 307)
 
     @app.get("/board/", include_in_schema=False)
-    async def all_of_them() -> Response:
-        return html(view.page("Experiments", kind="list", keys=keyed))
+    async def overview_page() -> Response:
+        return html(view.board_page("Experiments", kind="list", keys=keyed))
 
     @app.get("/board/assets/{file}", include_in_schema=False)
-    async def asset(file: str) -> Response:
-        return web.asset(file)
+    async def asset_response(file: str) -> Response:
+        return web.asset_response(file)
 
     @app.get("/board/view", include_in_schema=False)
     async def list_view(request: Request) -> Response:
-        return web.as_json({"experiments": await board.glances.of(request.scope["pmbandits.key"])})
+        return web.json_response({"experiments": await board.overview.get(request.scope["pmbandits.key"])})
 
     @app.get("/board/stream", include_in_schema=False)
     async def list_stream(request: Request) -> Response:
         key = request.scope["pmbandits.key"]
-        return streamed(view.stream(lambda: board.glances.moved(key), board.bell, every=GLANCES), key)
+        return stream_until_revoked(
+            view.stream(lambda: board.overview.change_marker(key), board.notifier, every=OVERVIEW_SECONDS), key
+        )
 
     @app.get("/board/{name}", include_in_schema=False)
-    async def slash(name: str, key: Any = reader) -> Response:
+    async def add_slash(name: str, key: Any = reader) -> Response:
         return RedirectResponse(f"/board/{name}/", 307)
 
     @app.get("/board/{name}/", include_in_schema=False)
     async def one(name: str, key: Any = reader) -> Response:
         await service.live(name)
-        return html(view.page(name, kind="experiment", root="../", keys=keyed))
+        return html(view.board_page(name, kind="experiment", root="../", keys=keyed))
 
     @app.get("/board/{name}/view", include_in_schema=False)
     async def one_view(
@@ -247,22 +267,23 @@ def pages(app: FastAPI, service: Service, needs: Callable[[str], Any]) -> Board:
         have: Annotated[str, Query(max_length=200)] = "",
         key: Any = reader,
     ) -> Response:
-        return web.as_json(await (await board.of(name)).view(after, have))
+        return web.json_response(await (await board.get(name)).view(after, have))
 
     @app.get("/board/{name}/stream", include_in_schema=False)
     async def one_stream(name: str, key: Any = reader) -> Response:
-        return streamed((await board.of(name)).stream(), key)
+        return stream_until_revoked((await board.get(name)).stream(), key)
 
     @app.get("/board/{name}/preview", include_in_schema=False)
-    async def what_would_happen(
+    async def preview_action(
         name: str,
         do: Annotated[str, Query(pattern="^(pause|resume|limits|paused|running)$")],
         arm: Annotated[str | None, Query(max_length=200)] = None,
         shares: Annotated[str | None, Query(max_length=10_000)] = None,
         key: Any = reader,
     ) -> Response:
-        live = await service.newest(name)
-        fold, status = Fold(live.fold.twin(), live.fold.seen), live.status
-        return web.as_json({"sentences": await service.aside(partial(preview, fold, status, do, arm, shares))})
+        now = await service.read(name, LiveExperiment.copy)
+        return web.json_response(
+            {"sentences": await service.run_in_thread(partial(preview, now.replay, now.status, do, arm, shares))}
+        )
 
     return board

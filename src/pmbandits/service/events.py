@@ -1,36 +1,53 @@
-"""What happens to an experiment, as it is kept: kinds of events, and what a turn asks of the store and gives to it."""
+"""What happens to an experiment, as it is kept: kinds of events, and what a transaction reads and writes."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 # Kinds of events. These numbers are in stores: never change one.
-ASK, TELL, RETELL, ASKED, ADD, PAUSE, RESUME, RETIRE, LIMITS, STATUS = range(10)
-KINDS = ("ask", "tell", "retell", "asked", "add", "pause", "resume", "retire", "limits", "status")
+ASK, TELL, RETELL, ASKED, ADD, PAUSE, RESUME, RETIRE, LIMITS, STATUS, CREATE = range(11)
+KINDS = ("ask", "tell", "retell", "asked", "add", "pause", "resume", "retire", "limits", "status", "create")
+ADMINISTRATION = frozenset({ADD, PAUSE, RESUME, RETIRE, LIMITS})  # these can take long
 
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
 
-# A new event: exp, seq, kind, ticket, arm, value, at, data. One that is read: seq, kind, ticket, arm, value, data.
-New = tuple[int, int, int, int | None, int | None, float | None, int, str | None]
-Old = tuple[int, int, int | None, int | None, float | None, str | None]
+# A new event: exp, seq, kind, ticket, arm, value, at, data; in the store it has a digest, too.
+# One that is read: seq, kind, ticket, arm, value, data, digest.
+NewEvent = tuple[int, int, int, int | None, int | None, float | None, int, str | None]
+SealedEvent = tuple[int, int, int, int | None, int | None, float | None, int, str | None, int]
+StoredEvent = tuple[int, int, int | None, int | None, float | None, str | None, int]
 
-MOST_BEHIND = 20_000  # events that are read while others wait; who is further behind reads without the lock first
+MAX_EVENTS_BEHIND = 2_000  # events that are taken in while others wait; who is further behind reads without the lock
+
+
+def chain_digest(before: int, events: Sequence[NewEvent]) -> int:
+    """The digest of events that are written together: it follows from them and from the digest of the event before.
+
+    So two stores in which an event has the same digest agree in that event and in all before it. All events of one
+    transaction have the same.
+    """
+    content = before.to_bytes(8, "little", signed=True) + msgspec.json.encode(events)
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
 
 
 @dataclass(slots=True)
-class Want:
-    """What a turn needs to know of one experiment: the event ``seen`` and all after it, and what its requests name."""
+class Lookup:
+    """What a transaction looks up for one experiment: events from ``seen`` on, and tickets, keys and units."""
 
     exp: int
     seen: int
+    limit: int = MAX_EVENTS_BEHIND
     tickets: set[int] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
     units: set[str] = field(default_factory=set)
 
 
-class Done(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """A request that was answered before: its first seq, what it was, and arms and values of its events."""
 
     seq: int
@@ -39,25 +56,31 @@ class Done(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
-    """The answer to a :class:`Want`.
+class LookupResult:
+    """What was found for a :class:`Lookup`.
 
-    ``tickets`` has the arm of each ask, ``told`` the newest reward of each ticket, ``keys`` what each request led to,
-    ``units`` the arm of each unit.
+    The first of ``new_events`` is the last one that was known. ``tickets`` has the arm of each ask, ``rewarded`` the
+    newest reward of a ticket, ``keys`` what each request led to, ``units`` the arm of each unit.
     """
 
-    tail: list[Old] = field(default_factory=list)
+    new_events: list[StoredEvent] = field(default_factory=list)
     tickets: dict[int, int] = field(default_factory=dict)
-    told: dict[int, float] = field(default_factory=dict)
-    keys: dict[str, Done] = field(default_factory=dict)
+    rewarded: dict[int, float] = field(default_factory=dict)
+    keys: dict[str, AnsweredRequest] = field(default_factory=dict)
     units: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Batch:
-    """What a turn writes, all of it or nothing."""
+class WriteBatch:
+    """What a transaction writes, all of it or nothing.
 
-    events: list[New] = field(default_factory=list)
+    ``at`` is the time of the store when the transaction began, in milliseconds. Requests add to ``drafted``; sealed by
+    their digest, these become ``events``.
+    """
+
+    at: int = 0
+    drafted: list[NewEvent] = field(default_factory=list)
+    events: list[SealedEvent] = field(default_factory=list)
     requests: list[tuple[int, str, int, int, str]] = field(default_factory=list)  # exp, key, seq, n, what
     units: list[tuple[int, str, int, int]] = field(default_factory=list)  # exp, unit, arm, seq
     statuses: list[tuple[str, int]] = field(default_factory=list)  # status, exp
@@ -66,7 +89,7 @@ class Batch:
     def __bool__(self) -> bool:
         return bool(self.events or self.audit or self.requests)
 
-    def add(self, other: Batch) -> None:
+    def add(self, other: WriteBatch) -> None:
         """Write what another one writes, too."""
         self.events += other.events
         self.requests += other.requests
@@ -75,44 +98,57 @@ class Batch:
         self.audit += other.audit
 
 
-class Lane(Protocol):
-    """The way of one process into the store: one turn at a time, with the bare driver, from the event loop."""
+class Transaction(Protocol):
+    """The connection of one process to the store: one transaction at a time, from the event loop.
 
-    async def begin(self, wants: list[Want], *, alone: bool) -> list[Found]:
+    ``at`` is the time of the store when the transaction began, in milliseconds since 1970.
+    """
+
+    at: int
+
+    async def begin(self, lookups: list[Lookup], *, alone: bool) -> list[LookupResult]:
         """Wait until these experiments belong to this process alone, and read what is new of them.
 
         ``alone``: nobody else wrote lately, so there is most likely nobody to wait for.
         """
 
-    async def commit(self, batch: Batch) -> None:
-        """Bring everything to the disk, and let others go on. Whatever happens, the turn is over."""
+    async def commit(self, batch: WriteBatch) -> None:
+        """Bring everything to the disk, and let others go on. Whatever happens, the transaction is over."""
 
-    async def abandon(self) -> None:
-        """Let others go on; nothing is written."""
+    async def rollback(self) -> None:
+        """Roll back: release the locks; nothing is written."""
 
-    def tail(self, exp: int, seen: int, limit: int) -> list[Old]:
-        """Events after ``seen``, without waiting for anybody; from any thread."""
+    def new_events(self, exp: int, seen: int, limit: int) -> list[StoredEvent]:
+        """The event ``seen`` and those after it, without waiting for anybody; from any thread."""
 
     def close(self) -> None:
-        """Give back what the lane holds."""
+        """Close the connections."""
 
 
-class Behind(Exception):
-    """This process must read many events before it can take a turn."""
+class TooFarBehind(Exception):
+    """This process must read many events before it can begin a transaction."""
 
     def __init__(self, exp: int) -> None:
         super().__init__(exp)
         self.exp = exp
 
 
+def check_not_behind(lookup: Lookup, rows: Sequence[StoredEvent]) -> None:
+    """Raise TooFarBehind if events take long to take in: many of them, or acts of administration."""
+    if len(rows) >= lookup.limit or any(row[1] in ADMINISTRATION for row in rows[1:]):
+        raise TooFarBehind(lookup.exp)
+
+
 INSERT = {
-    "events": "INSERT INTO events (exp, seq, kind, ticket, arm, value, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    "events": "INSERT INTO events (exp, seq, kind, ticket, arm, value, at, data, digest) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "requests": "INSERT INTO requests (exp, key, seq, n, what) VALUES (?, ?, ?, ?, ?)",
     "units": "INSERT INTO units (exp, unit, arm, seq) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (exp, unit) DO UPDATE SET arm = excluded.arm, seq = excluded.seq",
     "statuses": "UPDATE experiments SET status = ? WHERE id = ?",
     "audit": "INSERT INTO audit (at, who, act, experiment, detail) VALUES (?, ?, ?, ?, ?)",
 }
-RANGE = "SELECT arm, value FROM events WHERE exp = ? AND seq >= ? AND seq < ? ORDER BY seq"
-FROM = "SELECT seq, kind, ticket, arm, value, data FROM events WHERE exp = ? AND seq >= ? ORDER BY seq LIMIT ?"
-TAIL = "SELECT seq, kind, ticket, arm, value, data FROM events WHERE exp = ? AND seq > ? ORDER BY seq LIMIT ?"
+SELECT_RANGE = "SELECT arm, value FROM events WHERE exp = ? AND seq >= ? AND seq < ? ORDER BY seq"
+SELECT_FROM = (
+    "SELECT seq, kind, ticket, arm, value, data, digest FROM events WHERE exp = ? AND seq >= ? ORDER BY seq LIMIT ?"
+)

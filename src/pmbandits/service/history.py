@@ -10,12 +10,13 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from pmbandits import _check
-from pmbandits.policies.policy import Policy
-from pmbandits.service.book import Book
-from pmbandits.service.live import Live
+from pmbandits import _validation
+from pmbandits.engine.policy import Policy
+from pmbandits.service.experiment import LiveExperiment
+from pmbandits.service.group_commit import GroupCommit
+from pmbandits.service.replay import PolicyReplay
 from pmbandits.service.schema import points
-from pmbandits.service.store import Store, now
+from pmbandits.service.store import Store, now_ms
 
 log = logging.getLogger("pmbandits.service")
 EVERY = 2.0  # seconds between two looks
@@ -33,31 +34,33 @@ def point(policy: Policy) -> dict[str, Any]:
     }
     if policy.confidence is not None:
         sure = policy.certainty(mixture)
-        found |= {name: _number(getattr(sure, name)) for name in ("utility", "lower", "upper", "rival", "regret")}
+        found |= {
+            name: _finite_or_none(getattr(sure, name)) for name in ("utility", "lower", "upper", "rival", "regret")
+        }
     return found
 
 
-def _number(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def written(store: Store, exp: int, after: int) -> list[dict[str, Any]]:
+def stored_points(store: Store, exp: int, after: int) -> list[dict[str, Any]]:
     """All points of an experiment after an event."""
     wanted = select(points).where(points.c.exp == exp, points.c.seq > after).order_by(points.c.seq)
     with store.engine.connect() as connection:
         return [{"seq": row.seq, "at": row.at, **json.loads(row.content)} for row in connection.execute(wanted)]
 
 
-def due(last: int, seen: int) -> bool:
+def is_point_due(last: int, seen: int) -> bool:
     """Whether it is time for a new point."""
     return seen >= last + max(FEWEST, SHARE * last)
 
 
-class Historian:
+class HistoryWriter:
     """Writes points, in the background of one process."""
 
-    def __init__(self, store: Store, book: Book) -> None:
-        self._store, self._book = store, book
+    def __init__(self, store: Store, group_commit: GroupCommit) -> None:
+        self._store, self._group_commit = store, group_commit
         self._last: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -74,34 +77,41 @@ class Historian:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
-            for live in list(self._book.lives.values()):
-                if due(self._last.get(live.record.id, 0), live.fold.seen):
+            for live in list(self._group_commit.experiment_cache.live_experiments.values()):
+                if is_point_due(self._last.get(live.record.id, 0), live.committed):
                     try:
-                        await self._look(live)
+                        await self._write_if_due(live)
                     except Exception as error:  # what is shown later lacks a point; nothing else
-                        self._last[live.record.id] = live.fold.seen
+                        self._last[live.record.id] = live.committed
                         log.warning(
-                            "%s: its history got no new point: %s", live.record.name, _check.readable(str(error))[:200]
+                            "%s: its history got no new point: %s",
+                            live.record.name,
+                            _validation.readable(str(error))[:200],
                         )
 
-    async def _look(self, live: Live) -> None:
-        exp, seen = live.record.id, live.fold.seen
-        last = await asyncio.to_thread(self._newest, exp)
-        self._last[exp] = last
-        if due(last, seen):  # and no other process was quicker
-            twin, seen = live.fold.twin(), live.fold.seen
-            self._last[exp] = seen
-            await asyncio.to_thread(self._write, exp, seen, twin)
+    def forget(self, exp: int) -> None:
+        """Look into the store again for the last point of an experiment."""
+        self._last.pop(exp, None)
 
-    def _newest(self, exp: int) -> int:
+    async def _write_if_due(self, live: LiveExperiment) -> None:
+        exp = live.record.id
+        last = self._last[exp] = await asyncio.to_thread(self._last_point_seq, exp)
+        if is_point_due(last, live.committed):  # and no other process was quicker
+            replay = (await self._group_commit.read(live, LiveExperiment.copy)).replay
+            self._last[exp] = replay.seen
+            await asyncio.to_thread(self._write, exp, replay)
+
+    def _last_point_seq(self, exp: int) -> int:
         with self._store.engine.connect() as connection:
             found = connection.execute(select(func.max(points.c.seq)).where(points.c.exp == exp)).scalar()
         return int(found or 0)
 
-    def _write(self, exp: int, seen: int, twin: Policy) -> None:
-        content = json.dumps(point(twin))
+    def _write(self, exp: int, replay: PolicyReplay) -> None:
+        content = json.dumps(point(replay.policy))
+        row = {"exp": exp, "seq": replay.seen, "digest": replay.digest, "at": now_ms(), "content": content}
         try:
             with self._store.writing() as connection:
-                connection.execute(insert(points).values(exp=exp, seq=seen, at=now(), content=content))
+                if self._store.has_event(connection, exp, replay.seen, replay.digest):
+                    connection.execute(insert(points).values(row))
         except IntegrityError:  # somebody wrote the same one
             return

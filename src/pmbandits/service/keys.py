@@ -11,20 +11,25 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import insert, select, update
 
-from pmbandits import _check
+from pmbandits import _validation
+from pmbandits.service.experiment import Refused
 from pmbandits.service.schema import keys
-from pmbandits.service.store import Store, now
+from pmbandits.service.store import Store, iso_utc, now_ms
 
 log = logging.getLogger("pmbandits.service")
 SCOPES = ("read", "ask", "tell", "admin")
-FRESH = 1.0  # seconds after which a revoked key is known to be so in every process
-RARELY = 0.05  # seconds between two looks for keys that are not known
+REFRESH_SECONDS = 1.0  # seconds after which a revoked key is known to be so in every process
+MAX_OPEN = {"download": 8, "stream": 200}  # responses of one key at the same time, in each process
+MAX_TIME = 253_402_300_799_000  # milliseconds since 1970: the end of the year 9999
+MIN_RELOAD_INTERVAL = 0.05  # seconds between two looks for keys that are not known
 _TOKEN = re.compile(r"pmb_([0-9a-f]{12})_([0-9a-f]{48})")
 
 
@@ -38,53 +43,85 @@ class Key:
     scopes: frozenset[str]
     experiments: frozenset[str] | None
     created: int
+    expires: int | None
     revoked: int | None
     used: int | None
 
-    def may(self, scope: str, experiment: str | None) -> bool:
+    @property
+    def is_valid(self) -> bool:
+        """Whether the key is neither revoked nor expired."""
+        return self.revoked is None and (self.expires is None or now_ms() < self.expires)
+
+    def allows(self, scope: str, experiment: str | None) -> bool:
         """Whether the key is for this; ``admin`` includes all other scopes. None asks for all experiments at once."""
         named = self.experiments is None or (experiment is not None and experiment in self.experiments)
         return named and (scope in self.scopes or "admin" in self.scopes)
 
 
-ANYBODY = Key("open", "no key asked for", "", frozenset({"admin"}), None, 0, None, None)
+OPEN_KEY = Key("open", "no key asked for", "", frozenset({"admin"}), None, 0, None, None, None)
 
 
-def create(store: Store, scopes: Iterable[str], experiments: Iterable[str] | None, label: str, who: str) -> str:
-    """A new key; what is returned is nowhere kept."""
+def create(
+    store: Store,
+    scopes: Iterable[str],
+    experiments: Iterable[str] | None,
+    label: str,
+    who: str,
+    *,
+    expires: int | None = None,
+) -> str:
+    """Create a key and return it; only its hash is stored. ``expires``: in milliseconds since 1970."""
     wanted = list(dict.fromkeys(scopes))
     for scope in wanted:
-        _check.choice("scope", scope, SCOPES)
+        _validation.choice("scope", scope, SCOPES)
     if not wanted:
         raise ValueError(f"a key needs a scope, one or more of {', '.join(SCOPES)}.")
     names = None if experiments is None else sorted(set(experiments))
     number, secret = secrets.token_hex(6), secrets.token_hex(24)
-    shown = json.dumps({"key": number, "scopes": wanted, "experiments": names or "*", "label": label})
+    until = None if expires is None else iso_utc(expires)
+    shown = json.dumps({"key": number, "scopes": wanted, "experiments": names or "*", "label": label, "expires": until})
     with store.writing() as connection:
         connection.execute(
             insert(keys).values(
                 id=number, label=label, hash=_hash(secret), scopes=json.dumps(wanted),
-                experiments="*" if names is None else json.dumps(names), created=now(),
+                experiments="*" if names is None else json.dumps(names), created=now_ms(), expires=expires,
             )
         )  # fmt: skip
-        store.write_down(connection, who, "create key", None, shown)
+        store.write_audit(connection, who, "create key", None, shown)
     return f"pmb_{number}_{secret}"
 
 
 def revoke(store: Store, number: str, who: str) -> None:
-    """From now on (at the latest after a second) a key opens nothing."""
+    """Revoke a key; after at most a second every process refuses it."""
     with store.writing() as connection:
         done = connection.execute(
-            update(keys).where(keys.c.id == number, keys.c.revoked.is_(None)).values(revoked=now())
+            update(keys).where(keys.c.id == number, keys.c.revoked.is_(None)).values(revoked=now_ms())
         )
         if done.rowcount == 0:
             known = connection.execute(select(keys.c.id).where(keys.c.id == number)).first() is not None
             why = "is revoked already" if known else "is not known; pmbandits key list shows all keys"
-            raise ValueError(f"the key {_check.short(number)} {why}.")
-        store.write_down(connection, who, "revoke key", None, json.dumps({"key": number}))
+            raise ValueError(f"the key {_validation.short(number)} {why}.")
+        store.write_audit(connection, who, "revoke key", None, json.dumps({"key": number}))
 
 
-def listed(store: Store) -> list[Key]:
+def rotate(store: Store, number: str, who: str, *, grace: float) -> str:
+    """Create a key for the same as another one, which stays good for ``grace`` seconds; return the new key."""
+    old = next((key for key in list_keys(store) if key.id == number and key.is_valid), None)
+    if old is None:
+        raise ValueError(f"there is no good key {_validation.short(number)}; pmbandits key list shows all keys.")
+    lifetime = None if old.expires is None else now_ms() + old.expires - old.created
+    new = create(store, sorted(old.scopes), old.experiments, old.label, who, expires=lifetime)
+    if grace <= 0.0:
+        revoke(store, number, who)
+        return new
+    end = min(now_ms() + int(1000 * grace), old.expires or MAX_TIME)
+    with store.writing() as connection:
+        connection.execute(update(keys).where(keys.c.id == number).values(expires=end))
+        store.write_audit(connection, who, "rotate key", None, json.dumps({"key": number, "expires": iso_utc(end)}))
+    return new
+
+
+def list_keys(store: Store) -> list[Key]:
     """All keys, oldest first."""
     with store.engine.connect() as connection:
         rows = connection.execute(select(keys).order_by(keys.c.created)).all()
@@ -92,7 +129,7 @@ def listed(store: Store) -> list[Key]:
         Key(
             row.id, row.label, row.hash, frozenset(json.loads(row.scopes)),
             None if row.experiments == "*" else frozenset(json.loads(row.experiments)),
-            row.created, row.revoked, row.used,
+            row.created, row.expires, row.revoked, row.used,
         )
         for row in rows
     ]  # fmt: skip
@@ -102,7 +139,7 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class Keyring:
+class KeyCache:
     """The keys in the memory of one process, a second old at most, and when each was used."""
 
     def __init__(self, store: Store, rate: float) -> None:
@@ -110,64 +147,65 @@ class Keyring:
         self._keys: dict[str, Key] = {}
         self._checked: dict[bytes, Key] = {}  # headers that were found good since keys were read, by their SHA-256
         self._used: dict[str, int] = {}
+        self._open: Counter[tuple[str, str]] = Counter()
         self._buckets: dict[str, tuple[float, float]] = {}  # of each key: what is left, and when that was
-        self._looked, self._one = 0.0, asyncio.Lock()
+        self._last_read, self._reload_lock = 0.0, asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         # Of its own, so that whatever else the process is busy with, a revoked key is known to be so.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
     async def start(self) -> None:
         """Read all keys, and again and again."""
-        await self._beside(self._read)
-        self._task = asyncio.get_running_loop().create_task(self._keep_fresh())
+        await self._in_thread(self._load_keys)
+        self._task = asyncio.get_running_loop().create_task(self._refresh_loop())
 
     async def stop(self) -> None:
         """Write down when keys were used last."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await asyncio.to_thread(self._write_uses)
+        await asyncio.to_thread(self._store_last_use)
         self._thread.shutdown()
 
-    async def _beside(self, work: Callable[[], None]) -> None:
+    async def _in_thread(self, work: Callable[[], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @property
-    def age(self) -> float:
+    def seconds_since_read(self) -> float:
         """For how many seconds the store has not been heard of."""
-        return time.monotonic() - self._looked
+        return time.monotonic() - self._last_read
 
-    async def _keep_fresh(self) -> None:
+    async def _refresh_loop(self) -> None:
         turns, writing = 0, None
         while True:
-            await asyncio.sleep(FRESH / 2)
+            await asyncio.sleep(REFRESH_SECONDS / 2)
             turns += 1
             if turns % 20 == 0 and (writing is None or writing.done()):  # it may have to wait, and is in no hurry
-                writing = asyncio.create_task(asyncio.to_thread(self._write_uses))
+                writing = asyncio.create_task(asyncio.to_thread(self._store_last_use))
             try:
-                await self._beside(self._read)
+                await self._in_thread(self._load_keys)
             except Exception as error:  # the store is away: the keys of a moment ago must do
                 log.warning("keys could not be read: %s", type(error).__name__)
 
-    async def _read_again(self) -> None:
+    async def _reload(self) -> None:
         """Read the keys, if nobody began to do so after this call; twenty times a second at most."""
         called = time.monotonic()
-        async with self._one:
-            if self._looked >= called:
+        async with self._reload_lock:
+            if self._last_read >= called:
                 return
-            await asyncio.sleep(max(0.0, self._looked + RARELY - time.monotonic()))
+            await asyncio.sleep(max(0.0, self._last_read + MIN_RELOAD_INTERVAL - time.monotonic()))
             try:
-                await self._beside(self._read)
+                await self._in_thread(self._load_keys)
             except Exception as error:
                 log.warning("keys could not be read: %s", type(error).__name__)
 
-    def _read(self) -> None:
+    def _load_keys(self) -> None:
         began = time.monotonic()
-        self._keys = {key.id: key for key in listed(self._store)}
+        self._keys = {key.id: key for key in list_keys(self._store)}
         self._checked = {}
-        self._looked = began
+        self._last_read = began
 
-    def _write_uses(self) -> None:
+    def _store_last_use(self) -> None:
         used, self._used = self._used, {}
         if not used:
             return
@@ -184,33 +222,45 @@ class Keyring:
             return None
         digest = hashlib.sha256(authorization).digest()  # nobody can choose it, so looking it up tells nothing
         known = self._checked.get(digest)
-        if known is not None and (browser or authorization[:6].lower() == b"bearer"):
-            self._used[known.id] = now()
+        if known is not None and known.is_valid and (browser or authorization[:6].lower() == b"bearer"):
+            self._used[known.id] = now_ms()
             return known
-        key = await self._find(authorization, browser)
+        key = await self._look_up(authorization, browser)
         if key is not None:
             self._checked[digest] = key
         return key
 
-    async def _find(self, authorization: bytes, browser: bool) -> Key | None:
-        token = _token(authorization, browser)
+    async def _look_up(self, authorization: bytes, browser: bool) -> Key | None:
+        token = _parse_token(authorization, browser)
         if token is None:
             return None
         number, secret = token
         key = self._keys.get(number)
         if key is None:  # it may be new
-            await self._read_again()
+            await self._reload()
             key = self._keys.get(number)
         known = key.hash if key is not None else "0" * 64
-        if not hmac.compare_digest(_hash(secret), known) or key is None or key.revoked is not None:
+        if not hmac.compare_digest(_hash(secret), known) or key is None or not key.is_valid:
             return None
-        self._used[number] = now()
+        self._used[number] = now_ms()
         return key
 
-    def good(self, key: Key) -> bool:
+    def is_valid(self, key: Key) -> bool:
         """Whether a key that was good is so still: what is streamed for a long time asks again."""
         known = self._keys.get(key.id)
-        return known is not None and known.revoked is None
+        return known is not None and known.is_valid
+
+    @contextmanager
+    def open_response(self, key: Key, kind: str) -> Iterator[None]:
+        """Count a long response of a key while it is open; a refusal if there are too many of its kind."""
+        most = MAX_OPEN[kind]
+        if self._open[key.id, kind] >= most:
+            raise Refused(429, f"this key has {most} {kind}s open already; end one of them first.")
+        self._open[key.id, kind] += 1
+        try:
+            yield
+        finally:
+            self._open[key.id, kind] -= 1
 
     def within_rate(self, key: Key) -> bool:
         """Whether a key has not sent too many requests; counts this one."""
@@ -224,7 +274,7 @@ class Keyring:
         return True
 
 
-def _token(authorization: bytes, browser: bool) -> tuple[str, str] | None:
+def _parse_token(authorization: bytes, browser: bool) -> tuple[str, str] | None:
     text = authorization.decode("latin-1")
     kind, _, rest = text.partition(" ")
     if kind.lower() == "bearer":

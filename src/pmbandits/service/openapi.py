@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from pmbandits.service import wire
-from pmbandits.service.samples import SAMPLES
+from pmbandits.service import messages
+from pmbandits.service.api_examples import API_EXAMPLES
 
 _REASONS = {
     400: "Something is wrong with the request",
@@ -23,10 +23,10 @@ _REASONS = {
     429: "Too many requests",
     503: "The store cannot be written now; try again",
 }
-_FREE = ("/health", "/ready")
+_PUBLIC_PATHS = ("/health", "/ready")
 
 
-def described(app: FastAPI) -> dict[str, Any]:
+def describe(app: FastAPI) -> dict[str, Any]:
     """The description, as JSON."""
     found = get_openapi(
         title=app.title,
@@ -35,8 +35,8 @@ def described(app: FastAPI) -> dict[str, Any]:
         description="Experiments that learn the best mixture of arms. Every ask and every tell is on disk before it is "
         "answered.",
     )
-    kinds = {sample.answer for sample in SAMPLES.values() if isinstance(sample.answer, type)}
-    asked = (wire.Ask, wire.Asked, wire.AskedMany, wire.Tell, wire.Told, wire.Problem)
+    kinds = {sample.answer for sample in API_EXAMPLES.values() if isinstance(sample.answer, type)}
+    asked = (messages.Ask, messages.Asked, messages.AskedMany, messages.Tell, messages.Told, messages.Problem)
     every = [*asked, *sorted(kinds - set(asked), key=lambda kind: kind.__name__)]
     schemas, parts = msgspec.json.schema_components(every, ref_template="#/components/schemas/{name}")
     known = dict(zip(every, schemas, strict=True))
@@ -45,28 +45,31 @@ def described(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     found["security"] = [{"key": []}]
     paths = found["paths"]
-    paths["/v1/experiments/{name}/ask"] = _hurry(
-        "ask", "The next arm to play, and its ticket.", known[wire.Ask], [known[wire.Asked], known[wire.AskedMany]]
+    paths["/v1/experiments/{name}/ask"] = _fast_path_description(
+        "ask",
+        "The next arm to play, and its ticket.",
+        known[messages.Ask],
+        [known[messages.Asked], known[messages.AskedMany]],
     )
-    paths["/v1/experiments/{name}/tell"] = _hurry(
-        "tell", "The reward of a ticket, or rewards of many.", known[wire.Tell], [known[wire.Told]]
+    paths["/v1/experiments/{name}/tell"] = _fast_path_description(
+        "tell", "The reward of a ticket, or rewards of many.", known[messages.Tell], [known[messages.Told]]
     )
-    scopes = _scopes(app)
+    scopes = _route_scopes(app)
     for path, routes in paths.items():
         for verb, route in routes.items():
-            _answered(route, verb, path, known)
+            _describe_answer(route, verb, path, known)
             route["responses"].pop("422", None)
-            if path in _FREE:
+            if path in _PUBLIC_PATHS:
                 route["security"] = []
                 continue
             route["security"] = [{"key": scopes.get((verb, path), [])}]
             for status, words in _REASONS.items():
-                problem = {"application/json": {"schema": known[wire.Problem]}}
+                problem = {"application/json": {"schema": known[messages.Problem]}}
                 route["responses"].setdefault(str(status), {"description": words, "content": problem})
     return found
 
 
-def _scopes(app: FastAPI) -> dict[tuple[str, str], list[str]]:
+def _route_scopes(app: FastAPI) -> dict[tuple[str, str], list[str]]:
     """Which scope of a key each route asks for: as it does so, not as somebody wrote down."""
     out = {("post", f"/v1/experiments/{{name}}/{verb}"): [verb] for verb in ("ask", "tell")}
     for route in app.routes:
@@ -78,10 +81,10 @@ def _scopes(app: FastAPI) -> dict[tuple[str, str], list[str]]:
     return out
 
 
-def _answered(route: dict[str, Any], verb: str, path: str, known: dict[Any, dict[str, Any]]) -> None:
+def _describe_answer(route: dict[str, Any], verb: str, path: str, known: dict[Any, dict[str, Any]]) -> None:
     """Say how a good answer looks, and give an example."""
     route.pop("x-scope", None)
-    sample = SAMPLES[verb, path]
+    sample = API_EXAMPLES[verb, path]
     good = next(status for status in route["responses"] if status.startswith("2"))
     answer = route["responses"][good]
     if isinstance(sample.answer, str):
@@ -98,7 +101,7 @@ def _answered(route: dict[str, Any], verb: str, path: str, known: dict[Any, dict
         route["requestBody"] = {"required": True, "content": {"application/octet-stream": file}}
 
 
-def _hurry(name: str, words: str, body: dict[str, Any], good: list[dict[str, Any]]) -> dict[str, Any]:
+def _fast_path_description(name: str, words: str, body: dict[str, Any], good: list[dict[str, Any]]) -> dict[str, Any]:
     schema = good[0] if len(good) == 1 else {"oneOf": good}
     return {
         "post": {

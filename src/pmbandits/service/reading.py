@@ -13,14 +13,14 @@ import msgspec
 import numpy as np
 from sqlalchemy import select
 
+from pmbandits.engine.policy import Policy
 from pmbandits.estimates import ArmEstimate
-from pmbandits.policies.policy import Policy
 from pmbandits.service.events import ASK, ASKED, KINDS
 from pmbandits.service.schema import events
-from pmbandits.service.store import Record, Store, iso
+from pmbandits.service.store import ExperimentRecord, Store, iso_utc
 
-CURVE = 65  # points of an arm's curve
-MANY = 50  # arms; of more, each alone is not valued
+CURVE_POINTS = 65  # points of an arm's curve
+MAX_ARMS_VALUED = 50  # arms; of more, each alone is not valued
 PIECE, GROUP = 2_000, 25  # events that are read at once, and pieces that stand together in a file
 COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
 
@@ -39,16 +39,16 @@ def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
                 "pending": int(pending[i]),
                 "played": float(pulls[i] / t) if t else None,
                 "wanted": float(mixture[i]),
-                **_estimate(estimate),
+                **_estimate_dict(estimate),
             }
             for i, (name, estimate) in enumerate(zip(policy.names, policy.estimates, strict=True))
         ],
         "limits": None if limits is None else str(limits),
-        "certainty": _certainty(policy),
+        "certainty": _certainty_dict(policy),
         "explanation": policy.explain(),
         "forecast": None,
     }
-    for arm, found in zip(out["arms"], alone(policy), strict=False):
+    for arm, found in zip(out["arms"], single_arm_utilities(policy), strict=False):
         if found is not None:
             arm["alone"] = found
     if regret is not None:
@@ -57,9 +57,9 @@ def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
     return out
 
 
-def alone(policy: Policy) -> list[dict[str, float] | None]:
-    """What each arm alone is worth, with bounds, if it plays; nothing of many arms, which would take long."""
-    if policy.confidence is None or policy.n_arms > MANY:
+def single_arm_utilities(policy: Policy) -> list[dict[str, float] | None]:
+    """The utility of each playing arm alone, with bounds; an empty list if there are many arms, which takes long."""
+    if policy.confidence is None or policy.n_arms > MAX_ARMS_VALUED:
         return []
     playing, out = policy.playing, []
     for name, weights in zip(policy.names, np.eye(policy.n_arms), strict=True):
@@ -68,11 +68,11 @@ def alone(policy: Policy) -> list[dict[str, float] | None]:
     return out
 
 
-def _estimate(estimate: ArmEstimate) -> dict[str, Any]:
+def _estimate_dict(estimate: ArmEstimate) -> dict[str, Any]:
     """The curve of an arm at points that tell most of it, with its band."""
     found: dict[str, Any] = {"rewards": estimate.n, "mean": estimate.mean}
     if estimate.n:
-        shown = np.unique(np.linspace(0, estimate.x.size - 1, CURVE).round().astype(int))
+        shown = np.unique(np.linspace(0, estimate.x.size - 1, CURVE_POINTS).round().astype(int))
         x = estimate.x[shown]
         low, high = estimate.band(x)
         found["curve"] = {
@@ -84,7 +84,7 @@ def _estimate(estimate: ArmEstimate) -> dict[str, Any]:
     return found
 
 
-def _certainty(policy: Policy) -> dict[str, Any] | None:
+def _certainty_dict(policy: Policy) -> dict[str, Any] | None:
     if policy.confidence is None:
         return None
     sure = policy.certainty()
@@ -92,7 +92,7 @@ def _certainty(policy: Policy) -> dict[str, Any] | None:
 
 
 def log(
-    store: Store, record: Record, names: tuple[str, ...], upto: int, after: int, limit: int
+    store: Store, record: ExperimentRecord, names: tuple[str, ...], upto: int, after: int, limit: int
 ) -> list[dict[str, Any]]:
     """Events after one, up to another, oldest first."""
     wanted = (
@@ -102,10 +102,10 @@ def log(
         .limit(limit)
     )
     with store.engine.connect() as connection:
-        return [_event(row, names) for row in connection.execute(wanted)]
+        return [_event_dict(row, names) for row in connection.execute(wanted)]
 
 
-def _event(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _event_dict(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
     seq, at, kind, ticket, arm, value, data = row
     asked = kind in (ASK, ASKED)
     return {
@@ -120,27 +120,29 @@ def _event(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _dated(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same events, with their times as text."""
+def _with_iso_times(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Replace the times of events by text in UTC."""
     for event in found:
-        event["time"] = iso(event["time"])
+        event["time"] = iso_utc(event["time"])
     return found
 
 
 # ---- many events, piece by piece: a million take no more memory than a few, and whoever asks for arms goes first ----
 Rows = Callable[[int, int], list[dict[str, Any]]]
-Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
+RunInThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
-async def _pieces(rows: Rows, after: int, limit: int, aside: Aside, made: Callable[[Any], Any]) -> AsyncIterator[Any]:
-    """What is made of each piece."""
+async def _in_chunks(
+    rows: Rows, after: int, limit: int, run_in_thread: RunInThread, convert: Callable[[Any], Any]
+) -> AsyncIterator[Any]:
+    """Read events chunk by chunk, and yield each chunk converted."""
 
     def one() -> tuple[int, int, Any]:
         found = rows(after, min(limit, PIECE))
-        return len(found), found[-1]["seq"] if found else after, made(found)
+        return len(found), found[-1]["seq"] if found else after, convert(found)
 
     while limit > 0:
-        n, after, piece = await aside(one)
+        n, after, piece = await run_in_thread(one)
         limit -= n
         if n:
             yield piece
@@ -148,29 +150,31 @@ async def _pieces(rows: Rows, after: int, limit: int, aside: Aside, made: Callab
             return
 
 
-async def as_json(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
+async def events_as_json(rows: Rows, after: int, limit: int, run_in_thread: RunInThread) -> AsyncIterator[bytes]:
     """Events as JSON."""
     before = b'{"events":['
-    async for piece in _pieces(rows, after, limit, aside, lambda found: msgspec.json.encode(_dated(found))[1:-1]):
+    async for piece in _in_chunks(
+        rows, after, limit, run_in_thread, lambda found: msgspec.json.encode(_with_iso_times(found))[1:-1]
+    ):
         yield before + piece
         before = b","
     yield b'{"events":[]}' if before != b"," else b"]}"
 
 
-async def as_csv(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
+async def events_as_csv(rows: Rows, after: int, limit: int, run_in_thread: RunInThread) -> AsyncIterator[bytes]:
     """Events as CSV."""
 
     def written(found: list[dict[str, Any]]) -> bytes:
         text = io.StringIO()
-        csv.DictWriter(text, COLUMNS).writerows(_dated(found))
+        csv.DictWriter(text, COLUMNS).writerows(_with_iso_times(found))
         return text.getvalue().encode()
 
     yield (",".join(COLUMNS) + "\r\n").encode()
-    async for piece in _pieces(rows, after, limit, aside, written):
+    async for piece in _in_chunks(rows, after, limit, run_in_thread, written):
         yield piece
 
 
-async def as_parquet(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncIterator[bytes]:
+async def events_as_parquet(rows: Rows, after: int, limit: int, run_in_thread: RunInThread) -> AsyncIterator[bytes]:
     """Events as Parquet: its end says where everything is, so it is made whole first, in a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -181,20 +185,22 @@ async def as_parquet(rows: Rows, after: int, limit: int, aside: Aside) -> AsyncI
     with tempfile.TemporaryFile() as file:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             tables: list[Any] = []
-            async for table in _pieces(rows, after, limit, aside, partial(pa.Table.from_pylist, schema=schema)):
+            async for table in _in_chunks(
+                rows, after, limit, run_in_thread, partial(pa.Table.from_pylist, schema=schema)
+            ):
                 tables.append(table)
                 if len(tables) == GROUP:
-                    await aside(partial(writer.write_table, pa.concat_tables(tables)))
+                    await run_in_thread(partial(writer.write_table, pa.concat_tables(tables)))
                     tables = []
             if tables:
-                await aside(partial(writer.write_table, pa.concat_tables(tables)))
+                await run_in_thread(partial(writer.write_table, pa.concat_tables(tables)))
         file.seek(0)
         while part := file.read(1 << 20):
             yield part
 
 
-FORMS = {
-    "json": ("application/json", as_json),
-    "csv": ("text/csv", as_csv),
-    "parquet": ("application/vnd.apache.parquet", as_parquet),
+LOG_FORMATS = {
+    "json": ("application/json", events_as_json),
+    "csv": ("text/csv", events_as_csv),
+    "parquet": ("application/vnd.apache.parquet", events_as_parquet),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import os
 import socket
 from contextlib import nullcontext
@@ -12,29 +11,31 @@ from tempfile import TemporaryDirectory
 
 import uvicorn
 
-from pmbandits.service.api import make
-from pmbandits.service.door import Door
-from pmbandits.service.front import App
+from pmbandits.service.api import create_app
+from pmbandits.service.asgi_app import App
+from pmbandits.service.http_limits import LimitedHttpProtocol
+from pmbandits.service.processes import Supervisor, end_with_parent
+from pmbandits.service.request_log import with_traces, write_log
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import PAUSES, opened
+from pmbandits.service.store import RETRY_PAUSES, open_store
 
 CONNECTIONS = 4096  # at the same time, in each process
-_TOLD = "PMBANDITS_SETTINGS"  # how the processes that serve are told
+_SETTINGS_VARIABLE = "PMBANDITS_SETTINGS"  # the environment variable with the settings of worker processes
 
 
-def check(settings: Settings) -> None:
+def check_address_and_store(settings: Settings) -> None:
     """Say at once, in one sentence, if the address is taken or the store cannot be opened."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as line:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            line.bind((settings.host, settings.port))
+            probe.bind((settings.host, settings.port))
         except OSError as error:
             raise ValueError(
                 f"cannot listen at {settings.host}, port {settings.port} ({error.strerror}); give another --port or "
                 "--host."
             ) from None
-    opened(settings.store, pauses=PAUSES).close()
+    open_store(settings.store, pauses=RETRY_PAUSES).close()
 
 
 def serve(settings: Settings) -> None:
@@ -44,23 +45,31 @@ def serve(settings: Settings) -> None:
 
 
 def _serve(settings: Settings) -> None:
-    os.environ[_TOLD] = json.dumps(dataclasses.asdict(settings))
-    uvicorn.run(
-        "pmbandits.service.run:one", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
+    os.environ[_SETTINGS_VARIABLE] = json.dumps(dataclasses.asdict(settings))
+    config = uvicorn.Config(
+        "pmbandits.service.run:app", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
         access_log=False, log_level="error", server_header=False, proxy_headers=False, lifespan="on",
         timeout_keep_alive=75, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=10, ws="none",
-        http=Door,
+        http=LimitedHttpProtocol,
     )  # fmt: skip
+    if settings.processes == 1:
+        uvicorn.Server(config).run()
+    else:
+        write_log(settings.log_format, settings.log_level)
+        Supervisor(config, [config.bind_socket()], settings.shared).run()
 
 
-def one() -> App:
-    """The application of one process, as :func:`serve` was told."""
-    _make_room()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    return make(Settings(**json.loads(os.environ[_TOLD])))
+def app() -> App:
+    """The application of one worker process, with the settings of :func:`serve`."""
+    _raise_file_limit()
+    settings = Settings(**json.loads(os.environ[_SETTINGS_VARIABLE]))
+    write_log(settings.log_format, settings.log_level)
+    end_with_parent()
+    application: App = with_traces(create_app(settings))
+    return application
 
 
-def _make_room() -> None:
+def _raise_file_limit() -> None:
     """Let this process have as many connections as it may, not only as many as most programs need."""
     try:
         import resource

@@ -1,4 +1,8 @@
-"""The tables, and how they come to be: SQLAlchemy says what they are, Alembic makes them and changes them later."""
+"""The tables, their version, and how they come to be.
+
+There is one version so far. A store says its version in a table of its own, every transaction reads it, and a store of
+another version is refused: so two versions of the tables are never written to at once.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,21 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    insert,
     inspect,
     select,
     text,
 )
 
-HEAD = "0001"  # the newest file in migrations/versions
+VERSION = 1  # of the tables that this version of the library reads and writes
 
 metadata = MetaData()
 
+# One row: the version of all tables.
+schema_version = Table("schema_version", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+
 # What is served. `spec` says what the policy is before its first event; `status` repeats the newest STATUS event.
+# `root` is a random number, the digest of event 0: so an experiment is never mistaken for another one with its id.
 experiments = Table(
     "experiments",
     metadata,
@@ -33,9 +42,12 @@ experiments = Table(
     Column("library", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("created", BigInteger, nullable=False),
+    Column("root", BigInteger, nullable=False),
+    sqlite_autoincrement=True,  # the number of a deleted experiment is not given again
 )
 
 # All that ever happened. The ticket of an ask is its own seq. `value` is the reward of a tell, the share of an ask.
+# `digest` names an event together with all before it (events.chain_digest). Event 0 is the creation of the experiment.
 events = Table(
     "events",
     metadata,
@@ -47,6 +59,7 @@ events = Table(
     Column("value", Double),
     Column("at", BigInteger, nullable=False),
     Column("data", Text),
+    Column("digest", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 Index("one_tell", events.c.exp, events.c.ticket, unique=True,
@@ -79,12 +92,13 @@ units = Table(
     sqlite_with_rowid=False,
 )
 
-# Saved policies: after the event `seq`. That of seq 0 was imported, and stays.
+# Saved policies: after the event `seq`, which must have this digest in the log. That of seq 0 was imported, and stays.
 snapshots = Table(
     "snapshots",
     metadata,
     Column("exp", Integer, primary_key=True, autoincrement=False),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", BigInteger, nullable=False),
     Column("library", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
 )
@@ -95,6 +109,7 @@ points = Table(
     metadata,
     Column("exp", Integer, primary_key=True, autoincrement=False),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", BigInteger, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("content", Text, nullable=False),
 )
@@ -109,6 +124,7 @@ keys = Table(
     Column("scopes", Text, nullable=False),
     Column("experiments", Text, nullable=False),
     Column("created", BigInteger, nullable=False),
+    Column("expires", BigInteger),
     Column("revoked", BigInteger),
     Column("used", BigInteger),
 )
@@ -126,26 +142,32 @@ audit = Table(
 )
 
 
-def is_current(connection: Connection) -> bool:
-    """Whether the tables are those of this version."""
-    if not inspect(connection).has_table("alembic_version"):
-        return False
-    version = Table("alembic_version", MetaData(), Column("version_num", Text))
-    found = connection.execute(select(version.c.version_num)).scalar()
-    if found is not None and found > HEAD:
-        raise ValueError(
-            f"the store was made by a newer pmbandits (tables of version {found}, this one knows {HEAD}); "
-            "upgrade pmbandits."
+class WrongVersion(ValueError):
+    """The tables of a store are not those of this version of the library."""
+
+    def __init__(self, found: int) -> None:
+        newer = "a newer" if found > VERSION else "an older"
+        super().__init__(
+            f"the store was made by {newer} pmbandits (tables of version {found}, this one knows {VERSION}); "
+            f"{'upgrade pmbandits' if found > VERSION else 'take the pmbandits that made it'}."
         )
-    return found == HEAD
 
 
-def upgrade(connection: Connection) -> None:
-    """Make the tables, or bring them up to date; whoever calls has the store to himself."""
-    from alembic import command
-    from alembic.config import Config
+def check_version(found: int) -> None:
+    """Raise WrongVersion if tables of this version cannot be used."""
+    if found != VERSION:
+        raise WrongVersion(found)
 
-    config = Config()
-    config.set_main_option("script_location", "pmbandits.service:migrations")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+
+def is_made(connection: Connection) -> bool:
+    """Whether the tables are there; WrongVersion if they are those of another version."""
+    if not inspect(connection).has_table("schema_version"):
+        return False
+    check_version(connection.execute(select(schema_version.c.version)).scalar() or 0)
+    return True
+
+
+def make(connection: Connection) -> None:
+    """Make the tables in an empty store; whoever calls has the store to itself."""
+    metadata.create_all(connection)
+    connection.execute(insert(schema_version).values(version=VERSION))

@@ -1,4 +1,4 @@
-"""The service of one process: its store, its experiments and its turns, under one roof."""
+"""The service of one process: its store, its experiments in memory and its group commit."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from pmbandits import _check
-from pmbandits.service.alarms import Alarms
-from pmbandits.service.book import Book
-from pmbandits.service.counting import OFTEN, Counted, Counting
-from pmbandits.service.events import ARCHIVED, Batch
-from pmbandits.service.expiry import Overdue
-from pmbandits.service.fold import Gap
-from pmbandits.service.history import Historian
-from pmbandits.service.keys import ANYBODY, Key, Keyring
-from pmbandits.service.live import Live, Refused
+from pmbandits import _validation
+from pmbandits.service import warmup
+from pmbandits.service.alarms import ChangeAlarms
+from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
+from pmbandits.service.experiment import LiveExperiment, Refused, rehearse
+from pmbandits.service.experiment_cache import ExperimentCache
+from pmbandits.service.expiry import OverdueTickets
+from pmbandits.service.group_commit import STOP_SECONDS, STORE_UNAVAILABLE_MESSAGE, GroupCommit, Unavailable
+from pmbandits.service.history import HistoryWriter
+from pmbandits.service.keys import OPEN_KEY, Key, KeyCache
+from pmbandits.service.messages import Ask, Tell
+from pmbandits.service.prometheus import PUBLISH_EVERY, CounterValues, RequestCounters
+from pmbandits.service.replay import MissingEvent
 from pmbandits.service.settings import Settings, is_loopback
-from pmbandits.service.store import PAUSES, Store, is_name
-from pmbandits.service.turns import DOWN, Turns, Unavailable
-from pmbandits.service.wire import Ask, Tell
+from pmbandits.service.store import DEFAULT_URL, RETRY_PAUSES, Store, is_valid_name
 
 log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
 _PORT = re.compile(r":[0-9]*\Z")
-MOST_NAMED = 1_000_000  # arms of an ask times the arms that it is among: each is in the log with all of these
 _NO_KEY = "a key is needed: send the header Authorization: Bearer pmb_…"
 _NOT_KNOWN = (  # it is not said which of these: that is nobody's business
-    "this key is not known here, not whole, or revoked; pmbandits key list shows the good ones, and pmbandits key "
-    "create makes another."
+    "this key is not known here, not whole, expired, or revoked; pmbandits key list shows the good ones, and "
+    "pmbandits key create makes another."
 )
+PROGRESS_SECONDS = 5.0  # seconds between two lines that say what a start is busy with
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -45,17 +46,18 @@ class Service:
     """What all routes share."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.counting = settings, Counting(settings.shared)
+        self.settings, self.prometheus = settings, RequestCounters(settings.shared)
         self.ready = False
+        self.on_divergence: list[Callable[[int], None]] = []  # who remembers events of an experiment, to forget them
         self.store: Store
-        self.book: Book
-        self.turns: Turns
-        self.keyring: Keyring
-        self._counts: asyncio.Task[None] | None = None
-        self._readers = ThreadPoolExecutor(2, thread_name_prefix="readers")
-        self.historian: Historian
-        self.overdue: Overdue
-        self.alarms: Alarms
+        self.experiment_cache: ExperimentCache
+        self.group_commit: GroupCommit
+        self.key_cache: KeyCache
+        self._share_counts_task: asyncio.Task[None] | None = None
+        self._reader_threads = ThreadPoolExecutor(2, thread_name_prefix="readers")
+        self.history_writer: HistoryWriter
+        self.overdue_tickets: OverdueTickets
+        self.alarms: ChangeAlarms
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -68,18 +70,20 @@ class Service:
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         self.ready = True
-        log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.shown)
+        log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.display_url)
 
     async def _start(self) -> None:
         self.store = await self._open()
-        lane = await asyncio.to_thread(self.store.lane)
-        self.book = Book(self.store, lane, warm=self.settings.warm)
-        self.turns = Turns(lane, self.book)
-        self.historian = Historian(self.store, self.book)
-        self.overdue = Overdue(self.store)
-        self.alarms = Alarms(self.store, self.aside)
-        self.keyring = Keyring(self.store, self.settings.rate)
-        await self.keyring.start()
+        transaction = await asyncio.to_thread(self.store.transaction)
+        self.experiment_cache = ExperimentCache(self.store, transaction, warm=self.settings.warm)
+        self.group_commit = GroupCommit(transaction, self.experiment_cache)
+        self.history_writer = HistoryWriter(self.store, self.group_commit)
+        self.overdue_tickets = OverdueTickets(self.store)
+        self.alarms = ChangeAlarms(self.store, self.run_in_thread)
+        self.on_divergence += [self.history_writer.forget, self.overdue_tickets.forget, self.alarms.forget]
+        self.experiment_cache.on_divergence = self.on_divergence
+        self.key_cache = KeyCache(self.store, self.settings.rate)
+        await self.key_cache.start()
         running = [record for record in await asyncio.to_thread(self.store.experiments) if record.status != ARCHIVED]
         if running:
             log.info(
@@ -87,31 +91,32 @@ class Service:
             )
         for record in running:
             await self._warm_up(record.name)
-        self.turns.start()
-        self.historian.start()
-        if self.counting.shared:
-            self._counts = asyncio.get_running_loop().create_task(self._share_counts())
+        self.group_commit.start()
+        self.history_writer.start()
+        if self.prometheus.shared:
+            self._share_counts_task = asyncio.get_running_loop().create_task(self._share_counts())
 
-    def counted(self) -> Counted:
-        """What this process counted."""
-        lives = list(self.book.lives.values())
-        return self.counting.counted(
-            self.turns.counts, {live.record.name: (live.fold.seen, live.others) for live in lives}
+    def counter_values(self) -> CounterValues:
+        """The counters of this process, for Prometheus."""
+        live_experiments = list(self.experiment_cache.live_experiments.values())
+        return self.prometheus.counter_values(
+            self.group_commit.counts,
+            {live.record.name: (live.committed, live.disagreements) for live in live_experiments},
         )
 
     async def _share_counts(self) -> None:
         while True:
             with suppress(OSError):  # a full disk, for example: the others see what was left before
-                await asyncio.to_thread(self.counting.leave, self.counted())
-            await asyncio.sleep(OFTEN)
+                await asyncio.to_thread(self.prometheus.publish, self.counter_values())
+            await asyncio.sleep(PUBLISH_EVERY)
 
-    async def aside(self, work: Callable[[], T]) -> T:
-        """Work that takes long, in threads of its own: two at a time, so that asks and tells need not wait for it."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
+        """Run slow work in one of two reader threads, so that asks and tells need not wait, and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader_threads, work)
 
     async def _open(self) -> Store:
         """The store; if it cannot be reached yet, a little later."""
-        for pause in (*PAUSES, 0.0):
+        for pause in (*RETRY_PAUSES, 0.0):
             try:
                 return await asyncio.to_thread(Store, self.settings.store)
             except OperationalError as error:
@@ -122,72 +127,92 @@ class Service:
         raise AssertionError
 
     async def _warm_up(self, name: str) -> None:
+        began = time.perf_counter()
         try:
-            await self.book.find(name)
+            reading = asyncio.ensure_future(self.experiment_cache.find(name))
+            while not (await asyncio.wait({reading}, timeout=PROGRESS_SECONDS))[0]:
+                seconds = time.perf_counter() - began
+                log.info("%s: still reading events and compiling after %.0f s", _validation.readable(name), seconds)
+            reading.result()
         except Exception as error:  # the others can be served
-            log.error("%s cannot be read: %s", _check.readable(name), _check.readable(str(error))[:300])
+            log.error("%s cannot be read: %s", _validation.readable(name), _validation.readable(str(error))[:300])
 
     async def stop(self) -> None:
         """Answer who waits, and close everything."""
         self.ready = False
-        if self._counts is not None:
-            self._counts.cancel()
-        await self.historian.stop()
+        if self._share_counts_task is not None:
+            self._share_counts_task.cancel()
+        await self.history_writer.stop()
         await self.alarms.stop()
-        await self.turns.stop()
-        await self.book.close()
-        await self.keyring.stop()
-        self._readers.shutdown()
-        self.turns.lane.close()
+        await self.group_commit.stop()
+        await self.experiment_cache.close()
+        with suppress(TimeoutError):  # the store is away, or its disk is stuck
+            await asyncio.wait_for(self.key_cache.stop(), STOP_SECONDS)
+        self._reader_threads.shutdown(wait=False, cancel_futures=True)
+        self.group_commit.transaction.close()
         self.store.close()
 
-    # ---- who may come in ----------------------------------------------------------------------------------
-    async def admit(
+    # ---- authentication ------------------------------------------------------------------------------------
+    async def authenticate(
         self, authorization: bytes | None, host: bytes | None, origin: bytes | None, *, reading: bool
     ) -> Key:
-        """The key of a request, or a refusal."""
+        """Return the key of a request, or raise a refusal (401, 403 or 429)."""
         if self.settings.open:
             # Pages of strangers in a browser of this machine could reach a loopback address: they are sent away.
             named = (host or b"").decode("latin-1")
             foreign = origin is not None and origin.decode("latin-1").partition("://")[2] != named
             if foreign or not is_loopback(_PORT.sub("", named)):
                 raise Refused(403, "without keys this service answers only programs and pages of this machine.")
-            return ANYBODY
-        key = await self.keyring.find(authorization, browser=reading)
+            return OPEN_KEY
+        key = await self.key_cache.find(authorization, browser=reading)
         if key is None:
             raise Refused(401, _NO_KEY if authorization is None else _NOT_KNOWN)
-        if not self.keyring.within_rate(key):
+        if not self.key_cache.within_rate(key):
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key
 
-    def still(self, key: Key) -> bool:
-        """Whether a key that was let in may stay: it was not revoked meanwhile."""
-        return self.settings.open or self.keyring.good(key)
+    def check_permission(self, key: Key, scope: str, experiment: str | None) -> None:
+        """Raise 403 if a key lacks a scope; this does not reveal whether there is such an experiment."""
+        if key.allows(scope, experiment):
+            return
+        of, option = "all experiments", ""
+        if experiment is not None:
+            of = f"the experiment {_validation.short(experiment)}"
+            option = f" --experiment {experiment}" if is_valid_name(experiment) else ""
+        # Who has a key need not know where a database is.
+        url = self.store.display_url
+        option += f" --store {url}" if url.startswith("sqlite:") and url != DEFAULT_URL else ""
+        command = f"pmbandits key create --scopes {scope}{option}"
+        raise Refused(403, f"this key is not for {scope!r} of {of}; make one that is: {command}")
+
+    def is_key_still_valid(self, key: Key) -> bool:
+        """Whether a key that was accepted before is still valid: it was not revoked meanwhile."""
+        return self.settings.open or self.key_cache.is_valid(key)
 
     @property
-    def serves(self) -> bool:
+    def is_serving(self) -> bool:
         """Whether requests can be served now: all is read and compiled, and the store answers."""
-        quiet = max(self.keyring.age, self.turns.stalls)
-        return self.ready and not self.turns.failures and quiet < SILENCE
+        quiet = max(self.key_cache.seconds_since_read, self.group_commit.current_commit_seconds)
+        return self.ready and not self.group_commit.failures and quiet < SILENCE
 
     # ---- experiments --------------------------------------------------------------------------------------
-    async def live(self, name: str) -> Live:
-        """An experiment, or a refusal."""
-        live = self.book.lives.get(name)
+    async def live(self, name: str) -> LiveExperiment:
+        """The experiment in memory by its name, read from the store if needed; raises a refusal if there is none."""
+        live = self.experiment_cache.live_experiments.get(name)
         if live is not None:
             return live
         try:
-            found = await self.book.find(name) if is_name(name) else None
-        except Gap as error:
+            found = await self.experiment_cache.find(name) if is_valid_name(name) else None
+        except MissingEvent as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
-            log.warning("%s cannot be read: %s", name, _check.readable(str(error))[:300])
-            raise Unavailable(DOWN) from None
+            log.warning("%s cannot be read: %s", name, _validation.readable(str(error))[:300])
+            raise Unavailable(STORE_UNAVAILABLE_MESSAGE) from None
         if found is None:
-            raise Refused(404, f"there is no experiment {_check.short(name)}.")
+            raise Refused(404, f"there is no experiment {_validation.short(name)}.")
         return found
 
-    async def decide(self, name: str, request: Ask | Tell) -> Any:
+    async def ask_or_tell(self, name: str, request: Ask | Tell) -> Any:
         """The answer to an ask or a tell."""
         batch = self.settings.batch
         if isinstance(request, Ask):
@@ -196,45 +221,61 @@ class Service:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
             raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
-        if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MOST_NAMED:
-            raise Refused(
-                413,
-                f"{size:,} arms among {len(request.among):,} are too many to write down at once; ask for fewer.",
-            )
         if isinstance(request, Ask) and request.unit is not None:
             if request.n is not None:
                 raise Refused(422, "unit is for one arm at a time; leave n out.")
-            _storable("unit", request.unit)
+            _check_storable("unit", request.unit)
         if request.key is not None:
-            _storable("key", request.key)
-        return await self.turns.decide(await self.live(name), request)
+            _check_storable("key", request.key)
+        return await self.group_commit.ask_or_tell(await self.live(name), request)
 
-    async def act(self, name: str, act: Callable[[Live, Batch], Any]) -> Any:
-        """The result of an act of administration."""
+    async def control(self, name: str, kind: int, given: Any, who: str, view: Callable[[LiveExperiment], T]) -> T:
+        """Change arms, limits or the status of an experiment; what ``view`` makes of it afterwards.
+
+        It is done once on a copy, in a thread: there all that is slow happens (the code is compiled, limits are worked
+        out), and what cannot be is refused. So nobody has to wait for it when it is done in a transaction.
+        """
         live = await self.live(name)
-        return await self.turns.do(live, lambda batch: act(live, batch))
+        if kind in ADMINISTRATION:
+            if self.settings.warm and kind == LIMITS and given is not None:
+                await warmup.warm_in_subprocess({**live.record.spec, "shares": given})
+            now = await self.group_commit.read(live, LiveExperiment.copy)
+            await self.run_in_thread(lambda: rehearse(now, kind, given))
+
+        def change(batch: WriteBatch) -> T:
+            live.control(kind, given, who, batch)
+            return view(live)
+
+        found: T = await self.group_commit.run_admin_action(live, change)
+        return found
 
     async def expire(self, name: str, seconds: float, reward: float, who: str) -> dict[str, Any]:
         """Give a reward to the oldest tickets that have waited for one for too long; which, and if there are more."""
         live = await self.live(name)
-        support = live.fold.policy.support
+        support = live.replay.policy.support  # it never changes
         assert support is not None
         try:
             support.check([reward])
         except ValueError as error:
-            raise Refused(422, _check.readable(str(error))) from None
-        found = await self.aside(lambda: self.overdue.find(live.record.id, seconds, self.settings.batch))
+            raise Refused(422, _validation.readable(str(error))) from None
+        found = await self.run_in_thread(
+            lambda: self.overdue_tickets.find(live.record.id, seconds, self.settings.batch)
+        )
         about = Tell(tickets=found) if found else None
-        late = await self.turns.do(live, lambda batch: live.expire(found, reward, seconds, who, batch), about)
+        late = await self.group_commit.run_admin_action(
+            live, lambda batch: live.expire(found, reward, seconds, who, batch), about
+        )
         return {"tickets": late, "more": len(found) == self.settings.batch}
 
-    async def newest(self, name: str) -> Live:
-        """An experiment, with all that other processes did until now."""
-        live = await self.live(name)
-        await self.turns.newest(live)
-        return live
+    async def read(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
+        """What ``view`` makes of an experiment with all that other processes did until now, and nothing uncommitted."""
+        return await self.group_commit.read(await self.live(name), view)
+
+    async def peek(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
+        """What ``view`` makes of an experiment as this process knows it, with nothing uncommitted."""
+        return await self.group_commit.peek(await self.live(name), view)
 
 
-def _storable(what: str, text: str) -> None:
+def _check_storable(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
         raise Refused(422, f"{what} has a null character in it; take it out.")

@@ -1,11 +1,11 @@
-"""What a service is told when it starts."""
+"""The settings of a service."""
 
 from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
 
-from pmbandits.service.store import DEFAULT
+from pmbandits.service.store import DEFAULT_URL
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,12 @@ class Settings:
     batch : arms or rewards in one request, at most.
     file : bytes of a policy that is imported, at most.
     warm : whether kernels are compiled before they are needed.
+    log_format : ``text``, or ``json`` for one object a line.
+    log_level : ``debug`` (every request), ``info``, ``warning`` or ``error``.
     shared : a folder in which several processes leave their counters for each other.
     """
 
-    store: str = DEFAULT
+    store: str = DEFAULT_URL
     host: str = "127.0.0.1"
     port: int = 8000
     open: bool = False
@@ -36,6 +38,8 @@ class Settings:
     batch: int = 10_000
     file: int = 64 << 20
     warm: bool = True
+    log_format: str = "text"
+    log_level: str = "info"
     shared: str | None = None
 
     def __post_init__(self) -> None:

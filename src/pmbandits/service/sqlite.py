@@ -1,18 +1,31 @@
-"""The way into a file of SQLite: a lock that wakes who waits, then one transaction that is on disk when it ends."""
+"""Transactions on an SQLite file: a fair lock between processes, then one transaction, on disk when it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pmbandits.service.events import FROM, INSERT, MOST_BEHIND, RANGE, TAIL, Batch, Behind, Done, Found, Old, Want
+from pmbandits.service.events import (
+    INSERT,
+    SELECT_FROM,
+    SELECT_RANGE,
+    AnsweredRequest,
+    Lookup,
+    LookupResult,
+    StoredEvent,
+    WriteBatch,
+    check_not_behind,
+)
+from pmbandits.service.schema import check_version
 
 try:
     import fcntl
@@ -27,12 +40,11 @@ PRAGMAS = (
 )
 
 
-QUICK = 0.002  # seconds of a commit for which the event loop may wait; with a slower disk a thread does it
+QUICK = 0.002  # seconds for which the event loop itself waits for the disk
 PATIENCE = 20.0  # seconds to wait for a program that writes to the file and does not know our lock
-FEW = 256  # things that are looked up without a thread for it
 
 
-class Gone(sqlite3.OperationalError):
+class StoreFileGone(sqlite3.OperationalError):
     """The file of the store was taken away while it was open: what is written now, nobody would ever find."""
 
     sqlite_errorcode = sqlite3.SQLITE_READONLY_DBMOVED
@@ -41,33 +53,33 @@ class Gone(sqlite3.OperationalError):
         super().__init__(f"the file {str(path)!r} is gone, or another one is in its place; put it back, or start anew")
 
 
-def identity(path: Path) -> tuple[int, int]:
+def file_identity(path: Path) -> tuple[int, int]:
     """Which file this is, whatever it is called."""
     try:
         found = os.stat(path)
     except OSError:
-        raise Gone(path) from None
+        raise StoreFileGone(path) from None
     return found.st_dev, found.st_ino
 
 
-class Gate:
-    """Who may write. Waiting for a lock of the system is fair; SQLite's own waiting starves one of two processes.
+class WriteLock:
+    """The lock of who writes. Waiting for a file lock is fair; SQLite's own waiting starves one of two processes.
 
     It is a lock on a file beside the store, not on the store itself: closing that would drop SQLite's own locks.
     """
 
     def __init__(self, path: Path) -> None:
         self._file: IO[bytes] = open(path.with_name(path.name + ".lock"), "ab")  # noqa: SIM115
-        self._left = False
+        self._abandoned = False
 
     def wait(self) -> None:
-        """Go in, when all who came before are out."""
+        """Acquire the lock, after all who asked before."""
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __enter__(self) -> None:
-        """The same, but not for ever: the process that is in may stand still, and a lock knows no patience."""
-        if self.at_once() or fcntl is None:
+        """Acquire the lock, with a time limit: the process that holds it may be stopped."""
+        if self.try_lock() or fcntl is None:
             return
         waiting, lock, given_up = threading.Event(), threading.Lock(), False
 
@@ -79,16 +91,16 @@ class Gate:
                     self._file.close()
                 waiting.set()
 
-        threading.Thread(target=wait, name="gate", daemon=True).start()
+        threading.Thread(target=wait, name="write-lock", daemon=True).start()
         waiting.wait(PATIENCE)
         with lock:
             if not waiting.is_set():
                 given_up = True
-                self._left = True
+                self._abandoned = True
                 raise sqlite3.OperationalError("another process holds the lock of the store and does not go on")
 
-    def at_once(self) -> bool:
-        """Go in if nobody else is in; whether that is so."""
+    def try_lock(self) -> bool:
+        """Acquire the lock if it is free; return whether it was."""
         if fcntl is None:
             return False
         try:
@@ -102,108 +114,156 @@ class Gate:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        if not self._left:  # else whoever waits still closes it
+        if not self._abandoned:  # else whoever waits still closes it
             self._file.close()
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that commits only when it is told to, and then to the disk."""
+    """A connection that commits only on COMMIT, and then to the disk."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     for pragma in PRAGMAS:
         connection.execute(pragma)
     return connection
 
 
-class SqliteLane:
-    """See :class:`pmbandits.service.events.Lane`."""
+class WriterThread:
+    """A thread that does one thing after the other. A process that ends does not wait for it: the disk may be stuck."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            future, work = call
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+    async def call(self, work: Callable[[], Any], *, quick: bool) -> Any:
+        """The result of ``work``.
+
+        If it is most likely ``quick``, the event loop stands still for it, though for two milliseconds at most: to be
+        woken by another thread takes the loop longer than a quick disk takes to write.
+        """
+        future: Future[Any] = Future()
+        self._calls.put((future, work))
+        if quick:
+            with suppress(TimeoutError):
+                return future.result(QUICK)
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> bool:
+        """End the thread; whether it did."""
+        self._calls.put(None)
+        self._thread.join(1.0)
+        return not self._thread.is_alive()
+
+
+class SqliteTransaction:
+    """A :class:`pmbandits.service.events.Transaction` on an SQLite file.
+
+    Everything that touches the file is done in a thread, so that the event loop goes on when the disk does not.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._gate, self._in = path, Gate(path), False
+        self._path, self._write_lock, self._locked = path, WriteLock(path), False
         self._connection = connect(path)
-        self._file = identity(path)
-        self._connection.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait; see _wait_and_begin
-        self._takes = 0.0  # seconds that a commit took lately
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turns")
-        self._reader = connect(path)  # of its own, so that reading waits for no turn
+        self._file = file_identity(path)
+        self._connection.execute("PRAGMA busy_timeout = 0")  # see _wait_and_begin
+        self._commit_seconds = 0.0  # seconds that a commit took lately
+        self._thread = WriterThread()
+        self._reader, self._reader_lock = connect(path), threading.Lock()  # so that reading waits for no transaction
+        self.at = 0
 
-    async def begin(self, wants: list[Want], *, alone: bool) -> list[Found]:
+    async def begin(self, lookups: list[Lookup], *, alone: bool) -> list[LookupResult]:
+        found: list[LookupResult] = await self._thread.call(
+            lambda: self._begin(lookups, alone), quick=alone and self._is_disk_quick
+        )
+        return found
+
+    @property
+    def _is_disk_quick(self) -> bool:
+        return self._commit_seconds < QUICK
+
+    def _begin(self, lookups: list[Lookup], alone: bool) -> list[LookupResult]:
         # With others about, waiting in line is fair; pushing in is quicker, and starves them.
-        few = sum(len(want.tickets) + len(want.keys) + len(want.units) for want in wants) <= FEW
-        if alone and few and self._gate.at_once():
+        if alone and self._write_lock.try_lock():
             with suppress(sqlite3.OperationalError):  # a program that is none of ours may be writing
-                return self._begun(wants)
-        return await self._beside(self._wait_and_begin, wants)
-
-    def _wait_and_begin(self, wants: list[Want]) -> list[Found]:
-        self._gate.wait()
+                return self._begin_and_look_up(lookups)
+        self._write_lock.wait()
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                return self._begun(wants)
+                return self._begin_and_look_up(lookups)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
             time.sleep(0.002)
-            self._gate.wait()
+            self._write_lock.wait()
 
-    def _begun(self, wants: list[Want]) -> list[Found]:
-        self._in = True
+    def _begin_and_look_up(self, lookups: list[Lookup]) -> list[LookupResult]:
+        self._locked = True
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            if identity(self._path) != self._file:
-                raise Gone(self._path)
-            return [self._look(want) for want in wants]
+            if file_identity(self._path) != self._file:
+                raise StoreFileGone(self._path)
+            check_version(self._connection.execute("SELECT version FROM schema_version").fetchone()[0])
+            self.at = time.time_ns() // 1_000_000  # a file is on one machine, so its clock is that of the store
+            return [self._look_up(lookup) for lookup in lookups]
         except BaseException:
-            self._give_back()
+            self._release()
             raise
 
-    def _look(self, want: Want) -> Found:
-        ask, exp, found = self._connection.execute, want.exp, Found()
-        found.tail = ask(FROM, (exp, want.seen, MOST_BEHIND)).fetchall()
-        if len(found.tail) == MOST_BEHIND:
-            raise Behind(exp)
-        for ticket in want.tickets:
-            row = ask("SELECT arm FROM events WHERE exp = ? AND seq = ? AND kind IN (0, 3)", (exp, ticket)).fetchone()
+    def _look_up(self, lookup: Lookup) -> LookupResult:
+        query, exp, found = self._connection.execute, lookup.exp, LookupResult()
+        found.new_events = query(SELECT_FROM, (exp, lookup.seen, lookup.limit)).fetchall()
+        check_not_behind(lookup, found.new_events)
+        for ticket in lookup.tickets:
+            row = query("SELECT arm FROM events WHERE exp = ? AND seq = ? AND kind IN (0, 3)", (exp, ticket)).fetchone()
             if row is None:
                 continue
             found.tickets[ticket] = row[0]
             row = (
-                ask(
+                query(
                     "SELECT value FROM events WHERE exp = ? AND ticket = ? AND kind = 2 ORDER BY seq DESC LIMIT 1",
                     (exp, ticket),
                 ).fetchone()
-                or ask(
+                or query(
                     "SELECT value FROM events WHERE exp = ? AND ticket = ? AND kind = 1 AND ticket IS NOT NULL",
                     (exp, ticket),
                 ).fetchone()
             )
             if row is not None:
-                found.told[ticket] = row[0]
-        for key in want.keys:
-            row = ask("SELECT seq, n, what FROM requests WHERE exp = ? AND key = ?", (exp, key)).fetchone()
+                found.rewarded[ticket] = row[0]
+        for key in lookup.keys:
+            row = query("SELECT seq, n, what FROM requests WHERE exp = ? AND key = ?", (exp, key)).fetchone()
             if row is not None:
                 seq, n, what = row
-                found.keys[key] = Done(seq, what, ask(RANGE, (exp, seq, seq + n)).fetchall())
-        for unit in want.units:
-            row = ask("SELECT arm FROM units WHERE exp = ? AND unit = ?", (exp, unit)).fetchone()
+                found.keys[key] = AnsweredRequest(seq, what, query(SELECT_RANGE, (exp, seq, seq + n)).fetchall())
+        for unit in lookup.units:
+            row = query("SELECT arm FROM units WHERE exp = ? AND unit = ?", (exp, unit)).fetchone()
             if row is not None:
                 found.units[unit] = row[0]
         return found
 
-    async def commit(self, batch: Batch) -> None:
-        # Going to another thread and back takes longer than a quick disk does.
+    async def commit(self, batch: WriteBatch) -> None:
+        await self._thread.call(lambda: self._commit(batch), quick=self._is_disk_quick)
+
+    def _commit(self, batch: WriteBatch) -> None:
         try:
             self._write(batch)
             began = time.perf_counter()
-            if self._takes < QUICK:
-                self._connection.execute("COMMIT")
-            else:
-                await self._beside(self._connection.execute, "COMMIT")
-            self._takes += (time.perf_counter() - began - self._takes) / 8
+            self._connection.execute("COMMIT")
+            self._commit_seconds += (time.perf_counter() - began - self._commit_seconds) / 8
         finally:
-            self._give_back()
+            self._release()
 
-    def _write(self, batch: Batch) -> None:
+    def _write(self, batch: WriteBatch) -> None:
         many = self._connection.executemany
         many(INSERT["events"], batch.events)
         if batch.requests:
@@ -215,26 +275,24 @@ class SqliteLane:
         if batch.audit:
             many(INSERT["audit"], batch.audit)
 
-    async def abandon(self) -> None:
-        self._give_back()
+    async def rollback(self) -> None:
+        await self._thread.call(self._release, quick=True)
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         finally:
-            if self._in:
-                self._in = False
-                self._gate.__exit__()
+            if self._locked:
+                self._locked = False
+                self._write_lock.__exit__()
 
-    async def _beside(self, work: Any, *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
-
-    def tail(self, exp: int, seen: int, limit: int) -> list[Old]:
-        return self._reader.execute(TAIL, (exp, seen, limit)).fetchall()
+    def new_events(self, exp: int, seen: int, limit: int) -> list[StoredEvent]:
+        with self._reader_lock:
+            return self._reader.execute(SELECT_FROM, (exp, seen, limit)).fetchall()
 
     def close(self) -> None:
-        self._thread.shutdown()
-        self._connection.close()
-        self._reader.close()
-        self._gate.close()
+        if self._thread.close():  # else the disk is stuck, and so would be whoever closes the file
+            self._connection.close()
+            self._reader.close()
+            self._write_lock.close()

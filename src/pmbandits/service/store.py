@@ -1,10 +1,11 @@
-"""A store of experiments by its URL: its tables, its lanes, and what is read and administered without hurry."""
+"""A store of experiments by its URL: its tables, its transactions, and what is read and administered."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -17,20 +18,20 @@ from sqlalchemy import text as sql
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
-from pmbandits import __version__, _check
+from pmbandits import __version__, _validation
 from pmbandits.service import schema
-from pmbandits.service.events import RUNNING, Lane
-from pmbandits.service.sqlite import PRAGMAS, Gate, Gone, SqliteLane, identity
+from pmbandits.service.events import CREATE, RUNNING, Transaction
+from pmbandits.service.sqlite import PRAGMAS, SqliteTransaction, StoreFileGone, WriteLock, file_identity
 
 log = logging.getLogger("pmbandits.service")
-DEFAULT = "sqlite:///experiments.db"
+DEFAULT_URL = "sqlite:///experiments.db"
 # A machine that is gone says nothing: after half a minute without an answer a connection counts as broken.
-_ALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+_KEEPALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
           "tcp_user_timeout": 30_000}  # fmt: skip
-PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
+RETRY_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)  # seconds until a store is tried again that cannot be reached
 
 
-class Record(NamedTuple):
+class ExperimentRecord(NamedTuple):
     """An experiment as it stands in the store."""
 
     id: int
@@ -39,170 +40,203 @@ class Record(NamedTuple):
     library: str
     status: str
     created: int
+    root: int  # a random number: the digest of its event 0
 
 
-def now() -> int:
-    """Milliseconds of the clock on the wall."""
+def now_ms() -> int:
+    """The time now, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
-def iso(at: int) -> str:
+def iso_utc(at: int) -> str:
     """A moment as text that programs read: 2026-11-17T08:29:05.250Z."""
     return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Taken(ValueError):
-    """There is such a thing already."""
+class Snapshot(NamedTuple):
+    """A saved policy: after which event, with which digest, it was saved, and the bytes of its file."""
+
+    seq: int
+    digest: int
+    content: bytes
 
 
-def is_name(text: str) -> bool:
+class NameTaken(ValueError):
+    """There is an experiment of this name already."""
+
+
+def is_valid_name(text: str) -> bool:
     """Whether a text can be the name of an experiment; it is part of addresses, so few characters are allowed."""
     return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text) is not None
 
 
 def check_name(name: str) -> None:
-    """A sentence if this cannot be the name of an experiment."""
-    if not is_name(name):
+    """Raise ValueError if this cannot be the name of an experiment."""
+    if not is_valid_name(name):
         raise ValueError(
             f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
-            f"letter or digit; got {_check.short(name)}."
+            f"letter or digit; got {_validation.short(name)}."
         )
 
 
 class Store:
     """Experiments, events, keys and the audit trail, in a file of SQLite or in PostgreSQL."""
 
-    def __init__(self, url: str = DEFAULT) -> None:
-        self.url = _read(url)
+    def __init__(self, url: str = DEFAULT_URL) -> None:
+        self.url = _parse_url(url)
         self._path: Path | None = None
         if self.url.get_backend_name() == "sqlite":
             if self.url.database in (None, "", ":memory:"):
                 raise ValueError("the store must be a file, so that nothing is lost: sqlite:///experiments.db.")
             self._path = Path(str(self.url.database))
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        self.engine = self._engine()
+        self.engine = self._create_engine()
         with self.engine.connect() as connection:
-            current = schema.is_current(connection)
-        self._file = None if self._path is None else identity(self._path)
-        if not current:
-            self._upgrade()
+            made = schema.is_made(connection)
+        self._file = None if self._path is None else file_identity(self._path)
+        if not made:
+            self._make_tables()
 
     @property
-    def shown(self) -> str:
+    def display_url(self) -> str:
         """The URL without its password."""
-        return _shown(self.url)
+        return _display_url(self.url)
 
-    def _engine(self) -> Engine:
+    def _create_engine(self) -> Engine:
         if self._path is None:
-            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args=_ALIVE)
+            return create_engine(self.url, pool_pre_ping=True, pool_size=4, connect_args=_KEEPALIVE)
         engine = create_engine(self.url, connect_args={"check_same_thread": False, "timeout": 20})
 
         @event.listens_for(engine, "connect")
-        def prepare(connection: Any, _record: Any) -> None:
+        def prepare(connection: Any, _record_from_row: Any) -> None:
             connection.isolation_level = None  # we say BEGIN ourselves, below
             for pragma in PRAGMAS:
                 connection.execute(pragma)
 
         return engine
 
-    def _upgrade(self) -> None:
+    def _make_tables(self) -> None:
         with self.writing() as connection:
             if self._path is None:
                 connection.execute(sql("SELECT pg_advisory_xact_lock(:a, 0)"), {"a": 0x706D62})
-            if not schema.is_current(connection):
-                schema.upgrade(connection)
+            if not schema.is_made(connection):
+                schema.make(connection)
 
-    def lane(self) -> Lane:
-        """A way of its own into the store, for asks and tells."""
+    def now_ms(self) -> int:
+        """The time now by the clock of the store, in milliseconds since 1970: all who use the store agree on it."""
         if self._path is not None:
-            return SqliteLane(self._path)
-        from pmbandits.service.postgres import PostgresLane
+            return now_ms()
+        with self.engine.connect() as connection:
+            return int(connection.execute(sql("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar() or 0)
 
-        return PostgresLane(self.url.set(drivername="postgresql").render_as_string(hide_password=False))
+    def transaction(self) -> Transaction:
+        """A new transaction object with a connection of its own, for asks and tells."""
+        if self._path is not None:
+            return SqliteTransaction(self._path)
+        from pmbandits.service.postgres import PostgresTransaction
+
+        return PostgresTransaction(self.url.set(drivername="postgresql").render_as_string(hide_password=False))
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction that changes something; in a file, only after all others that write."""
-        gate = None if self._path is None else Gate(self._path)
+        write_lock = None if self._path is None else WriteLock(self._path)
         try:
-            with nullcontext() if gate is None else gate, self.engine.begin() as connection:
-                if gate is not None and self._path is not None:
+            with nullcontext() if write_lock is None else write_lock, self.engine.begin() as connection:
+                if write_lock is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
-                    if identity(self._path) != self._file:
-                        raise Gone(self._path)
+                    if file_identity(self._path) != self._file:
+                        raise StoreFileGone(self._path)
                 yield connection
         finally:
-            if gate is not None:
-                gate.close()
+            if write_lock is not None:
+                write_lock.close()
 
     def close(self) -> None:
         """Give back all connections."""
         self.engine.dispose()
 
     # ---- experiments -----------------------------------------------------------------------------------
-    def create(self, name: str, spec: dict[str, Any], who: str, policy: bytes | None = None) -> Record:
+    def create(self, name: str, spec: dict[str, Any], who: str, policy: bytes | None = None) -> ExperimentRecord:
         """A new experiment; with the file of a saved policy, one that goes on from there."""
-        text, at = json.dumps(spec), now()
-        row = {"name": name, "spec": text, "library": __version__, "status": RUNNING, "created": at}
+        text, at, root = json.dumps(spec), self.now_ms(), secrets.randbits(63)
+        row = {"name": name, "spec": text, "library": __version__, "status": RUNNING, "created": at, "root": root}
         try:
             with self.writing() as connection:
                 made = connection.execute(insert(schema.experiments).values(row)).inserted_primary_key
                 assert made is not None
                 number = int(made[0])
+                connection.execute(insert(schema.events).values(exp=number, seq=0, kind=CREATE, at=at, digest=root))
                 if policy is not None:
-                    connection.execute(
-                        insert(schema.snapshots).values(exp=number, seq=0, library=__version__, content=policy)
-                    )
+                    saved = {"exp": number, "seq": 0, "digest": root, "library": __version__, "content": policy}
+                    connection.execute(insert(schema.snapshots).values(saved))
                 act = "create" if policy is None else "import"
-                self.write_down(connection, who, act, name, text)
+                self.write_audit(connection, who, act, name, text)
         except IntegrityError:
-            raise Taken(f"there is an experiment {name!r} already; take another name.") from None
-        return Record(number, name, spec, __version__, RUNNING, at)
+            raise NameTaken(f"there is an experiment {name!r} already; take another name.") from None
+        return ExperimentRecord(number, name, spec, __version__, RUNNING, at, root)
 
-    def find(self, name: str) -> Record | None:
+    def find(self, name: str) -> ExperimentRecord | None:
         """One experiment by its name."""
         with self.engine.connect() as connection:
             row = connection.execute(select(schema.experiments).where(schema.experiments.c.name == name)).first()
-        return None if row is None else _record(row)
+        return None if row is None else _record_from_row(row)
 
-    def experiments(self) -> list[Record]:
+    def experiments(self) -> list[ExperimentRecord]:
         """All experiments, oldest first."""
         with self.engine.connect() as connection:
             rows = connection.execute(select(schema.experiments).order_by(schema.experiments.c.id)).all()
-        return [_record(row) for row in rows]
+        return [_record_from_row(row) for row in rows]
 
-    def last(self, exp: int) -> int:
+    def last_seq(self, exp: int) -> int:
         """The number of the newest event of an experiment; 0 if there is none."""
         with self.engine.connect() as connection:
             found = connection.execute(select(func.max(schema.events.c.seq)).where(schema.events.c.exp == exp))
             return int(found.scalar() or 0)
 
     # ---- saved policies --------------------------------------------------------------------------------
-    def snapshot(self, exp: int, upto: int | None = None) -> tuple[int, bytes] | None:
-        """The newest saved policy, and after which event it was saved."""
+    def snapshot(self, exp: int, upto: int | None = None) -> Snapshot | None:
+        """The newest saved policy, or the newest up to an event."""
         table = schema.snapshots
-        wanted = select(table.c.seq, table.c.content).where(table.c.exp == exp).order_by(table.c.seq.desc()).limit(1)
+        wanted = select(table.c.seq, table.c.digest, table.c.content).where(table.c.exp == exp)
+        wanted = wanted.order_by(table.c.seq.desc()).limit(1)
         if upto is not None:
             wanted = wanted.where(table.c.seq <= upto)
         with self.engine.connect() as connection:
             row = connection.execute(wanted).first()
-        return None if row is None else (row[0], row[1])
+        return None if row is None else Snapshot(*row)
 
-    def keep(self, exp: int, seq: int, content: bytes) -> None:
+    def save_snapshot(self, exp: int, saved: Snapshot) -> None:
         """Save a policy as it is after an event; older ones go, but for the last and for one that was imported."""
-        table = schema.snapshots
+        table, (seq, digest, content) = schema.snapshots, saved
         with suppress(IntegrityError), self.writing() as connection:  # on PostgreSQL another one may be as quick
-            last = connection.execute(select(func.max(table.c.seq)).where(table.c.exp == exp)).scalar()
-            if last is not None and last >= seq:
+            last_seq = connection.execute(select(func.max(table.c.seq)).where(table.c.exp == exp)).scalar()
+            if last_seq is not None and last_seq >= seq:
                 return  # another process was quicker
-            connection.execute(insert(table).values(exp=exp, seq=seq, library=__version__, content=content))
-            connection.execute(delete(table).where(table.c.exp == exp, table.c.seq > 0, table.c.seq < (last or 0)))
+            if not self.has_event(connection, exp, seq, digest):
+                return
+            row = {"exp": exp, "seq": seq, "digest": digest, "library": __version__, "content": content}
+            connection.execute(insert(table).values(row))
+            connection.execute(delete(table).where(table.c.exp == exp, table.c.seq > 0, table.c.seq < (last_seq or 0)))
+
+    def has_event(self, connection: Connection, exp: int, seq: int, digest: int) -> bool:
+        """Whether this very event is in the log, and so all that was known to be before it."""
+        table = schema.events
+        wanted = select(table.c.seq).where(table.c.exp == exp, table.c.seq == seq, table.c.digest == digest)
+        return connection.execute(wanted).first() is not None
+
+    def drop_snapshot(self, exp: int, seq: int) -> None:
+        """Delete a saved policy."""
+        with self.writing() as connection:
+            connection.execute(
+                delete(schema.snapshots).where(schema.snapshots.c.exp == exp, schema.snapshots.c.seq == seq)
+            )
 
     # ---- the audit trail -------------------------------------------------------------------------------
-    def write_down(self, connection: Connection, who: str, act: str, experiment: str | None, detail: str) -> None:
+    def write_audit(self, connection: Connection, who: str, act: str, experiment: str | None, detail: str) -> None:
         """Write an act of administration down, with what it did."""
         connection.execute(
-            insert(schema.audit).values(at=now(), who=who, act=act, experiment=experiment, detail=detail)
+            insert(schema.audit).values(at=now_ms(), who=who, act=act, experiment=experiment, detail=detail)
         )
 
     def audit(self, limit: int = 1000, before: int | None = None) -> list[dict[str, Any]]:
@@ -214,14 +248,14 @@ class Store:
             return [dict(row._mapping) for row in connection.execute(wanted)]
 
 
-def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store:
+def open_store(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store:
     """A store, or one sentence that says why it cannot be opened.
 
     ``pauses``: so often and so many seconds later it is tried again, if it is a database that cannot be reached yet.
     ``new``: whether a file may be made that is not there.
     """
-    read = _read(url)
-    shown, file = _shown(read), read.get_backend_name() == "sqlite"
+    read = _parse_url(url)
+    display_url, file = _display_url(read), read.get_backend_name() == "sqlite"
     if file and not new and not Path(str(read.database)).exists():
         raise ValueError(f"there is no store at {read.database!r}; give the one that is served with --store.")
     for pause in (*(() if file else pauses), None):
@@ -230,17 +264,17 @@ def opened(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store
         except DBAPIError as error:
             why = str(error.orig).strip().split("\n")[0]
             if pause is None or not isinstance(error, OperationalError):
-                raise ValueError(f"the store {shown} cannot be opened: {why}.") from None
-            log.warning("the store %s cannot be reached yet: %s", shown, _check.readable(why)[:300])
+                raise ValueError(f"the store {display_url} cannot be opened: {why}.") from None
+            log.warning("the store %s cannot be reached yet: %s", display_url, _validation.readable(why)[:300])
             time.sleep(pause)
     raise AssertionError
 
 
-def _shown(url: URL) -> str:
+def _display_url(url: URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)  # a password may also be among its options
 
 
-def _read(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         read = make_url(url)
     except (ArgumentError, ValueError):
@@ -252,5 +286,5 @@ def _read(url: str) -> URL:
     return read.set(drivername="postgresql+psycopg") if read.get_backend_name() == "postgresql" else read
 
 
-def _record(row: Any) -> Record:
-    return Record(row.id, row.name, json.loads(row.spec), row.library, row.status, row.created)
+def _record_from_row(row: Any) -> ExperimentRecord:
+    return ExperimentRecord(row.id, row.name, json.loads(row.spec), row.library, row.status, row.created, row.root)

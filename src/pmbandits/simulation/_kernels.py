@@ -1,4 +1,4 @@
-"""Rewards from random numbers by counter, and the loop that plays a trial; compiled.
+"""Compiled kernels: rewards from counter-based random numbers, and the loop that plays one trial.
 
 The key of the generator (:mod:`pmbandits._random`) is (seed, trial) and its counter (block, arm, attempt, purpose):
 the n-th reward of an arm in a trial depends on nothing else, so neither on the number of workers, nor on the policy,
@@ -8,42 +8,130 @@ nor on what was drawn before.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmbandits._random import (  # noqa: F401 (some only for who looks for them here)
-    GAMMA_A,
-    GAMMA_B,
-    OUTSIDE,
-    PLAIN,
-    POLICY,
-    POWER,
-    TO_UNIT,
-    inner,
-    log_gamma_variate,
-    philox,
-    unit,
-)
-from pmbandits.estimates._rewards import CHANGED, NEEDS_ROOM, OK, record
+from pmbandits._random import GAMMA_A, GAMMA_B, PLAIN, TO_UNIT, log_gamma_variate, philox
+from pmbandits._validation import FloatArray
+from pmbandits.engine._calls import INVALID_CHOICE, choose_checked, update_by_address
+from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record
 from pmbandits.metrics.normal import normal_quantile
-from pmbandits.policies._steps import WRONG, choice, update_at
 from pmbandits.state.compile import inlined, kernel
-from pmbandits.state.shared import shared
-from pmbandits.state.views import borrowed, unpack
+from pmbandits.state.linking import shared
+from pmbandits.state.numba_types import unpack, without_refcount
 
-# how an arm's rewards are made
-TWO, ATOMS, UNIFORM, NORMAL, EXPONENTIAL, BETA, BLOCK = range(7)
+IntArray = NDArray[np.int64]
+WordArray = NDArray[np.uint64]
+
+# the sampler of an arm's rewards
+TWO_POINTS, DISCRETE, UNIFORM, NORMAL, EXPONENTIAL, BETA, PREDRAWN = range(7)
 # why the loop stops before the end
-DONE, NEEDS_MEMORY, NEEDS_BLOCK, REFUSED, WRONG_CHOICE, ARM_CHANGED, NEEDS_QUEUE, NEEDS_TELLING = range(8)
-# cursor: where a trial is
-WAITING, CHECKPOINT, ROUND = range(3)
+(
+    DONE,
+    MEMORY_FULL,
+    BLOCK_USED_UP,
+    REWARD_OUTSIDE_SUPPORT,
+    INVALID_ARM,
+    CHANGE_DETECTED,
+    QUEUE_FULL,
+    REWARD_OF_INACTIVE_ARM,
+) = range(8)
+# entries of the cursor, the position in a trial: arm that was pulled but not paid, next checkpoint, rounds played, and
+# how many delayed rewards are on their way
+PENDING_ARM, CHECKPOINT, ROUND, QUEUE_SIZE = range(4)
+
+
+class RewardArrays(NamedTuple):
+    """Where the rewards of a trial come from, and how many were taken.
+
+    Attributes
+    ----------
+    key : seed and trial, the key of the generator.
+    used : how many rewards of each arm were taken.
+    words : by arm, the four random words that the generator made last.
+    kinds : by arm, its sampler.
+    parameters : by arm, the numbers of its sampler; the last two are the ends of its support.
+    starts : where the points of each arm begin in ``points`` and ``levels``; one entry more than there are arms.
+    points, levels : points of discrete arms, and their cumulative probabilities.
+    blocks : by arm, pre-drawn rewards of arms without a compiled sampler.
+    block_at : by arm, the number of the block that is in ``blocks``; −1 for none.
+    """
+
+    key: WordArray
+    used: IntArray
+    words: WordArray
+    kinds: IntArray
+    parameters: FloatArray
+    starts: IntArray
+    points: FloatArray
+    levels: FloatArray
+    blocks: FloatArray
+    block_at: IntArray
+
+
+class PolicyKernels(NamedTuple):
+    """A policy as the loop plays it.
+
+    Attributes
+    ----------
+    choose, update : addresses of the policy's own kernels: one loop serves all policies.
+    memory : address of the policy's memory.
+    state_words : the memory itself, as 64-bit words.
+    n_changing : how many words at its start are put back after the look at a checkpoint, which changes nothing.
+    backup : space for a copy of these words.
+    bandit_arms : from arms of the policy to arms of the bandit.
+    """
+
+    choose: int
+    update: int
+    memory: int
+    state_words: IntArray
+    n_changing: int
+    backup: IntArray
+    bandit_arms: IntArray
+
+
+class TrialRecord(NamedTuple):
+    """The position in a trial, and its results so far.
+
+    Attributes
+    ----------
+    checkpoints : the rounds after which results are recorded.
+    cursor : the position, in the entries ``PENDING_ARM``, ``CHECKPOINT``, ``ROUND`` and ``QUEUE_SIZE``.
+    pulls, mixture : by checkpoint and arm of the bandit, its pulls, and its share in the policy's mixture.
+    phase_ends : the rounds after which the policy's phases ended.
+    """
+
+    checkpoints: IntArray
+    cursor: IntArray
+    pulls: IntArray
+    mixture: FloatArray
+    phase_ends: IntArray
 
 
 @shared("words, int, int, float, int, table, int, int, floats, floats -> float")
-def other_reward(key, arm, n, u, kind, parameters, start, end, points, levels):
-    """The n-th reward of an arm that has more than two, from its random word (Beta arms draw words of their own)."""
+def sample_reward(
+    key: WordArray,
+    arm: int,
+    n: int,
+    u: float,
+    kind: int,
+    parameters: FloatArray,
+    start: int,
+    end: int,
+    points: FloatArray,
+    levels: FloatArray,
+) -> float:
+    """Return the ``n``-th reward of an arm that can pay more than two values.
+
+    It is made from the uniform number ``u``, except for Beta arms, which draw their own from the generator with this
+    ``key``. ``kind``, ``parameters``, ``points`` and ``levels`` are as in :class:`RewardArrays`; the arm's own points
+    lie from ``start`` to ``end``.
+    """
     low, high = parameters[arm, 4], parameters[arm, 5]
-    if kind == ATOMS:
+    if kind == DISCRETE:
         lo, hi = start, end - 1
         while lo < hi:  # the first point whose cumulative probability exceeds u
             middle = (lo + hi) // 2
@@ -66,39 +154,36 @@ def other_reward(key, arm, n, u, kind, parameters, start, end, points, levels):
 
 
 @inlined
-def next_reward(arm, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at):
-    """The next reward of an arm; NaN when its block of ready-made rewards is used up. Counts it as used."""
-    n = used[arm]
-    kind = kinds[arm]
-    if kind == BLOCK:
-        size = blocks.shape[1]
-        if block_at[arm] != n // size:
+def draw_next_reward(arm: int, rewards: RewardArrays) -> float:
+    """Return the next reward of an arm and count it as used; NaN if its block of pre-drawn rewards is used up."""
+    n = rewards.used[arm]
+    kind = rewards.kinds[arm]
+    if kind == PREDRAWN:
+        size = rewards.blocks.shape[1]
+        if rewards.block_at[arm] != n // size:
             return np.nan
-        used[arm] = n + 1
-        return blocks[arm, n % size]
-    place = n & 3
-    if place == 0 and kind != BETA:
+        rewards.used[arm] = n + 1
+        return rewards.blocks[arm, n % size]
+    word_index, key, words = n & 3, rewards.key, rewards.words
+    if word_index == 0 and kind != BETA:
         w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n >> 2), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
         words[arm, 0], words[arm, 1], words[arm, 2], words[arm, 3] = w0, w1, w2, w3
-    used[arm] = n + 1
-    u = np.float64(words[arm, place] >> np.uint64(11)) * TO_UNIT
-    start = starts[arm]
-    if kind == TWO:  # the common case, without a call
-        return points[start + np.int64(u < parameters[arm, 0])]
-    return other_reward(key, arm, n, u, kind, parameters, start, starts[arm + 1], points, levels)
+    rewards.used[arm] = n + 1
+    u = np.float64(words[arm, word_index] >> np.uint64(11)) * TO_UNIT
+    start = rewards.starts[arm]
+    if kind == TWO_POINTS:  # the common case, without a call
+        return rewards.points[start + np.int64(u < rewards.parameters[arm, 0])]
+    return sample_reward(
+        key, arm, n, u, kind, rewards.parameters, start, rewards.starts[arm + 1], rewards.points, rewards.levels
+    )
 
 
 @kernel
-def rewards_of(arm, count, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at, out, at):
-    """The next rewards of one arm into ``out`` from ``at`` on; returns how many were made."""
-    key, used, words, kinds, parameters = (
-        borrowed(key), borrowed(used), borrowed(words), borrowed(kinds), borrowed(parameters)
-    )  # fmt: skip
-    starts, points, levels, blocks, block_at, out = (
-        borrowed(starts), borrowed(points), borrowed(levels), borrowed(blocks), borrowed(block_at), borrowed(out)
-    )  # fmt: skip
+def fill_rewards(arm: int, count: int, rewards: RewardArrays, out: FloatArray, at: int) -> int:
+    """Write the next ``count`` rewards of one arm into ``out`` from ``at`` on; return how many were made."""
+    rewards, out = without_refcount(rewards), without_refcount(out)
     for j in range(count):
-        x = next_reward(arm, key, used, words, kinds, parameters, starts, points, levels, blocks, block_at)
+        x = draw_next_reward(arm, rewards)
         if math.isnan(x):
             return j
         out[at + j] = x
@@ -106,73 +191,65 @@ def rewards_of(arm, count, key, used, words, kinds, parameters, starts, points, 
 
 
 @inlined
-def look(memory, s, update, words, changing, before, used, seats, row, pulls, mixture, ends):
-    """What a checkpoint notes: pulls, the mixture brought up to date, and when phases ended. Changes nothing else."""
-    for j in range(changing):
-        before[j] = words[j]
-    update_at(update, memory)
+def record_checkpoint(s: Any, policy: PolicyKernels, used: IntArray, trial: TrialRecord, row: int) -> None:
+    """Record what was pulled and the updated mixture in a ``row`` of the results, then restore the policy's memory.
+
+    ``s`` is the policy's memory with names, and ``used`` how many rewards of each arm were taken.
+    """
+    for j in range(policy.n_changing):
+        policy.backup[j] = policy.state_words[j]
+    update_by_address(policy.update, policy.memory)
     for i in range(used.size):
-        pulls[row, i] += used[i]
+        trial.pulls[row, i] += used[i]
     for i in range(s.n_arms):
-        mixture[row, seats[i]] = s.mix[i]
-    for j in range(ends.size):
-        ends[j] = s.ends[j]
-    ordered, pooled = s.ordered, s.pooled  # the pool may have been sorted, for good
-    for j in range(changing):
-        words[j] = before[j]
-    s.ordered, s.pooled = ordered, pooled
+        trial.mixture[row, policy.bandit_arms[i]] = s.mix[i]
+    for j in range(trial.phase_ends.size):
+        trial.phase_ends[j] = s.phase_ends[j]
+    ordered, pooled = s.n_sorted, s.n_pooled  # the pool may have been sorted, for good
+    for j in range(policy.n_changing):
+        policy.state_words[j] = policy.backup[j]
+    s.n_sorted, s.n_pooled = ordered, pooled
 
 
 @kernel
-def play(
-    choose, update, memory, words, changing, before, key, used, words_of, kinds, parameters, starts, points, levels,
-    blocks, block_at, seats, stop, checkpoints, cursor, pulls, mixture, ends,
-):  # fmt: skip
-    """Play on until the last checkpoint or the round ``stop``, or until something is needed; no round is played twice.
+def play(policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, stop: int) -> int:
+    """Play until the last checkpoint or the round ``stop``, or until memory or rewards run out; return why it stopped.
 
-    ``choose`` and ``update`` are the addresses of the policy's own kernels: one loop serves all policies. ``words`` is
-    the memory itself, of which the first ``changing`` words are put back after the look at a checkpoint, from the copy
-    in ``before``: reading the mixture changes nothing. ``seats`` says which arm of the bandit an arm of the policy is.
+    The reward of a round reaches the policy before its next choice.
     """
-    words, before, key, used, words_of, kinds, parameters = (
-        borrowed(words), borrowed(before), borrowed(key), borrowed(used), borrowed(words_of), borrowed(kinds),
-        borrowed(parameters),
-    )  # fmt: skip
-    starts, points, levels, blocks, block_at, checkpoints, cursor, seats = (
-        borrowed(starts), borrowed(points), borrowed(levels), borrowed(blocks), borrowed(block_at),
-        borrowed(checkpoints), borrowed(cursor), borrowed(seats),
-    )  # fmt: skip
-    s = unpack(memory)
-    now = cursor[ROUND]
+    policy, rewards, trial = without_refcount(policy), without_refcount(rewards), without_refcount(trial)
+    cursor, checkpoints, used = trial.cursor, trial.checkpoints, rewards.used
+    s = unpack(policy.memory)
+    t = cursor[ROUND]
     while cursor[CHECKPOINT] < checkpoints.size:
         c = cursor[CHECKPOINT]
-        until = min(checkpoints[c], stop)
-        waiting = cursor[WAITING]  # pulled, but not yet paid
-        cursor[WAITING] = -1
-        while now < until:
+        stop_at = min(checkpoints[c], stop)
+        waiting = cursor[PENDING_ARM]  # pulled, but not yet paid
+        cursor[PENDING_ARM] = -1
+        while t < stop_at:
             arm = waiting
             if arm < 0:
-                arm = choice(memory, choose)
-                if arm == WRONG:
-                    return WRONG_CHOICE
-            seat = seats[arm]
-            reward = next_reward(seat, key, used, words_of, kinds, parameters, starts, points, levels, blocks, block_at)
+                arm = choose_checked(policy.memory, policy.choose)
+                if arm == INVALID_CHOICE:
+                    return INVALID_ARM
+            bandit_arm = policy.bandit_arms[arm]
+            reward = draw_next_reward(bandit_arm, rewards)
             if math.isnan(reward):
-                cursor[WAITING], cursor[ROUND] = arm, now
-                return NEEDS_BLOCK
-            code = record(s, arm, reward)
-            if code == CHANGED:  # it was taken in
-                cursor[ROUND] = now + 1
-                return ARM_CHANGED
-            if code != OK:
-                used[seat] -= 1
-                cursor[WAITING], cursor[ROUND] = arm, now
-                return NEEDS_MEMORY if code == NEEDS_ROOM else REFUSED
+                cursor[PENDING_ARM], cursor[ROUND] = arm, t
+                return BLOCK_USED_UP
+            status = record(s, arm, reward)
+            if status == CHANGED:  # it was taken in
+                cursor[ROUND] = t + 1
+                return CHANGE_DETECTED
+            if status != OK:
+                used[bandit_arm] -= 1
+                cursor[PENDING_ARM], cursor[ROUND] = arm, t
+                return MEMORY_FULL if status == NEEDS_CAPACITY else REWARD_OUTSIDE_SUPPORT
             waiting = -1
-            now += 1
-        cursor[ROUND] = now
-        if now < checkpoints[c]:
+            t += 1
+        cursor[ROUND] = t
+        if t < checkpoints[c]:
             return DONE
-        look(memory, s, update, words, changing, before, used, seats, c, pulls, mixture, ends)
+        record_checkpoint(s, policy, used, trial, c)
         cursor[CHECKPOINT] = c + 1
     return DONE

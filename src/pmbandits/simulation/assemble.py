@@ -1,4 +1,4 @@
-"""From the finished trials to a run. Regret is worked out here, from the pulls."""
+"""Put finished trials together to a :class:`Run`. Regret is computed here, from the pulls."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 
 from pmbandits import __version__
-from pmbandits.simulation.files import FORMAT, SCHEMA, schema
+from pmbandits.simulation.files import FORMAT, SCHEMA, run_schema
+from pmbandits.simulation.journal import TrialResult
 from pmbandits.simulation.prepare import Experiment
-from pmbandits.simulation.regret import Judge
+from pmbandits.simulation.regret import RegretScorer
 from pmbandits.simulation.rewards import GENERATOR
 from pmbandits.simulation.run import Run
 
-Results = dict[tuple[int, int], dict[str, Any]]  # by entry and trial
+Results = dict[tuple[int, int], TrialResult]  # by entry and trial
 
 
 def assemble(experiment: Experiment, results: Results) -> Run:
-    """The table of all results, in the order of policies, horizons, trials and checkpoints.
+    """Return the run: a table of all results, ordered by policy, horizon, trial and checkpoint.
 
     Regret is worked out here, trial by trial, from the pulls: the same numbers wherever the pulls came from.
     """
     import pyarrow as pa
 
-    judge, k = Judge(experiment), experiment.bandit.n_arms
+    scorer, k = RegretScorer(experiment), experiment.bandit.n_arms
     parts: dict[str, list[Any]] = {name: [] for name in ("t", "regret", "utility", "declared", "pulls", "mixture")}
     ends: list[list[int]] = []
     seconds = []
@@ -33,7 +34,7 @@ def assemble(experiment: Experiment, results: Results) -> Run:
             found = results[e, trial]
             pulls = np.asarray(found["pulls"], dtype=np.int64).reshape(-1, k)
             mixture = np.asarray(found["mixture"], dtype=np.float64)
-            scores = judge.scores(t, pulls, mixture.reshape(t.size, k))
+            scores = scorer.scores(t, pulls, mixture.reshape(t.size, k))
             parts["t"].append(t)
             parts["utility"].append(scores.utility)
             parts["regret"].append(scores.regret)
@@ -45,7 +46,7 @@ def assemble(experiment: Experiment, results: Results) -> Run:
     flat = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     rows = [(e.label, e.horizon, trial, e.checkpoints.size) for e in experiment.entries for trial in experiment.trials]
     counts = [size for *_, size in rows]
-    still = experiment.course.still
+    is_stationary = experiment.timeline.is_stationary
     columns = {
         "policy": pa.array(np.repeat([label for label, *_ in rows], counts), pa.string()),
         "horizon": pa.array(np.repeat([horizon for _, horizon, *_ in rows], counts), pa.int64()),
@@ -57,28 +58,28 @@ def assemble(experiment: Experiment, results: Results) -> Run:
         "mixture": pa.FixedSizeListArray.from_arrays(pa.array(flat["mixture"], pa.float64()), k),
         "phase_ends": pa.array(ends, pa.list_(pa.int64())),
     }
-    if not still:
+    if not is_stationary:
         columns["declared"] = pa.array(flat["declared"], pa.float64())
-    table = pa.table(columns, schema=schema(k, still=still))
+    table = pa.table(columns, schema=run_schema(k, is_stationary=is_stationary))
     provenance = {
         "format": FORMAT,
-        "schema": 1 if still else SCHEMA,  # older versions read what they know
+        "schema": SCHEMA,
         "library": __version__,
         "generator": GENERATOR,
         "spec": experiment.spec,
-        "best": _best(experiment),
+        "best": _best_mixture_record(experiment),
     }
     return Run(table, provenance, np.array(seconds))
 
 
-def _best(experiment: Experiment) -> dict[str, Any]:
-    """The best mixture; where things change, on average over the rounds, and that of each moment."""
-    gaps = [best.gap if best.certified else None for best in experiment.bests]
-    if experiment.course.still:
-        best = experiment.bests[0]
+def _best_mixture_record(experiment: Experiment) -> dict[str, Any]:
+    """Return the best mixture as JSON; where arms change, its average over rounds and that of each moment."""
+    gaps = [best.gap if best.certified else None for best in experiment.best_mixtures]
+    if experiment.timeline.is_stationary:
+        best = experiment.best_mixtures[0]
         return {"value": best.value, "weights": best.weights.tolist(), "gap": gaps[0]}
     moments, k = [], experiment.bandit.n_arms
-    for moment, best in zip(experiment.moments, experiment.bests, strict=True):
+    for moment, best in zip(experiment.moments, experiment.best_mixtures, strict=True):
         weights = np.zeros(k)
         weights[list(moment.playing)] = best.weights
         moments.append({"start": moment.start, "value": best.value, "weights": weights.tolist()})

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray, readable
+from pmbandits._validation import FloatArray, readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BYTES = 1 << 30  # what a run may take in memory, plus this many times the size of its file
-UNPACKED = 100
+MAX_BYTES = 1 << 30  # largest size of a run in memory, plus the next number times the size of its file
+MAX_UNPACK_RATIO = 100
 _SLACK = 1e-6
 
 
-def impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
-    """Why pulls and mixtures at checkpoints (rows) cannot be those of a trial; ``None`` if they can."""
+def why_impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
+    """Return why pulls and mixtures at checkpoints (rows) cannot come from a trial; ``None`` if they can."""
     if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=1) != t).any():
         return "the pulls do not add up to the number of rounds"
     if (np.diff(pulls, axis=0) < 0).any():
@@ -51,8 +51,6 @@ def check_provenance(provenance: Any) -> None:
         raise ValueError("arms")
     if any(list(part) != sorted(set(part)) for part in (spec["trials"], *(p["horizons"] for p in policies))):
         raise ValueError("order")
-    if (provenance["schema"] == 1) == ("moments" in best):
-        raise ValueError("moments")
     if "moments" in best:
         check_moments(best["moments"], spec)
     if not isinstance(spec["metric"], dict) or not isinstance(spec["bandit"], dict):
@@ -80,7 +78,9 @@ def check_sizes(metadata: Any, n_arms: int, size: int) -> None:
     groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
     unpacked = sum(group.total_byte_size for group in groups)
     rows = 8 * metadata.num_rows * (2 * n_arms + 8)
-    if max(unpacked, rows) > MOST_BYTES + UNPACKED * size or metadata.num_rows != sum(g.num_rows for g in groups):
+    if max(unpacked, rows) > MAX_BYTES + MAX_UNPACK_RATIO * size or metadata.num_rows != sum(
+        g.num_rows for g in groups
+    ):
         raise ValueError("size")
 
 
@@ -118,7 +118,7 @@ def check_table(table: pa.Table, provenance: Any) -> None:
                 raise ValueError("checkpoints")
             for first in range(at, at + count, each):
                 part = slice(first, first + each)
-                if impossible(times[0], pulls[part], mixture[part]) is not None:
+                if why_impossible(times[0], pulls[part], mixture[part]) is not None:
                     raise ValueError("pulls")
             at += count
     if at != t.size:

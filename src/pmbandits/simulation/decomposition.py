@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
-from pmbandits.best import utilities
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.engine.share_constraints import limited
 from pmbandits.mixtures import etc_grid, ucb_grid
-from pmbandits.policies.limited import limited
-from pmbandits.policies.policy import REGISTRY
+from pmbandits.optimize import utilities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pmbandits.simulation.run import Run
 
-_ON_A_GRID = ("pmetc", "pmucb", "ceucb", "fixed_grid")  # policies that choose among the points of one grid
+_GRID_POLICIES = ("pmetc", "pmucb", "ceucb", "fixed_grid")  # policies that choose among the points of one grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,12 @@ class Decomposition:
 
     @property
     def estimation(self) -> float:
-        """δ_0i: how much more the best mixture of all is worth than the i-th best of the grid."""
+        """δ_0i: utility of the best mixture of all, minus that of the i-th best of the grid."""
         return self.best - self.best_of_grid
 
     @property
     def selection(self) -> FloatArray:
-        """How much more the i-th best mixture of the grid is worth than what was played; one row for each trial.
+        """Utility of the i-th best mixture of the grid, minus that of the shares played; one row for each trial.
 
         It can be negative, because the shares that were played may lie between grid points, and be better than all of
         them.
@@ -77,7 +77,7 @@ class Decomposition:
         )
 
 
-def decompose(
+def decompose_regret(
     run: Run,
     policy: str,
     horizon: int | None = None,
@@ -86,9 +86,9 @@ def decompose(
     grid: Literal["etc", "ucb"] | None = None,
     rank: int = 1,
 ) -> Decomposition:
-    """See :meth:`Run.decomposition`."""
-    rank = _check.whole("rank", rank, 1)
-    if not run.still:
+    """Split the regret of a policy into estimation and selection, as :meth:`Run.decomposition` documents."""
+    rank = _validation.whole("rank", rank, 1)
+    if not run.is_stationary:
         raise ValueError(
             "in this run arms change, or come and go, so its regret has no such two parts; simulate arms that do not."
         )
@@ -98,13 +98,13 @@ def decompose(
     assert isinstance(bandit, Bandit)
     points: FloatArray | None
     if epsilon is not None:
-        kind = "etc" if grid is None else _check.choice("grid", grid, ["etc", "ucb"])
+        kind = "etc" if grid is None else _validation.choice("grid", grid, ["etc", "ucb"])
         points = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
         text = f"{len(points)} mixtures of the {kind} grid with ε = {epsilon:.4g}"
     elif grid is not None:
         raise ValueError(f"grid={grid!r} was given without epsilon; give the spacing of the grid, too.")
     else:
-        points, text = _own_grid(run, policy, horizon)
+        points, text = _grid_of_policy(run, policy, horizon)
     best = float(run.best["value"])
     of_grid = best
     if points is not None:
@@ -115,8 +115,8 @@ def decompose(
     return Decomposition(policy, horizon, text, best, of_grid, t, regret)
 
 
-def _own_grid(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, str]:
-    """The mixtures among which a policy of the run chose; ``None`` for all."""
+def _grid_of_policy(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, str]:
+    """Return the grid from which a policy of the run chose (``None`` for all mixtures), and its description."""
     entry: dict[str, Any] = next(p for p in run.spec["policies"] if p["label"] == label)
     name, count = entry["policy"], run.bandit.n_arms
     if name == "cirt":
@@ -126,7 +126,7 @@ def _own_grid(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, st
         half = options["branching"] // 2
         total = options["branching"] * half ** refinement_phases(options["epsilon"], options["branching"])
         return ucb_grid(count, 1.0 / total), f"all grids that it can track, half steps of 1/{total}"
-    if name not in _ON_A_GRID:
+    if name not in _GRID_POLICIES:
         return None, "all mixtures"
     options = dict(entry["options"])
     if not isinstance(options.get("confidence", ""), str):
@@ -137,12 +137,13 @@ def _own_grid(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, st
         options["shares"] = run.spec["shares"]
     made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, names=run.bandit.names, **options)
     memory = made._memory
-    if memory.continuous == 1 and memory.floor > 0.0:
+    if memory.continuous == 1 and memory.min_share > 0.0:
         raise ValueError(
-            f"{label} searched all mixtures with weights of at least {memory.floor:.3g}, not a grid; give epsilon= to "
+            f"{label} searched all mixtures with weights of at least {memory.min_share:.3g}, not a grid; give "
+            f"epsilon= to "
             "compare with a grid."
         )
     if memory.continuous == 1:
         return None, "all mixtures"
-    points = np.array(memory.grid[: memory.used])
+    points = np.array(memory.grid[: memory.n_grid_used])
     return points, f"{len(points)} mixtures of its grid, ε = {made.epsilon:.4g}"

@@ -1,26 +1,25 @@
-"""How late rewards come: after a number of rounds, by chance, or as a function of the user says."""
+"""Delays of rewards: a fixed number of rounds, a distribution, or a function of the user."""
 
 from __future__ import annotations
 
 import hashlib
-import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits import _check
+from pmbandits import _validation
 from pmbandits._random import DELAY
-from pmbandits.metrics.laws import is_distribution
-from pmbandits.simulation._late import NEVER
-from pmbandits.simulation.identity import code_hash
+from pmbandits.simulation._delayed import NEVER
+from pmbandits.simulation.code_hash import code_hash
+from pmbandits.tables.distributions import is_distribution
 
 Delay = Any
 """A number of rounds, a frozen ``scipy.stats`` distribution, a function, or a mapping from arms to these."""
 
-CHUNK = 4096  # rounds whose delays are drawn at once; part of the generator
+DELAY_CHUNK = 4096  # rounds whose delays are drawn at once; part of the generator
 _HELP = (
     "a number of rounds such as 50, a frozen scipy.stats distribution such as scipy.stats.poisson(20), a function of a "
     "numpy Generator and a count that returns that many delays, or a mapping from each arm to one of these"
@@ -38,88 +37,110 @@ class Delays:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, delay: Delay, names: tuple[str, ...]) -> Delays | None:
-        """From what people write; ``None`` if no reward is late."""
+    def from_arguments(cls, delay: Delay, names: tuple[str, ...]) -> Delays | None:
+        """Parse the ``delay`` argument of :func:`simulate`; ``None`` if no reward is delayed."""
         if isinstance(delay, Mapping):
             for name in delay:
-                _check.choice("delay", name, names, kind="arm")
-            given = tuple(_one(delay.get(name, 0), f"delay of {name}") for name in names)
+                _validation.choice("delay", name, names, kind="arm")
+            given = tuple(_parse_delay(delay.get(name, 0), f"delay of {name}") for name in names)
         else:
-            given = (_one(delay, "delay"),)
-        return None if all(type(one) is int and one == 0 for one in given) else cls(given, names)
+            given = (_parse_delay(delay, "delay"),)
+        return (
+            None
+            if all(type(delay_of_arm) is int and delay_of_arm == 0 for delay_of_arm in given)
+            else cls(given, names)
+        )
 
     @property
-    def fixed(self) -> bool:
-        """Whether nothing is drawn."""
-        return all(type(one) is int for one in self.given)
+    def is_deterministic(self) -> bool:
+        """Whether all delays are constants, so that none is drawn at random."""
+        return all(type(delay_of_arm) is int for delay_of_arm in self.given)
 
     @property
     def spec(self) -> Any:
-        """As JSON: part of what a run says of itself, and of a journal's identity."""
-        said = [_described(one) for one in self.given]
-        return said[0] if len(said) == 1 else dict(zip(self.names, said, strict=True))
+        """The delays as JSON, for the specification of a run and the identity of a journal."""
+        descriptions = [_delay_to_json(delay_of_arm) for delay_of_arm in self.given]
+        return descriptions[0] if len(descriptions) == 1 else dict(zip(self.names, descriptions, strict=True))
 
     def table(self, seed: int, trial: int, number: int) -> NDArray[np.int64]:
         """The delays of the ``number``-th chunk of rounds: one row a round, one column for all arms or one for each.
 
         One row stands for all rounds if nothing is drawn.
         """
-        rows = 1 if self.fixed else CHUNK
+        rows = 1 if self.is_deterministic else DELAY_CHUNK
         out = np.empty((rows, len(self.given)), dtype=np.int64)
-        for column, one in enumerate(self.given):
-            if type(one) is int:
-                out[:, column] = one
+        for column, delay_of_arm in enumerate(self.given):
+            if type(delay_of_arm) is int:
+                out[:, column] = delay_of_arm
                 continue
             bits = np.random.Philox(
                 key=np.array([seed, trial], dtype=np.uint64),
                 counter=np.array([0, column, number, DELAY], dtype=np.uint64),
             )
-            out[:, column] = _drawn(one, np.random.Generator(bits))
+            out[:, column] = _sample_delays(delay_of_arm, np.random.Generator(bits))
         return out
 
 
-class Coming:
-    """Rewards on their way in a loop of plain Python; the compiled loop has its own."""
+class DelayTable:
+    """The delays of the rounds of one trial, drawn chunk by chunk.
+
+    Attributes
+    ----------
+    table : by round and arm, after how many rounds a reward comes. One row holds for all rounds, and one column for all
+        arms.
+    first_round : how many rounds come before the first row.
+    """
 
     def __init__(self, delays: Delays | None, batch: int, seed: int, trial: int) -> None:
         self.delays, self.batch, self.seed, self.trial = delays, batch, seed, trial
-        self.waiting: list[tuple[int, int, int, float]] = []  # when it is told, when it was pulled, the arm, the reward
-        self.number, self.waits = -1, np.zeros((1, 1), dtype=np.int64)
+        self.table, self.first_round = np.zeros((1, 1), dtype=np.int64), 0
+        self._drawn = delays is not None and not delays.is_deterministic
+        self._chunk = -1
+        if delays is not None and not self._drawn:
+            self.table = delays.table(seed, trial, 0)
 
-    def put(self, now: int, arm: int, seat: int, reward: float) -> None:
-        """A reward of the round ``now``, counted from 1; ``seat`` is the arm's position in the bandit."""
-        number = (now - 1) // CHUNK
-        if self.delays is not None and number != self.number:
-            self.waits, self.number = self.delays.table(self.seed, self.trial, number), number
-        row, column = min((now - 1) % CHUNK, len(self.waits) - 1), min(seat, self.waits.shape[1] - 1)
-        due = now + int(self.waits[row, column])
-        heapq.heappush(self.waiting, (-(-due // self.batch) * self.batch, now, arm, reward))
+    def known_until(self, now: int) -> int:
+        """Draw the delays of the chunk in which the next round lies, and return the last round of this chunk."""
+        if not self._drawn:
+            return NEVER
+        chunk = now // DELAY_CHUNK
+        if chunk != self._chunk:
+            assert self.delays is not None
+            self.table, self.first_round = self.delays.table(self.seed, self.trial, chunk), chunk * DELAY_CHUNK
+            self._chunk = chunk
+        return self.first_round + DELAY_CHUNK
 
-    def due(self, now: int) -> Iterator[tuple[int, float]]:
-        """The arms and rewards that are told after the round ``now``, in their order."""
-        while self.waiting and self.waiting[0][0] <= now:
-            yield heapq.heappop(self.waiting)[2:]
+    def due(self, now: int, bandit_arm: int) -> int:
+        """Return the round after which the reward of the round ``now``, counted from 1, comes: the end of a batch."""
+        self.known_until(now - 1)
+        rows, columns = self.table.shape
+        delay = int(self.table[min(now - 1 - self.first_round, rows - 1), min(bandit_arm, columns - 1)])
+        return -(-(now + delay) // self.batch) * self.batch
 
 
-def _one(given: Any, name: str) -> Any:
-    if _check.is_number(given):
-        return _check.whole(name, given, 0, NEVER)
+def _parse_delay(given: Any, name: str) -> Any:
+    if _validation.is_number(given):
+        return _validation.whole(name, given, 0, NEVER)
     if not (is_distribution(given) or callable(given)):
-        raise TypeError(f"{name} must be {_HELP}; got {_check.short(given)}.")
-    _drawn(given, np.random.default_rng(0), name)  # what cannot be is said before anything is played
+        raise TypeError(f"{name} must be {_HELP}; got {_validation.short(given)}.")
+    _sample_delays(given, np.random.default_rng(0), name)  # an invalid delay raises an error before anything is played
     return given
 
 
-def _drawn(one: Any, rng: np.random.Generator, name: str = "delay") -> NDArray[np.int64]:
-    """The delays of one chunk, in whole rounds; rewards with an infinite delay never come."""
-    made = one.rvs(size=CHUNK, random_state=rng) if is_distribution(one) else one(rng, CHUNK)
+def _sample_delays(delay_of_arm: Any, rng: np.random.Generator, name: str = "delay") -> NDArray[np.int64]:
+    """Sample the delays of one chunk, in whole rounds; rewards with an infinite delay never come."""
+    made = (
+        delay_of_arm.rvs(size=DELAY_CHUNK, random_state=rng)
+        if is_distribution(delay_of_arm)
+        else delay_of_arm(rng, DELAY_CHUNK)
+    )
     try:
         values = np.asarray(made, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"the function of {name} must return numbers, got {_check.short(made)}.") from None
-    if values.shape != (CHUNK,):
+        raise TypeError(f"the function of {name} must return numbers, got {_validation.short(made)}.") from None
+    if values.shape != (DELAY_CHUNK,):
         raise ValueError(
-            f"the function of {name} was asked for {CHUNK} delays and returned an array of shape {values.shape}; "
+            f"the function of {name} was asked for {DELAY_CHUNK} delays and returned an array of shape {values.shape}; "
             "write lambda rng, n: rng.poisson(20, n), for example."
         )
     if np.isnan(values).any() or values.min() < 0.0:
@@ -127,15 +148,15 @@ def _drawn(one: Any, rng: np.random.Generator, name: str = "delay") -> NDArray[n
     return np.rint(np.minimum(values, NEVER)).astype(np.int64)
 
 
-def _described(one: Any) -> Any:
-    if type(one) is int:
-        return one
-    if not is_distribution(one):
-        return {"function": _name(one), "code": code_hash(one)}
-    values = np.asarray(one.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
-    named = getattr(getattr(one, "dist", one), "name", type(one).__name__)
+def _delay_to_json(delay_of_arm: Any) -> Any:
+    if type(delay_of_arm) is int:
+        return delay_of_arm
+    if not is_distribution(delay_of_arm):
+        return {"function": _qualified_name(delay_of_arm), "code": code_hash(delay_of_arm)}
+    values = np.asarray(delay_of_arm.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
+    named = getattr(getattr(delay_of_arm, "dist", delay_of_arm), "name", type(delay_of_arm).__name__)
     return {"distribution": str(named), "values": hashlib.sha256(values.tobytes()).hexdigest()}
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _qualified_name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -12,34 +12,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmbandits import __version__, _check
-from pmbandits._extras import need
-from pmbandits._files import write_whole
+from pmbandits import __version__, _validation
+from pmbandits._extras import import_optional
+from pmbandits._files import write_atomically
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
+from pmbandits.constraints import Shares
 from pmbandits.estimates._rewards import SAMPLES
-from pmbandits.limits import Shares
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results, assemble
-from pmbandits.simulation.checks import impossible
-from pmbandits.simulation.course import Course
+from pmbandits.simulation.checks import why_impossible
 from pmbandits.simulation.delays import Delay
-from pmbandits.simulation.journal import Journal, decode, encode
-from pmbandits.simulation.plain import PlainPlayer, PlainPolicy
-from pmbandits.simulation.prepare import Entry, Experiment, prepare
-from pmbandits.simulation.progress import Bar
-from pmbandits.simulation.recipes import Recipe
+from pmbandits.simulation.journal import Journal, TrialResult, decode, encode
+from pmbandits.simulation.policy_specs import PolicySpec
+from pmbandits.simulation.prepare import Experiment, PolicyAtHorizon, prepare
+from pmbandits.simulation.progress import ProgressBar
+from pmbandits.simulation.python_policy import PythonPlayer, PythonPolicy
 from pmbandits.simulation.run import Run
+from pmbandits.simulation.timeline import Timeline
 from pmbandits.simulation.trial import Player
-from pmbandits.state.layout import PHASE_ENDS
+from pmbandits.state.fields import PHASE_ENDS
 
 BACKENDS = ("threads", "processes", "dask")
 
 
 def simulate(
-    bandit: Bandit | Changing,
     metric: Distortion | str,
-    policies: Recipe | Sequence[Recipe] | Mapping[str, Recipe],
+    bandit: Bandit | Changing,
+    policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
     horizon: int | Sequence[int],
     trials: int | Sequence[int] = 100,
     seed: int = 0,
@@ -58,7 +58,7 @@ def simulate(
 ) -> Run:
     """Play policies against known arms, in many trials, and measure their regret.
 
-    The regret after t rounds is how much less the shares that were played are worth than the best mixture: V(α*) −
+    The regret after t rounds is the utility of the best mixture minus that of the shares that were played: V(α*) −
     V(τ_t/t).
 
     The n-th reward of an arm in a trial depends only on (seed, trial, arm, n), and on how the arm is in that round if
@@ -67,9 +67,9 @@ def simulate(
 
     Parameters
     ----------
-    bandit : the true arms, or arms that change: :class:`Changing`.
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``. A policy that was made
         with a metric of its own plays for that one, and is scored by this one.
+    bandit : the true arms, or arms that change: :class:`Changing`.
     policies : one or several, or a mapping that names them. Each is a recipe such as ``PMUCB(horizon=20_000)`` (metric,
         arms and support need not be repeated), a name such as ``"pmucb"`` (a policy that needs its horizon gets this
         one), or a function or class that makes a policy in plain Python; see below.
@@ -77,11 +77,11 @@ def simulate(
         of them as a run of its own (its ``horizon`` is replaced), and an anytime policy plays one run to the longest.
     trials : how many trials, or which ones (a list of their numbers, which begin with 0).
     seed : the seed of all rewards and of the policies' own random choices.
-    delay : how many rounds rewards are late. The reward of round r is told after round r + delay, so 0 means before the
+    delay : how many rounds rewards are late. The reward of round r comes after round r + delay, so 0 means before the
         next ask. It can be a number, or a frozen ``scipy.stats`` distribution, rounded to whole rounds. It can be a
         function of a numpy ``Generator`` and a count that returns that many delays, or a mapping from arms to any of
-        these. Rewards are told in the order in which they come. Those that would come after the last round never come.
-    batch : how many arms to ask for at once. Rewards that have come are told when a batch is over, all together.
+        these. Policies get rewards in the order in which they come. Those due after the last round never come.
+    batch : how many arms to ask for at once. Policies get the rewards that have come together, after each batch.
     schedule : arms that come and go, as in ``[(5000, "add", "D"), (8000, "pause", "B")]``. Each event has a number of
         rounds after which it happens, a word (``add``, ``pause``, ``resume``, ``retire``) and an arm. The bandit has
         all arms; those that are added later do not play at first. Policies learn of an event by the method of that name
@@ -121,7 +121,7 @@ def simulate(
     --------
     >>> import pmbandits as pmb
     >>> bandit = pmb.Bandit.bernoulli([0.4, 0.9])
-    >>> run = pmb.simulate(bandit, "gini", [pmb.CIRT(), "uniform"], horizon=2000, trials=20, seed=1)
+    >>> run = pmb.simulate("gini", bandit, [pmb.CIRT(), "uniform"], horizon=2000, trials=20, seed=1)
     >>> run
     Run(CIRT, Uniform; 20 trials, up to 2,000 rounds, seed 1)
     >>> run.difference("CIRT", "Uniform").mean < 0
@@ -130,7 +130,7 @@ def simulate(
     Arms that change places after half of the rounds, with rewards that are 100 rounds late:
 
     >>> world = pmb.Changing.steps([(0, bandit), (1000, pmb.Bandit.bernoulli([0.9, 0.4]))])
-    >>> run = pmb.simulate(world, "gini", ["track", "uniform"], horizon=2000, trials=20, delay=100)
+    >>> run = pmb.simulate("gini", world, ["track", "uniform"], horizon=2000, trials=20, delay=100)
     >>> run.changes
     (1000,)
 
@@ -144,25 +144,25 @@ def simulate(
     ...         return self.t % len(self.mixture)
     ...     def tell(self, arm, reward):
     ...         pass
-    >>> pmb.simulate(bandit, "gini", {"mine": InTurn, "cirt": "cirt"}, horizon=1000, trials=5)
+    >>> pmb.simulate("gini", bandit, {"mine": InTurn, "cirt": "cirt"}, horizon=1000, trials=5)
     Run(mine, cirt; 5 trials, up to 1,000 rounds, seed 0)
     """
-    need("pyarrow", "simulations")
-    _check.choice("backend", backend, BACKENDS)
-    jobs = workers(n_jobs)
+    import_optional("pyarrow", "simulations")
+    _validation.choice("backend", backend, BACKENDS)
+    jobs = resolve_n_jobs(n_jobs)
     experiment = prepare(
-        bandit, metric, policies, horizon, trials, seed, checkpoints, delay, batch, schedule,
+        metric, bandit, policies, horizon, trials, seed, checkpoints, delay, batch, schedule,
         shares=shares, cost=cost, budget=budget,
     )  # fmt: skip
     if out is None:
-        return assemble(experiment, _play(experiment, {}, jobs, backend, progress, None))
+        return assemble(experiment, _play_missing_trials(experiment, {}, jobs, backend, progress, None))
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"out={str(out)!r} is a file; give a folder.")
     with Journal(folder, experiment.identity) as journal:
         _write_spec(folder, experiment)
-        known = _read(journal, experiment)
-        run = assemble(experiment, _play(experiment, known, jobs, backend, progress, journal))
+        known = _read_journal(journal, experiment)
+        run = assemble(experiment, _play_missing_trials(experiment, known, jobs, backend, progress, journal))
         run.save(folder / "run.parquet")
     return run
 
@@ -170,96 +170,100 @@ def simulate(
 # ---- playing it -----------------------------------------------------------------------------------------
 
 
-def workers(n_jobs: int | None) -> int:
+def resolve_n_jobs(n_jobs: int | None) -> int:
     """The number of workers: as given, or one for each core."""
     if n_jobs is None or n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _check.whole("n_jobs", n_jobs, 1)
+    return _validation.whole("n_jobs", n_jobs, 1)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some trials of one entry; small enough to send anywhere."""
+    """Some trials of one policy at one horizon, as they are sent to a worker."""
 
-    token: str
+    run_key: str
     number: int
-    entry: Entry = field(repr=False)
-    course: Course = field(repr=False)
+    entry: PolicyAtHorizon = field(repr=False)
+    timeline: Timeline = field(repr=False)
     seed: int
     trials: tuple[int, ...]
 
 
-_IDLE: dict[str, list[Player | PlainPlayer]] = {}  # players between two tasks: their tables of radii are worth keeping
-_MOST_IDLE = 1  # runs whose players are kept: a table of radii is as long as the run
+_IDLE_PLAYERS: dict[str, list[Player | PythonPlayer]] = {}  # players between two tasks: they keep their tables of radii
+_MAX_IDLE_RUNS = 1  # runs whose players are kept: a table of radii is as long as the run
 
 
-class Unfinished(Exception):
-    """A trial of a task failed: the record of those before it, and the error."""
+class TaskFailed(Exception):
+    """A trial of a task failed: holds the trials that finished before it, and the error."""
 
-    def __init__(self, payload: bytes, error: Exception) -> None:
-        super().__init__(payload, error)
-        self.payload, self.error = payload, error
-
-
-def player(entry: Entry, course: Course | Bandit, seed: int, checkpoints: NDArray[np.int64]) -> Player | PlainPlayer:
-    """What plays trials of this policy."""
-    course = Course(course) if isinstance(course, Bandit) else course
-    if isinstance(entry.policy, PlainPolicy):
-        return PlainPlayer(entry.policy, course, seed, checkpoints)
-    return Player(entry.policy, course.bandit, seed, checkpoints, course)
+    def __init__(self, finished: list[TrialResult], error: Exception) -> None:
+        super().__init__(finished, error)
+        self.finished, self.error = finished, error
 
 
-def perform(task: Task) -> bytes:
-    """Play the trials of a task: what a worker does. The answer is what the journal keeps."""
-    waiting = _IDLE.get(task.token, [])
-    plays = waiting.pop() if waiting else player(task.entry, task.course, task.seed, task.entry.checkpoints)
-    rows: list[dict[str, Any]] = []
+def make_player(
+    entry: PolicyAtHorizon, timeline: Timeline | Bandit, seed: int, checkpoints: NDArray[np.int64]
+) -> Player | PythonPlayer:
+    """Make the object that plays trials of a policy, compiled or in plain Python."""
+    timeline = Timeline(timeline) if isinstance(timeline, Bandit) else timeline
+    if isinstance(entry.policy, PythonPolicy):
+        return PythonPlayer(entry.policy, timeline, seed, checkpoints)
+    return Player(entry.policy, timeline.bandit, seed, checkpoints, timeline)
+
+
+def perform(task: Task) -> list[TrialResult]:
+    """Play the trials of a task: what a worker does."""
+    waiting = _IDLE_PLAYERS.get(task.run_key, [])
+    trial_player = (
+        waiting.pop() if waiting else make_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
+    )
+    finished: list[TrialResult] = []
     for trial in task.trials:
         try:
-            found = plays.play(trial)
+            found = trial_player.play(trial)
         except Exception as error:
-            if rows:
-                raise Unfinished(encode(rows), error) from error
+            if finished:
+                raise TaskFailed(finished, error) from error
             raise
-        rows.append(
+        finished.append(
             {
                 "entry": task.number,
                 "trial": trial,
-                "pulls": np.concatenate((found.pulls, found.turns)).ravel(),
+                "pulls": np.concatenate((found.pulls, found.moment_ends)).ravel(),
                 "mixture": found.mixture.ravel(),
                 "ends": found.ends,
                 "seconds": found.seconds,
             }
         )
-    for other in list(_IDLE):  # a copy: other threads may play other runs
-        if len(_IDLE) >= _MOST_IDLE and task.token not in _IDLE:
-            _IDLE.pop(other, None)
-    _IDLE.setdefault(task.token, []).append(plays)
-    return encode(rows)
+    for other in list(_IDLE_PLAYERS):  # a copy: other threads may play other runs
+        if len(_IDLE_PLAYERS) >= _MAX_IDLE_RUNS and task.run_key not in _IDLE_PLAYERS:
+            _IDLE_PLAYERS.pop(other, None)
+    _IDLE_PLAYERS.setdefault(task.run_key, []).append(trial_player)
+    return finished
 
 
-def _tasks(experiment: Experiment, known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
-    """What is missing, in pieces of some tenths of a second, the longest runs first."""
+def _pending_tasks(experiment: Experiment, known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
+    """Return tasks for all trials that are missing, each of some tenths of a second, longest horizons first."""
     tasks = []
     for e, entry in enumerate(experiment.entries):
         missing = [trial for trial in experiment.trials if (e, trial) not in known]
-        cost = entry.horizon * _cost(entry)
+        cost = entry.horizon * _relative_round_cost(entry)
         size = int(min(max(1, 5_000_000 / cost), max(1, len(missing) // (2 * jobs))))
-        token = f"{experiment.identity}/{e}"
+        run_key = f"{experiment.identity}/{e}"
         for at in range(0, len(missing), size):
             part = tuple(missing[at : at + size])
-            tasks.append(Task(token, e, entry, experiment.course, experiment.seed, part))
+            tasks.append(Task(run_key, e, entry, experiment.timeline, experiment.seed, part))
     return sorted(tasks, key=lambda task: -task.entry.horizon)
 
 
-def _cost(entry: Entry) -> float:
-    """About how many times longer a round takes than that of a compiled policy that only counts rewards."""
-    if isinstance(entry.policy, PlainPolicy):
+def _relative_round_cost(entry: PolicyAtHorizon) -> float:
+    """Return the cost of a round relative to a compiled policy that only counts rewards, roughly."""
+    if isinstance(entry.policy, PythonPolicy):
         return 50.0
-    return 1.0 if entry.policy._memory.mode != SAMPLES else max(1.0, entry.horizon / 50.0)
+    return 1.0 if entry.policy._memory.storage_mode != SAMPLES else max(1.0, entry.horizon / 50.0)
 
 
-def _play(
+def _play_missing_trials(
     experiment: Experiment,
     known: Results,
     jobs: int,
@@ -267,33 +271,35 @@ def _play(
     progress: bool | None,
     journal: Journal | None,
 ) -> Results:
-    tasks = _tasks(experiment, known, jobs)
+    tasks = _pending_tasks(experiment, known, jobs)
     done = sum(experiment.entries[e].horizon for e, _ in known)
-    plain = any(isinstance(entry.policy, PlainPolicy) for entry in experiment.entries)
+    plain = any(isinstance(entry.policy, PythonPolicy) for entry in experiment.entries)
 
-    def keep(payload: bytes) -> None:
+    def store(finished: list[TrialResult]) -> None:
         if journal is not None:
-            journal.append(payload)
-        for row in decode(payload):
+            journal.append(encode(finished))
+        for row in finished:
             known[row["entry"], row["trial"]] = row
             bar.advance(experiment.entries[row["entry"]].horizon)
 
-    with Bar(experiment.rounds, done, shown=progress, label=f"simulate{' (plain Python)' if plain else ''}") as bar:
+    with ProgressBar(
+        experiment.rounds, done, shown=progress, label=f"simulate{' (plain Python)' if plain else ''}"
+    ) as bar:
         try:
-            for payload in _stream(tasks, jobs, backend):
-                keep(payload)
-        except Unfinished as stopped:
-            keep(stopped.payload)
+            for finished in _run_tasks(tasks, jobs, backend):
+                store(finished)
+        except TaskFailed as stopped:
+            store(stopped.finished)
             cause = stopped.error.__cause__ or stopped.__cause__  # from another process: its traceback
             raise stopped.error from (None if cause is stopped.error else cause)
         finally:
             for e in range(len(experiment.entries)):
-                _IDLE.pop(f"{experiment.identity}/{e}", None)
+                _IDLE_PLAYERS.pop(f"{experiment.identity}/{e}", None)
     return known
 
 
-def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
-    """The tasks' answers as they come."""
+def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[TrialResult]]:
+    """Run the tasks on the workers and yield their trials as they finish."""
     if not tasks:
         return
     if backend != "dask" and (jobs == 1 or len(tasks) == 1):
@@ -302,9 +308,9 @@ def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
     import joblib
 
     if backend != "threads":
-        _must_travel(tasks)
+        _check_picklable(tasks)
     if backend == "dask":
-        _need_cluster()
+        _require_dask_client()
         with joblib.parallel_config(backend="dask"):
             pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
     else:
@@ -317,12 +323,12 @@ def _stream(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[bytes]:
         results.close()
 
 
-def _must_travel(tasks: Sequence[Task]) -> None:
+def _check_picklable(tasks: Sequence[Task]) -> None:
     """Raise an error in one sentence if a plain Python policy cannot be sent to another process."""
     from joblib.externals.loky.backend.reduction import dumps
 
     for policy in {task.number: task.entry.policy for task in tasks}.values():
-        if isinstance(policy, PlainPolicy):
+        if isinstance(policy, PythonPolicy):
             try:
                 dumps(policy.factory)
             except Exception as error:
@@ -332,7 +338,7 @@ def _must_travel(tasks: Sequence[Task]) -> None:
                 ) from None
 
 
-def _need_cluster() -> None:
+def _require_dask_client() -> None:
     try:
         from distributed import get_client
     except ImportError:
@@ -346,14 +352,14 @@ def _need_cluster() -> None:
         ) from None
 
 
-def _read(journal: Journal, experiment: Experiment) -> Results:
+def _read_journal(journal: Journal, experiment: Experiment) -> Results:
     wanted = {(e, trial) for e in range(len(experiment.entries)) for trial in experiment.trials}
     known: Results = {}
     for payload in journal.records():
         try:
             for row in decode(payload):
                 if (row["entry"], row["trial"]) in wanted:
-                    _must_be_possible(row, experiment)
+                    _check_journal_row(row, experiment)
                     known[row["entry"], row["trial"]] = row
         except ValueError as error:
             raise ValueError(
@@ -363,44 +369,44 @@ def _read(journal: Journal, experiment: Experiment) -> Results:
     return known
 
 
-def _must_be_possible(row: Mapping[str, Any], experiment: Experiment) -> None:
+def _check_journal_row(row: TrialResult, experiment: Experiment) -> None:
     """Refuse a finished trial that no simulation can have left behind."""
     entry, k = experiment.entries[row["entry"]], experiment.bandit.n_arms
-    t, turns, said = entry.checkpoints, experiment.turns(entry.horizon), None
-    if np.size(row["pulls"]) != (t.size + turns.size) * k or np.size(row["mixture"]) != t.size * k:
-        said = "it has not one number for each arm and checkpoint"
+    t, moment_ends, problem = entry.checkpoints, experiment.moment_ends(entry.horizon), None
+    if np.size(row["pulls"]) != (t.size + moment_ends.size) * k or np.size(row["mixture"]) != t.size * k:
+        problem = "it has not one number for each arm and checkpoint"
     else:
         pulls, mixture = np.reshape(row["pulls"], (-1, k)), np.reshape(row["mixture"], (t.size, k))
-        times = np.concatenate((t, turns))
+        times = np.concatenate((t, moment_ends))
         order = np.argsort(times, kind="stable")
-        said = impossible(times[order], pulls[order], mixture)
-    if said is None and (np.size(row["ends"]) > PHASE_ENDS or not 0 <= row["seconds"] < np.inf):
-        said = "its phases or its seconds cannot be"
-    if said is None and not ((row["ends"] >= 0) & (row["ends"] <= entry.horizon)).all():
-        said = "its phases end after the last round"
-    if said is not None:
-        raise ValueError(f"in trial {row['trial']} of {entry.label} {said}.")
+        problem = why_impossible(times[order], pulls[order], mixture)
+    if problem is None and (np.size(row["ends"]) > PHASE_ENDS or not 0 <= row["seconds"] < np.inf):
+        problem = "its phases or its seconds cannot be"
+    if problem is None and not ((row["ends"] >= 0) & (row["ends"] <= entry.horizon)).all():
+        problem = "its phases end after the last round"
+    if problem is not None:
+        raise ValueError(f"in trial {row['trial']} of {entry.label} {problem}.")
 
 
 def _write_spec(folder: Path, experiment: Experiment) -> None:
-    """What this folder holds, for people; the journal's first line decides."""
+    """Write ``spec.json``, a readable copy of the specification; the journal's first line is what is checked."""
     text = json.dumps({"library": __version__, "identity": experiment.identity, **experiment.spec}, indent=1)
-    write_whole(folder / "spec.json", lambda file: file.write(f"{text}\n".encode()))
+    write_atomically(folder / "spec.json", lambda file: file.write(f"{text}\n".encode()))
 
 
-# ---- what it costs --------------------------------------------------------------------------------------
+# ---- estimating the cost --------------------------------------------------------------------------------------
 
 
-def estimate(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
-    """What each run would cost: rounds, rows, and seconds on this many workers, from two short trials of each."""
+def estimate_cost(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
+    """Estimate rounds, rows and seconds of each policy on this many workers, from two short trials of each."""
     rows = []
     for entry in experiment.entries:
         short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
         seconds = []
         for n in short:
-            plays = player(entry, experiment.course, experiment.seed, np.array([n], dtype=np.int64))
-            plays.play(0)  # the first warms up
-            seconds.append(min(plays.play(trial).seconds for trial in (1, 2)))
+            trial_player = make_player(entry, experiment.timeline, experiment.seed, np.array([n], dtype=np.int64))
+            trial_player.play(0)  # the first warms up
+            seconds.append(min(trial_player.play(trial).seconds for trial in (1, 2)))
         growth = 1.0
         if len(short) > 1:
             growth = float(np.clip(np.log(seconds[1] / seconds[0]) / np.log(short[1] / short[0]), 0.5, 2.2))

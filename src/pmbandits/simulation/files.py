@@ -1,4 +1,4 @@
-"""A run as a Parquet file: written the same every time, and checked when it is read."""
+"""Parquet files of runs: the same run always gives the same bytes, and a file is validated when it is read."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._extras import need
+from pmbandits import _validation
+from pmbandits._extras import import_optional
 from pmbandits.simulation.checks import check_provenance, check_sizes, check_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = "pmbandits-run"
-SCHEMA = 2  # 1: nothing changes; 2: with moments, and a column more
-KEY = b"pmbandits"
-CHECK = b"pmbandits sha256"
+SCHEMA = 1
+PROVENANCE_KEY = b"pmbandits"
+CHECKSUM_KEY = b"pmbandits sha256"
 
 
-def signed(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
-    """The table, with what made it and a hash of both in its metadata."""
+def with_provenance(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
+    """Return the table with its provenance, and a checksum of both, in its metadata."""
     text = json.dumps(provenance, ensure_ascii=False, sort_keys=True).encode()
-    return table.replace_schema_metadata({KEY: text, CHECK: digest(table, text)})
+    return table.replace_schema_metadata({PROVENANCE_KEY: text, CHECKSUM_KEY: table_checksum(table, text)})
 
 
-def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
+def read_run(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     """The table and the provenance of a run file; what cannot be a run is refused."""
-    need("pyarrow", "files of runs")
+    import_optional("pyarrow", "files of runs")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -40,19 +40,20 @@ def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     try:
         with pq.ParquetFile(file) as content:
             metadata = content.schema_arrow.metadata or {}
-            text = metadata[KEY]
+            text = metadata[PROVENANCE_KEY]
             provenance = json.loads(text)
             if provenance["format"] != FORMAT or type(provenance["schema"]) is not int:
                 raise ValueError("format")
             if provenance["schema"] <= SCHEMA:
                 check_provenance(provenance)
-                wanted = schema(len(provenance["spec"]["bandit"]["names"]), still=provenance["schema"] == 1)
+                n_arms = len(provenance["spec"]["bandit"]["names"])
+                wanted = run_schema(n_arms, is_stationary="moments" not in provenance["best"])
                 if not content.schema_arrow.remove_metadata().equals(wanted):
                     raise ValueError("schema")
-                check_sizes(content.metadata, len(provenance["spec"]["bandit"]["names"]), file.stat().st_size)
+                check_sizes(content.metadata, n_arms, file.stat().st_size)
                 table = content.read(use_threads=False).replace_schema_metadata(None).cast(wanted)
                 check_table(table, provenance)
-                if metadata[CHECK] != digest(table, text):
+                if metadata[CHECKSUM_KEY] != table_checksum(table, text):
                     raise ValueError("checksum")
     except (
         pa.ArrowException,
@@ -67,7 +68,7 @@ def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
             f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
         ) from None
     if provenance["schema"] > SCHEMA:
-        library = _check.readable(str(provenance.get("library")))[:40]
+        library = _validation.readable(str(provenance.get("library")))[:40]
         raise ValueError(
             f"{file.name} was written by a newer pmbandits ({library}, "
             f"schema {provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
@@ -75,11 +76,11 @@ def read(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     return table, provenance
 
 
-def schema(n_arms: int, *, still: bool = True) -> pa.Schema:
-    """The columns of a run; there is one more where things change."""
+def run_schema(n_arms: int, *, is_stationary: bool = True) -> pa.Schema:
+    """Return the Arrow schema of a run; a run with changing arms has one more column."""
     import pyarrow as pa
 
-    more = [] if still else [("declared", pa.float64())]
+    more = [] if is_stationary else [("declared", pa.float64())]
     return pa.schema(
         [
             ("policy", pa.string()),
@@ -96,8 +97,8 @@ def schema(n_arms: int, *, still: bool = True) -> pa.Schema:
     )
 
 
-def digest(table: pa.Table, text: bytes) -> bytes:
-    """A hash of all that a run holds, however it is laid out."""
+def table_checksum(table: pa.Table, text: bytes) -> bytes:
+    """Return the SHA-256 of a table and its provenance, whatever the memory layout."""
     import pyarrow.compute as pc
 
     hashed = hashlib.sha256(text)

@@ -1,4 +1,4 @@
-"""What is finished, on disk at once: an append-only file of checked records."""
+"""Journal of finished trials: an append-only file of checksummed records, flushed to disk at once."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import hashlib
 import os
 import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO, TypedDict
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 
-from pmbandits._files import sync_folder
+from pmbandits._files import fsync_folder
+from pmbandits._validation import FloatArray
 
 MAGIC = b"pmbandits journal 1\n"
-HEAD = struct.Struct("<Q32s")
+RECORD_HEADER = struct.Struct("<Q32s")
 
 
 class JournalWarning(UserWarning):
@@ -33,7 +34,7 @@ class Journal:
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.path = folder / "journal.bin"
-        self._first = MAGIC + identity.encode() + b"\n"
+        self._file_header = MAGIC + identity.encode() + b"\n"
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         try:
@@ -47,31 +48,31 @@ class Journal:
         if not known and (folder / "run.parquet").exists():
             raise ValueError(f"{folder} holds a run.parquet that no journal belongs to; give another folder.")
         self._file = self.path.open("r+b" if known else "w+b")
-        first = self._file.read(len(self._first))
-        if first != self._first[: len(first)]:
+        first = self._file.read(len(self._file_header))
+        if first != self._file_header[: len(first)]:
             self._file.close()
             raise ValueError(
                 f"{folder} holds a run of another specification; give another folder, or delete it. "
                 "Nothing was overwritten."
             )
-        if len(first) < len(self._first):  # new, or cut off before anything was finished
+        if len(first) < len(self._file_header):  # new, or cut off before anything was finished
             self._file.seek(0)
-            self._file.write(self._first)
+            self._file.write(self._file_header)
             self._flush()
-            sync_folder(folder)
-        self._start = len(self._first)
+            fsync_folder(folder)
+        self._records_start = len(self._file_header)
 
     def records(self) -> Iterator[bytes]:
         """All records that check out, oldest first; cuts off a damaged end."""
         size = os.fstat(self._file.fileno()).st_size
-        at = self._start
+        at = self._records_start
         while at < size:
             self._file.seek(at)
-            head = self._file.read(HEAD.size)
+            head = self._file.read(RECORD_HEADER.size)
             payload, digest = None, b""
-            if len(head) == HEAD.size:
-                length, digest = HEAD.unpack(head)
-                if length <= size - at - HEAD.size:
+            if len(head) == RECORD_HEADER.size:
+                length, digest = RECORD_HEADER.unpack(head)
+                if length <= size - at - RECORD_HEADER.size:
                     payload = self._file.read(length)
             if payload is None or hashlib.sha256(payload).digest() != digest:
                 self._file.truncate(at)
@@ -84,13 +85,13 @@ class Journal:
                 )
                 break
             yield payload
-            at += HEAD.size + len(payload)
+            at += RECORD_HEADER.size + len(payload)
         self._file.seek(0, os.SEEK_END)
 
     def append(self, payload: bytes) -> None:
         """Add a record; it is on the disk when this returns."""
         self._file.seek(0, os.SEEK_END)
-        self._file.write(HEAD.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
+        self._file.write(RECORD_HEADER.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
         self._flush()
 
     def _flush(self) -> None:
@@ -107,71 +108,73 @@ class Journal:
         self._lock.close()
 
 
-class _lock:
-    """Only one process at a time; the system releases it when the process ends, however it ends."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = (folder / ".lock").open("a")
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise ValueError(
-                f"another process is running in {folder}; wait for it, stop it, or give another folder."
-            ) from None
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            ("entry", pa.int64()),
-            ("trial", pa.int64()),
-            ("pulls", pa.list_(pa.int64())),
-            ("mixture", pa.list_(pa.float64())),
-            ("ends", pa.list_(pa.int64())),
-            ("seconds", pa.float64()),
-        ]
-    )
-
-
-def encode(rows: list[dict[str, Any]]) -> bytes:
-    """Finished trials as a record."""
-    import pyarrow as pa
-
-    schema = _schema()
-    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def decode(payload: bytes) -> list[dict[str, Any]]:
-    """The finished trials of a record; a ValueError if it holds anything else."""
-    import pyarrow as pa
-
+def _lock(folder: Path) -> TextIO:
+    """Admit one process to a folder, until the file that is returned is closed or the process ends."""
+    file = (folder / ".lock").open("a")
     try:
-        with pa.ipc.open_stream(payload) as reader:
-            if not reader.schema.equals(_schema()):
-                raise ValueError("schema")
-            table = reader.read_all()
-        table.validate(full=True)
-        if any(table[name].null_count for name in table.column_names):
-            raise ValueError("empty cells")
-    except (pa.ArrowException, ValueError, OSError) as error:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ValueError(
+            f"another process is running in {folder}; wait for it, stop it, or give another folder."
+        ) from None
+    return file
+
+
+_ROW = struct.Struct("<qqdqqq")  # entry, trial, seconds, and how many numbers pulls, mixture and ends have
+_ARRAYS = (("pulls", np.dtype("<i8")), ("mixture", np.dtype("<f8")), ("ends", np.dtype("<i8")))
+
+
+class TrialResult(TypedDict):
+    """A finished trial, as it is journalled.
+
+    entry, trial : the number of the policy at its horizon, and that of the trial.
+    pulls, mixture : by checkpoint and arm, flat; the pulls at the ends of moments follow those at checkpoints.
+    ends : the rounds after which phases ended.
+    seconds : computing time.
+    """
+
+    entry: int
+    trial: int
+    pulls: NDArray[np.int64]
+    mixture: FloatArray
+    ends: NDArray[np.int64]
+    seconds: float
+
+
+def encode(rows: list[TrialResult]) -> bytes:
+    """Encode finished trials as the bytes of one journal record: a head, and three plain arrays for each."""
+    parts: list[bytes] = []
+    for row in rows:
+        fields: Mapping[str, object] = row
+        arrays = [np.asarray(fields[name], dtype=kind) for name, kind in _ARRAYS]
+        parts.append(_ROW.pack(row["entry"], row["trial"], row["seconds"], *(array.size for array in arrays)))
+        parts += [array.tobytes() for array in arrays]
+    return b"".join(parts)
+
+
+def decode(payload: bytes) -> list[TrialResult]:
+    """Decode the finished trials of a journal record; raise a ValueError if it holds anything else.
+
+    Nothing is compressed, so what is read is never larger than the record.
+    """
+    rows: list[Any] = []
+    at = 0
+    try:
+        while at < len(payload):
+            entry, trial, seconds, *sizes = _ROW.unpack_from(payload, at)
+            at += _ROW.size
+            row = {"entry": entry, "trial": trial, "seconds": seconds}
+            for (name, kind), size in zip(_ARRAYS, sizes, strict=True):
+                if not 0 <= size <= (len(payload) - at) // kind.itemsize:
+                    raise ValueError("size")
+                row[name] = np.frombuffer(payload, kind, size, at)
+                at += size * kind.itemsize
+            rows.append(row)
+    except (ValueError, struct.error) as error:
         raise ValueError(f"a record of the journal cannot be read ({type(error).__name__}).") from None
-    columns = [table[name].combine_chunks() for name in table.column_names]
-    rows = []
-    for j in range(table.num_rows):
-        values = [c[j].values.to_numpy() if hasattr(c[j], "values") else c[j].as_py() for c in columns]
-        rows.append(dict(zip(table.column_names, values, strict=True)))
     return rows

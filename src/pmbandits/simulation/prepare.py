@@ -1,4 +1,4 @@
-"""What is to be played: all that a simulation was given, checked before anything is played."""
+"""Validate the arguments of ``simulate`` and build the experiment, before anything is played."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from pmbandits import __version__, _check
-from pmbandits.arms import Bandit, agree
-from pmbandits.best import Best, oracle
+from pmbandits import __version__, _validation
+from pmbandits.arms import Bandit, check_within_support
 from pmbandits.changing import Changing
-from pmbandits.limits import Limits, Shares, limits
+from pmbandits.constraints import Limits, Shares, limits
+from pmbandits.engine.policy import Policy
+from pmbandits.engine.share_constraints import limited
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.policies.limited import limited
-from pmbandits.policies.policy import Policy
-from pmbandits.simulation._kernels import BLOCK
-from pmbandits.simulation.course import METHODS, Course, Moment
+from pmbandits.optimize import OracleResult, oracle
+from pmbandits.simulation._kernels import PREDRAWN
 from pmbandits.simulation.delays import Delay
-from pmbandits.simulation.plain import PlainPolicy
-from pmbandits.simulation.recipes import Recipe, describe, metric_to_dict, recipes
-from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, source
+from pmbandits.simulation.policy_specs import PolicySpec, metric_to_dict, parse_policies, policy_to_dict
+from pmbandits.simulation.python_policy import PythonPolicy
+from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, sampler_arrays
+from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
 
 DEFAULT_CHECKPOINTS = 40
 _LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Entry:
+class PolicyAtHorizon:
     """One policy at one horizon."""
 
     label: str
-    policy: Policy | PlainPolicy = field(repr=False)
+    policy: Policy | PythonPolicy = field(repr=False)
     horizon: int
     checkpoints: NDArray[np.int64] = field(repr=False)
 
@@ -46,34 +46,36 @@ class Entry:
 class Experiment:
     """A simulation that was checked and can be played."""
 
-    course: Course
+    timeline: Timeline
     metric: Distortion
-    entries: tuple[Entry, ...]
+    entries: tuple[PolicyAtHorizon, ...]
     trials: tuple[int, ...]
     seed: int
     moments: tuple[Moment, ...]
-    bests: tuple[Best, ...]  # the best mixture of each moment
+    best_mixtures: tuple[OracleResult, ...]  # the best mixture of each moment
     spec: dict[str, Any]
 
     @property
     def bandit(self) -> Bandit | Changing:
         """The arms."""
-        return self.course.bandit
+        return self.timeline.bandit
 
     @property
     def identity(self) -> str:
-        """A hash of everything that results depend on, but which trials are wanted."""
+        """SHA-256 of everything that results depend on, except the choice of trials."""
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
-        if any((source(b).kinds == BLOCK).any() for b in {id(m.bandit): m.bandit for m in self.moments}.values()) or (
-            self.course.delays is not None and not self.course.delays.fixed
-        ):  # these rewards, or delays, are scipy's and numpy's
+        bandits = {id(moment.bandit): moment.bandit for moment in self.moments}.values()
+        delays = self.timeline.delays
+        if (delays is not None and not delays.is_deterministic) or any(
+            (sampler_arrays(bandit).kinds == PREDRAWN).any() for bandit in bandits
+        ):  # scipy and numpy draw these delays, or these rewards
             what |= {"scipy": scipy.__version__, "numpy": np.__version__}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
-    def turns(self, horizon: int) -> NDArray[np.int64]:
-        """The ends of the moments of so many rounds; none where nothing changes."""
-        ends = [] if self.course.still else [min(m.end, horizon) for m in self.moments if m.start < horizon]
+    def moment_ends(self, horizon: int) -> NDArray[np.int64]:
+        """Return the rounds after which moments end, up to a horizon; none if the arms are stationary."""
+        ends = [] if self.timeline.is_stationary else [min(m.end, horizon) for m in self.moments if m.start < horizon]
         return np.array(ends, dtype=np.int64)
 
     @property
@@ -83,9 +85,9 @@ class Experiment:
 
 
 def prepare(
-    bandit: Bandit | Changing,
     metric: Distortion | str,
-    policies: Recipe | Sequence[Recipe] | Mapping[str, Recipe],
+    bandit: Bandit | Changing,
+    policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
     horizon: int | Sequence[int],
     trials: int | Sequence[int],
     seed: int,
@@ -98,31 +100,34 @@ def prepare(
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
 ) -> Experiment:
-    """Check everything before anything is played."""
-    horizons = _horizons(horizon)
-    course = Course.of(bandit, delay, batch, schedule, max(horizons))
+    """Check the arguments of ``simulate`` and return the experiment that they describe."""
+    if isinstance(metric, (Bandit, Changing)):
+        raise TypeError(
+            "the metric comes first: simulate(metric, bandit, policies, horizon), as in oracle(metric, bandit)."
+        )
+    horizons = _parse_horizons(horizon)
+    timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons))
     metric = as_metric(metric)
-    numbers = _trials(trials)
-    seed = _check.whole("seed", seed, 0, _LARGEST_SEED)
-    known = recipes(policies, max(horizons))
-    kept = limits(shares, bandit.names, cost=cost, budget=budget)
-    _of_the_first(kept, course)
-    moments = course.moments(max(horizons))
-    bests = best_of_each(metric, moments, kept)  # also says so if a utility is infinite
-    wanted = Checkpoints(checkpoints, horizons, [] if course.still else [moment.end for moment in moments])
-    needed = sorted({METHODS[event.verb] for event in course.schedule})
+    numbers = _parse_trials(trials)
+    seed = _validation.whole("seed", seed, 0, _LARGEST_SEED)
+    known = parse_policies(policies, max(horizons))
+    share_limits = _parse_limits(shares, cost, budget, timeline)
+    moments = timeline.moments(max(horizons))
+    best_mixtures = oracle_of_each_moment(metric, moments, share_limits)  # also says so if a utility is infinite
+    wanted = Checkpoints(checkpoints, horizons, [] if timeline.is_stationary else [moment.end for moment in moments])
+    needed = sorted({POLICY_METHODS[event.verb] for event in timeline.schedule})
     entries, described = [], []
     for label, recipe in known.items():
         mine = horizons if _needs_horizon(recipe) else [max(horizons)]
         for rounds in mine:
-            policy: Policy | PlainPolicy
-            if isinstance(recipe, PlainPolicy):
-                policy = recipe.bind(metric, course.start, rounds, kept if len(kept) else None, needed)
+            policy: Policy | PythonPolicy
+            if isinstance(recipe, PythonPolicy):
+                policy = recipe.bind(metric, timeline.start, rounds, share_limits, needed)
             else:
-                policy = _bound(label, recipe, course, metric, rounds, kept, several=len(horizons) > 1)
-                _must_take(policy, label, course)
-            entries.append(Entry(label, policy, rounds, wanted.up_to(rounds)))
-        described.append({"label": label, **describe(recipe, metric), "horizons": mine})
+                policy = _bind_policy(label, recipe, timeline, metric, rounds, share_limits, several=len(horizons) > 1)
+                _check_schedule_accepted(policy, label, timeline)
+            entries.append(PolicyAtHorizon(label, policy, rounds, wanted.up_to(rounds)))
+        described.append({"label": label, **policy_to_dict(recipe, metric), "horizons": mine})
     spec = {
         "bandit": bandit.to_dict() if isinstance(bandit, Bandit) else bandit.to_dict(max(horizons)),
         "metric": metric_to_dict(metric),
@@ -132,45 +137,69 @@ def prepare(
         "trials": list(numbers),
         "seed": seed,
         "checkpoints": wanted.spec,
-        **course.spec,
-        **({"shares": str(kept)} if len(kept) else {}),
+        **timeline.spec,
+        **({} if share_limits is None else {"shares": str(share_limits)}),
     }
-    return Experiment(course, metric, tuple(entries), numbers, seed, tuple(moments), bests, spec)
+    return Experiment(timeline, metric, tuple(entries), numbers, seed, tuple(moments), best_mixtures, spec)
 
 
-def _of_the_first(kept: Limits, course: Course) -> None:
-    """Refuse limits on arms that are added later: a policy's limits are those of the arms that it is made with."""
-    for i, name in enumerate(course.bandit.names):
-        if i not in course.first and len(kept) and kept.matrix[:, i].any():
+def _parse_limits(
+    shares: Shares, cost: Mapping[str, float] | None, budget: float | None, timeline: Timeline
+) -> Limits | None:
+    """Return the limits on shares, or ``None`` if there are none.
+
+    A policy's limits are those of the arms that it is made with, so limits on arms that are added later are refused.
+    """
+    if shares is None and cost is None and budget is None:
+        return None
+    made = limits(shares, timeline.bandit.names, cost=cost, budget=budget)
+    for i, name in enumerate(timeline.bandit.names):
+        if i not in timeline.initial_arms and made.matrix[:, i].any():
             raise ValueError(
-                f"the limits {kept} are on {name}, which is added later, but a policy knows only limits on the arms "
+                f"the limits {made} are on {name}, which is added later, but a policy knows only limits on the arms "
                 "that it begins with; leave that limit out, or let the arm pause at first: (0, 'pause', ...)."
             )
+    return made if len(made) else None
 
 
-def best_of_each(metric: Distortion, moments: Sequence[Moment], kept: Limits) -> tuple[Best, ...]:
-    """The best mixture of the arms that play that keeps the limits, for each moment.
+def oracle_of_each_moment(
+    metric: Distortion, moments: Sequence[Moment], share_limits: Limits | None
+) -> tuple[OracleResult, ...]:
+    """Return, for each moment, the best mixture of the active arms within the limits.
 
     Moments with the same arms are worked out once.
     """
-    known: dict[tuple[int, tuple[int, ...]], Best] = {}
+    known: dict[tuple[int, tuple[int, ...]], OracleResult] = {}
     for moment in moments:
         key = id(moment.bandit), moment.playing
         if key not in known:
             arms = moment.arms
-            mine = kept.among(arms.names) if len(kept) and arms.names != kept.names else kept
-            known[key] = oracle(metric, arms, shares=mine if mine is not None and len(mine) else None)
+            known[key] = oracle(metric, arms, shares=_limits_among(share_limits, arms))
     return tuple(known[id(moment.bandit), moment.playing] for moment in moments)
 
 
-def _needs_horizon(recipe: Policy | PlainPolicy) -> bool:
-    return "horizon" in (recipe.wanted if isinstance(recipe, PlainPolicy) else recipe.options)
+def _limits_among(share_limits: Limits | None, arms: Bandit) -> Limits | None:
+    """Return the limits for a bandit of only some of the arms; ``None`` if none of them is left."""
+    if share_limits is None or arms.names == share_limits.names:
+        return share_limits
+    return share_limits.among(arms.names)
 
 
-def _bound(
-    label: str, recipe: Policy, course: Course, metric: Distortion, rounds: int, kept: Limits, *, several: bool
+def _needs_horizon(recipe: Policy | PythonPolicy) -> bool:
+    return "horizon" in (recipe.wanted if isinstance(recipe, PythonPolicy) else recipe.options)
+
+
+def _bind_policy(
+    label: str,
+    recipe: Policy,
+    timeline: Timeline,
+    metric: Distortion,
+    rounds: int,
+    share_limits: Limits | None,
+    *,
+    several: bool,
 ) -> Policy:
-    bandit = course.start
+    bandit = timeline.start
     support = recipe.support if recipe.support is not None else bandit.support
     if support is None:
         raise ValueError(
@@ -179,12 +208,12 @@ def _bound(
     if recipe.names and recipe.n_arms != bandit.n_arms:
         raise ValueError(f"{label} was made for {recipe.n_arms} arms, but the bandit has {bandit.n_arms}.")
     if recipe.support is not None:
-        for arms in {id(moment.bandit): moment.bandit for moment in course.moments(rounds)}.values():
-            agree(recipe.support, arms.laws, arms.names)
+        for arms in {id(moment.bandit): moment.bandit for moment in timeline.moments(rounds)}.values():
+            check_within_support(recipe.support, arms.distributions, arms.names)
     options = dict(recipe.options)
-    if len(kept) and not limited(options):
-        mine = kept if bandit.names == kept.names else kept.among(bandit.names)
-        options |= {} if mine is None else {"shares": mine}
+    mine = _limits_among(share_limits, bandit)
+    if mine is not None and not limited(options):
+        options["shares"] = mine
     if "horizon" in options:
         if several:
             options["horizon"] = rounds
@@ -213,63 +242,66 @@ def _bound(
     return policy
 
 
-def _must_take(policy: Policy, label: str, course: Course) -> None:
+def _check_schedule_accepted(policy: Policy, label: str, timeline: Timeline) -> None:
     """Let all arms of a schedule come and go, so that what a policy does not take is said before anything is played."""
-    trial = policy._twin()
-    for event in course.schedule:
+    trial = policy._clone()
+    for event in timeline.schedule:
         try:
-            getattr(trial, METHODS[event.verb])(event.arm)
+            getattr(trial, POLICY_METHODS[event.verb])(event.arm)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{label} does not take the schedule, after {event.after:,} rounds: {error}") from None
 
 
-def _horizons(horizon: Any) -> list[int]:
-    many = [horizon] if not _check.is_list(horizon) else list(horizon)
+def _parse_horizons(horizon: Any) -> list[int]:
+    many = [horizon] if not _validation.is_list(horizon) else list(horizon)
     if not many:
         raise ValueError("horizon is empty; give a number of rounds, or several.")
-    return sorted({_check.whole("horizon", h, 1, 2**53) for h in many})
+    return sorted({_validation.whole("horizon", h, 1, 2**53) for h in many})
 
 
-def _trials(trials: Any) -> tuple[int, ...]:
-    if not _check.is_list(trials):
-        return tuple(range(_check.whole("trials", trials, 1, 10_000_000)))
-    numbers = tuple(sorted({_check.whole("trial", k, 0, _LARGEST_SEED) for k in trials}))
+def _parse_trials(trials: Any) -> tuple[int, ...]:
+    if not _validation.is_list(trials):
+        return tuple(range(_validation.whole("trials", trials, 1, 10_000_000)))
+    numbers = tuple(sorted({_validation.whole("trial", k, 0, _LARGEST_SEED) for k in trials}))
     if not numbers:
         raise ValueError("trials is empty; say how many, or which ones.")
     return numbers
 
 
-def _listed(given: Any) -> list[Any]:
-    """A list or an array as a list of Python's numbers."""
+def _to_python_list(given: Any) -> list[Any]:
+    """Convert a list or an array to a list of Python numbers."""
     return [t.item() if isinstance(t, np.generic) else t for t in given]
 
 
 class Checkpoints:
-    def __init__(self, given: Any, horizons: list[int], turns: list[int]) -> None:
-        self.horizons, self.turns = horizons, turns  # and when moments end, if there are several
+    """The rounds at which results are recorded: those that were given, or so many in all.
+
+    ``moment_ends`` are the ends of moments, if there are several; then checkpoints are spaced evenly.
+    """
+
+    def __init__(self, given: Any, horizons: list[int], moment_ends: list[int]) -> None:
+        self.horizons, self.moment_ends = horizons, moment_ends
         self.times: list[int] | None = None
         self.count = DEFAULT_CHECKPOINTS
-        if given is None:
-            pass
-        elif not _check.is_list(given):
-            self.count = _check.whole("checkpoints", given, 1, 1_000_000)
-        else:
-            self.times = sorted({_check.whole("checkpoint", t, 1, max(horizons)) for t in _listed(given)})
+        if given is not None and not _validation.is_list(given):
+            self.count = _validation.whole("checkpoints", given, 1, 1_000_000)
+        elif given is not None:
+            self.times = sorted({_validation.whole("checkpoint", t, 1, max(horizons)) for t in _to_python_list(given)})
             if not self.times:
                 raise ValueError("checkpoints is empty; give rounds, or how many.")
 
     @property
     def spec(self) -> int | list[int]:
-        """As it goes into the specification."""
+        """The checkpoints as JSON for the specification: their number, or their rounds."""
         return self.count if self.times is None else self.times
 
     def up_to(self, rounds: int) -> NDArray[np.int64]:
         """The checkpoints of a run; its end is always one, and so are shorter horizons."""
         if self.times is None:
-            spaced = np.linspace if self.turns else np.geomspace  # where things change, all times count alike
+            spaced = np.linspace if self.moment_ends else np.geomspace  # where things change, all times count alike
             times = np.unique(np.round(spaced(min(10, rounds), rounds, self.count)).astype(np.int64))
-            if len(self.turns) <= self.count:
-                times = np.union1d(times, [turn for turn in self.turns if turn <= rounds])
+            if len(self.moment_ends) <= self.count:
+                times = np.union1d(times, [turn for turn in self.moment_ends if turn <= rounds])
         else:
             times = np.array([t for t in self.times if t <= rounds], dtype=np.int64)
         ends = [h for h in self.horizons if h <= rounds]

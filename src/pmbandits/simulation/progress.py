@@ -1,4 +1,4 @@
-"""One progress bar, with the rate and the time left. It is not shown where nobody looks."""
+"""Progress bar with the rate and the time left; by default it is shown on a terminal only."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
-from pmbandits._extras import need
+from pmbandits._extras import import_optional
 
 
-class Bar:
+class ProgressBar:
     """Rounds done out of all; ``shown=None`` shows it on a terminal only."""
 
     def __init__(
@@ -23,9 +23,9 @@ class Bar:
         self._task: Any = None
         self._start = time.monotonic()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         if self.shown and self.done < self.total:
-            need("rich", "progress bars")
+            import_optional("rich", "progress bars")
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -47,9 +47,9 @@ class Bar:
         self.done += rounds
         if self._bar is not None:
             per_second = (self.done - self._first) / max(time.monotonic() - self._start, 1e-9)
-            self._bar.update(self._task, completed=self.done, rate=f"{people(per_second)} {self.unit}/s")
+            self._bar.update(self._task, completed=self.done, rate=f"{format_si(per_second)} {self.unit}/s")
 
-    def expect(self, done: int, total: int) -> None:
+    def set_progress(self, done: int, total: int) -> None:
         """Note how many rounds are done, and how many there will be in all."""
         self.total = total
         if self._bar is not None:
@@ -63,8 +63,8 @@ class Bar:
             self._bar.stop()
 
 
-def people(number: float) -> str:
-    """A number as people write it: 12 k, 3.4 M."""
+def format_si(number: float) -> str:
+    """Format a number with an SI prefix: 12.0 k, 3.4 M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.1f} {letter}"

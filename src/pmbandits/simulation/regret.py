@@ -1,11 +1,11 @@
 """Utility and regret of what was played, from the pulls.
 
-Where nothing changes, the utility is that of the shares played so far, V(τ_t/t), and the regret what the best mixture
-is worth above it.
+With stationary arms the utility is that of the shares played so far, V(τ_t/t), and the regret is the utility of the
+best mixture minus it.
 
 Where arms change, or come and go, time falls into moments in which nothing changes. Utility is a matter of a
 distribution, so each moment has one of its own: V_m of the shares that were played *in the moment*, with the arms of
-the moment. Its regret is what the best mixture of the arms that play then, worth V*_m, is worth above that. The regret
+the moment. Its regret is V*_m, the utility of the best mixture of the arms that play then, minus that. The regret
 after t rounds is the mean over the rounds: the sum over moments of n_m (V*_m − V_m(shares in m)) / t, where n_m rounds
 of the moment lie within the first t. With a single moment this is the regret above.
 
@@ -21,12 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
-from pmbandits.best import scorer
+from pmbandits._validation import FloatArray
+from pmbandits.optimize import utility_function
 from pmbandits.simulation.prepare import Experiment
 
 
-class Scores(NamedTuple):
+class TrialScores(NamedTuple):
     """At each checkpoint: utility, regret, and what the declared mixture falls short of (where things change)."""
 
     utility: FloatArray
@@ -34,39 +34,39 @@ class Scores(NamedTuple):
     declared: FloatArray
 
 
-class Judge:
-    """Scores the trials of one experiment."""
+class RegretScorer:
+    """Computes utility and regret of the trials of one experiment."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.experiment, self.still = experiment, experiment.course.still
+        self.experiment, self.is_stationary = experiment, experiment.timeline.is_stationary
         known = {}
         for moment in experiment.moments:
             key = id(moment.bandit), moment.playing
             if key not in known:
-                known[key] = scorer(experiment.metric, moment.arms)
-        self.score = [known[id(moment.bandit), moment.playing] for moment in experiment.moments]
+                known[key] = utility_function(experiment.metric, moment.arms)
+        self.utility_of = [known[id(moment.bandit), moment.playing] for moment in experiment.moments]
         self.playing = [list(moment.playing) for moment in experiment.moments]
-        self.best = np.array([best.value for best in experiment.bests])
+        self.best = np.array([best.value for best in experiment.best_mixtures])
 
-    def scores(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> Scores:
-        """Of one trial. ``pulls`` are those at the checkpoints ``t``, and below them those at the ends of moments."""
-        if self.still:
-            utility = self.score[0](pulls / t[:, None])
-            return Scores(utility, self.best[0] - utility, np.zeros(0))
-        ends = self.experiment.turns(int(t[-1]))
+    def scores(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
+        """Score one trial. ``pulls`` has the rows of the checkpoints ``t``, then those of the ends of moments."""
+        if self.is_stationary:
+            utility = self.utility_of[0](pulls / t[:, None])
+            return TrialScores(utility, self.best[0] - utility, np.zeros(0))
+        ends = self.experiment.moment_ends(int(t[-1]))
         at_ends, pulls = pulls[t.size :], pulls[: t.size]
-        starts, before = np.append(0, ends[:-1]), np.vstack((np.zeros_like(at_ends[:1]), at_ends[:-1]))
-        where = np.searchsorted(ends, t)  # the moment in which each checkpoint lies
-        utility, declared, gone, whole = np.empty(t.size), np.empty(t.size), 0.0, 0.0
-        ideal = np.empty(t.size)
+        starts, pulls_before = np.append(0, ends[:-1]), np.vstack((np.zeros_like(at_ends[:1]), at_ends[:-1]))
+        moment_of_checkpoint = np.searchsorted(ends, t)  # the moment in which each checkpoint lies
+        utility, declared, best_sum, utility_sum = np.empty(t.size), np.empty(t.size), 0.0, 0.0
+        best_total = np.empty(t.size)
         for m in range(ends.size):
-            rows = np.flatnonzero(where == m)
+            rows = np.flatnonzero(moment_of_checkpoint == m)
             times = np.append(t[rows], ends[m]) - starts[m]
-            played = np.vstack((pulls[rows], at_ends[m : m + 1])) - before[m]
+            played = np.vstack((pulls[rows], at_ends[m : m + 1])) - pulls_before[m]
             shares = np.vstack((played / times[:, None], mixture[rows]))[:, self.playing[m]]
-            values = self.score[m](shares)
-            there = values[: times.size] * times
-            utility[rows], declared[rows] = whole + there[:-1], self.best[m] - values[times.size :]
-            ideal[rows] = gone + self.best[m] * times[:-1]
-            whole, gone = whole + there[-1], gone + self.best[m] * times[-1]
-        return Scores(utility / t, (ideal - utility) / t, declared)
+            values = self.utility_of[m](shares)
+            utility_in_moment = values[: times.size] * times
+            utility[rows], declared[rows] = utility_sum + utility_in_moment[:-1], self.best[m] - values[times.size :]
+            best_total[rows] = best_sum + self.best[m] * times[:-1]
+            utility_sum, best_sum = utility_sum + utility_in_moment[-1], best_sum + self.best[m] * times[-1]
+        return TrialScores(utility / t, (best_total - utility) / t, declared)

@@ -1,4 +1,4 @@
-"""The rewards of a trial, by counter: what every policy in it would be paid."""
+"""Rewards of a trial from counter-based random numbers, the same for every policy in the trial."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
 from pmbandits._random import OUTSIDE, PLAIN, POLICY, philox
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, arm_index, check_bandit
 from pmbandits.changing import Changing
-from pmbandits.metrics.laws import Atoms, Law
 from pmbandits.simulation import _kernels as kernels
+from pmbandits.tables.distributions import Atoms, Distribution
 
 GENERATOR = "philox4x64-10"
-BLOCK_SIZE = 1024  # rewards that are made at once for laws without a compiled sampler; part of the generator
+BLOCK_SIZE = 1024  # rewards drawn at once for distributions without compiled sampler; part of the generator
 _COMPILED = {
     "uniform": kernels.UNIFORM,
     "norm": kernels.NORMAL,
@@ -25,7 +25,7 @@ _COMPILED = {
 }
 
 
-class Source(NamedTuple):
+class SamplerArrays(NamedTuple):
     """The arms as plain arrays, for the compiled sampler."""
 
     kinds: NDArray[np.int64]
@@ -35,18 +35,18 @@ class Source(NamedTuple):
     levels: FloatArray
 
 
-def source(bandit: Bandit) -> Source:
-    """How each arm's rewards are made."""
+def sampler_arrays(bandit: Bandit) -> SamplerArrays:
+    """Encode the distributions of the arms as arrays for the compiled sampler."""
     kinds, rows, starts = [], [], [0]
     points, levels = [np.zeros(0)], [np.zeros(0)]
-    for law in bandit.laws:
-        kind, row, x, level = _describe(law)
+    for distribution in bandit.distributions:
+        kind, row, x, level = _sampler_of(distribution)
         kinds.append(kind)
         rows.append(row)
         points.append(x)
         levels.append(level)
         starts.append(starts[-1] + x.size)
-    return Source(
+    return SamplerArrays(
         np.array(kinds, dtype=np.int64),
         np.array(rows, dtype=np.float64),
         np.array(starts, dtype=np.int64),
@@ -55,24 +55,25 @@ def source(bandit: Bandit) -> Source:
     )
 
 
-def _describe(law: Law) -> tuple[int, list[float], FloatArray, FloatArray]:
-    nothing = np.zeros(0)
-    if isinstance(law, Atoms):
-        if law.x.size == 2:
-            return kernels.TWO, [float(law.p[1]), 0.0, 0.0, 0.0, law.lo, law.hi], law.x, law.p
-        return kernels.ATOMS, [0.0, 0.0, 0.0, 0.0, law.lo, law.hi], law.x, np.cumsum(law.p)
-    parsed = _scipy_parameters(law)
+def _sampler_of(distribution: Distribution) -> tuple[int, list[float], FloatArray, FloatArray]:
+    """Return the kind of the sampler, its row of parameters, and points and levels of a discrete distribution."""
+    ends = [distribution.lo, distribution.hi]
+    if isinstance(distribution, Atoms):
+        x, p = distribution.x, distribution.p
+        if x.size == 2:
+            return kernels.TWO_POINTS, [float(p[1]), 0.0, 0.0, 0.0, *ends], x, p
+        return kernels.DISCRETE, [0.0, 0.0, 0.0, 0.0, *ends], x, np.cumsum(p)
+    no_points, parsed = np.zeros(0), _scipy_parameters(distribution)
     if parsed is None:
-        return kernels.BLOCK, [0.0, 0.0, 0.0, 0.0, law.lo, law.hi], nothing, nothing
+        return kernels.PREDRAWN, [0.0, 0.0, 0.0, 0.0, *ends], no_points, no_points
     kind, shapes, loc, scale = parsed
-    a, b = (*shapes, 0.0, 0.0)[:2]
-    return kind, [loc, scale, a, b, law.lo, law.hi], nothing, nothing
+    return kind, [loc, scale, *(*shapes, 0.0, 0.0)[:2], *ends], no_points, no_points
 
 
-def _scipy_parameters(law: Any) -> tuple[int, tuple[float, ...], float, float] | None:
+def _scipy_parameters(distribution: Any) -> tuple[int, tuple[float, ...], float, float] | None:
     import scipy.stats as st
 
-    frozen: Any = getattr(law, "frozen", None)
+    frozen: Any = getattr(distribution, "frozen", None)
     name = getattr(getattr(frozen, "dist", None), "name", None)
     if name not in _COMPILED or type(frozen.dist) is not type(getattr(st, name)):
         return None
@@ -80,68 +81,68 @@ def _scipy_parameters(law: Any) -> tuple[int, tuple[float, ...], float, float] |
     return _COMPILED[name], tuple(float(s) for s in shapes), float(loc), float(scale)
 
 
-def block(law: Law, seed: int, trial: int, arm: int, number: int) -> FloatArray:
-    """Ready-made rewards of an arm whose law has no compiled sampler: one generator for each block."""
+def sample_block(distribution: Distribution, seed: int, trial: int, arm: int, number: int) -> FloatArray:
+    """Sample a block of rewards of an arm whose distribution has no compiled sampler; each has its own generator."""
     bits = np.random.Philox(
         key=np.array([seed, trial], dtype=np.uint64),
         counter=np.array([0, arm, number, OUTSIDE], dtype=np.uint64),
     )
-    made = law.sample(BLOCK_SIZE, np.random.Generator(bits))
+    made = distribution.sample(BLOCK_SIZE, np.random.Generator(bits))
     if not np.isfinite(made).all():
-        raise ValueError(f"{law.describe()} pays rewards that are NaN or infinite; repair the distribution.")
-    return np.clip(made, law.lo, law.hi)
+        raise ValueError(f"{distribution.describe()} pays rewards that are NaN or infinite; repair the distribution.")
+    return np.clip(made, distribution.lo, distribution.hi)
 
 
-class Stream:
-    """The arrays from which the compiled loop draws, and their refill."""
+class RewardStream:
+    """State of the compiled reward sampler in one trial: counters, random words and pre-drawn blocks."""
 
     def __init__(self, bandit: Bandit, seed: int) -> None:
-        self.bandit, self.seed, self.source = bandit, seed, source(bandit)
+        self.bandit, self.seed, self.sampler_arrays = bandit, seed, sampler_arrays(bandit)
         k = bandit.n_arms
         self.key = np.zeros(2, dtype=np.uint64)
         self.used = np.zeros(k, dtype=np.int64)
         self.words = np.zeros((k, 4), dtype=np.uint64)
         self.blocks = np.zeros((k, 1))
         self.block_at = np.full(k, -1, dtype=np.int64)
-        self._room()
+        self._allocate_blocks()
 
-    def _room(self) -> None:
-        if self.blocks.shape[1] == 1 and (self.source.kinds == kernels.BLOCK).any():
+    def _allocate_blocks(self) -> None:
+        if self.blocks.shape[1] == 1 and (self.sampler_arrays.kinds == kernels.PREDRAWN).any():
             self.blocks = np.zeros((self.bandit.n_arms, BLOCK_SIZE))
 
-    def become(self, bandit: Bandit, made: Source | None = None) -> None:
-        """From now on the rewards of other laws. The n-th reward of an arm has the same random numbers as before."""
-        before = self.source.kinds
-        self.bandit, self.source = bandit, source(bandit) if made is None else made
+    def switch_bandit(self, bandit: Bandit, made: SamplerArrays | None = None) -> None:
+        """Switch to the distributions of another bandit; the n-th reward of an arm keeps its random numbers."""
+        before = self.sampler_arrays.kinds
+        self.bandit, self.sampler_arrays = bandit, sampler_arrays(bandit) if made is None else made
         self.block_at[:] = -1
-        self._room()
-        for arm in np.flatnonzero(np.isin(before, (kernels.BETA, kernels.BLOCK)) & (self.used % 4 > 0)):
+        self._allocate_blocks()
+        for arm in np.flatnonzero(np.isin(before, (kernels.BETA, kernels.PREDRAWN)) & (self.used % 4 > 0)):
             place = (*self.key, np.uint64(self.used[arm] // 4), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
             self.words[arm] = philox(*place)
 
     def start(self, trial: int) -> None:
-        """Go to the first reward of a trial."""
+        """Reset to the first reward of a trial."""
         self.key[:] = (self.seed, trial)
         self.used[:] = 0
         self.block_at[:] = -1
 
-    def refill(self, arm: int) -> None:
-        """The block that holds the arm's next reward."""
+    def refill_block(self, arm: int) -> None:
+        """Draw the block that holds the arm's next reward."""
         number = int(self.used[arm]) // BLOCK_SIZE
-        self.blocks[arm] = block(self.bandit.laws[arm], self.seed, int(self.key[1]), arm, number)
+        self.blocks[arm] = sample_block(self.bandit.distributions[arm], self.seed, int(self.key[1]), arm, number)
         self.block_at[arm] = number
 
     def draw(self, arm: int) -> float:
-        """The next reward of an arm."""
+        """Return the next reward of an arm, and count it as used."""
         out = np.empty(1)
-        while kernels.rewards_of(arm, 1, *self.arrays, out, 0) == 0:  # type: ignore[call-arg]
-            self.refill(arm)
+        while kernels.fill_rewards(arm, 1, self.arrays, out, 0) == 0:
+            self.refill_block(arm)
         return float(out[0])
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What the kernels take, in their order."""
-        return (self.key, self.used, self.words, *self.source, self.blocks, self.block_at)
+    def arrays(self) -> kernels.RewardArrays:
+        """What the kernels take."""
+        return kernels.RewardArrays(self.key, self.used, self.words, *self.sampler_arrays, self.blocks, self.block_at)
 
 
 class Rewards:
@@ -165,8 +166,8 @@ class Rewards:
             check_bandit(bandit)
         self.bandit = bandit
         now = bandit.at(0) if isinstance(bandit, Changing) else bandit
-        self._stream = Stream(now, _check.whole("seed", seed, 0, 2**63 - 1))
-        self._stream.start(_check.whole("trial", trial, 0, 2**63 - 1))
+        self._stream = RewardStream(now, _validation.whole("seed", seed, 0, 2**63 - 1))
+        self._stream.start(_validation.whole("trial", trial, 0, 2**63 - 1))
 
     @property
     def used(self) -> NDArray[np.int64]:
@@ -175,16 +176,16 @@ class Rewards:
 
     def next(self, arm: int | str, count: int = 1, *, t: int = 0) -> FloatArray:
         """The next rewards of an arm. If arms change, they are those of the arm as it is after ``t`` rounds."""
-        place, count = arm_index(arm, self.bandit.names), _check.whole("count", count, 0)
+        place, count = arm_index(arm, self.bandit.names), _validation.whole("count", count, 0)
         if isinstance(self.bandit, Changing):
             now = self.bandit.at(t)
             if now is not self._stream.bandit:
-                self._stream.become(now)
+                self._stream.switch_bandit(now)
         out, made = np.empty(count), 0
         while made < count:
-            made += int(kernels.rewards_of(place, count - made, *self._stream.arrays, out, made))  # type: ignore[call-arg]
+            made += kernels.fill_rewards(place, count - made, self._stream.arrays, out, made)
             if made < count:
-                self._stream.refill(place)
+                self._stream.refill_block(place)
         return out
 
     def __repr__(self) -> str:
@@ -198,6 +199,6 @@ def policy_seed(seed: int, trial: int, own: int = 0) -> int:
     True
     """
     for name, value in (("seed", seed), ("trial", trial), ("own", own)):
-        _check.whole(name, value, 0, 2**63 - 1)
+        _validation.whole(name, value, 0, 2**63 - 1)
     word = philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, POLICY)))[0]
     return int(word) >> 11

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits._extras import need
-from pmbandits._files import write_whole
-from pmbandits._means import LEVEL
+from pmbandits import _validation
+from pmbandits._extras import import_optional
+from pmbandits._files import write_atomically
+from pmbandits._intervals import CONFIDENCE_LEVEL
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.simulation.files import read, signed
-from pmbandits.simulation.summary import Difference, Summary, difference_of, summarise
+from pmbandits.simulation.files import read_run, with_provenance
+from pmbandits.simulation.summary import Difference, Summary, paired_difference, summarise_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ class Run:
 
     Where arms change, or come and go, time falls into moments in which nothing changes. Then ``utility`` is the mean
     over the rounds of the utility of the shares that were played in each moment. ``regret`` is how much more the best
-    mixtures of the moments are worth. There is one more column: ``declared``, by how much the policy's own mixture
+    mixtures of the moments reach. There is one more column: ``declared``, by how much the policy's own mixture
     falls short of the best mixture of the moment.
 
     Attributes
@@ -53,7 +53,7 @@ class Run:
     Examples
     --------
     >>> import pmbandits as pmb
-    >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), "gini", ["uniform"], horizon=100, trials=3)
+    >>> run = pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), ["uniform"], horizon=100, trials=3)
     >>> run.policies, round(run.best["value"], 6)
     (('Uniform',), 0.25)
     """
@@ -66,7 +66,7 @@ class Run:
     # ---- reading ---------------------------------------------------------------------------------------
     @property
     def spec(self) -> dict[str, Any]:
-        """What made this run."""
+        """The specification of this run, as JSON."""
         return dict(self.provenance["spec"])
 
     @property
@@ -85,8 +85,8 @@ class Run:
         return tuple(moment["start"] for moment in self.provenance["best"].get("moments", ())[1:])
 
     @property
-    def still(self) -> bool:
-        """Whether nothing changes. Then regret is that of the paper."""
+    def is_stationary(self) -> bool:
+        """Whether the arms and their schedule are stationary. Then regret is that of the paper."""
         return "moments" not in self.provenance["best"]
 
     @property
@@ -118,7 +118,7 @@ class Run:
 
     def horizons(self, policy: str) -> tuple[int, ...]:
         """The horizons that a policy was run for; only one for an anytime policy."""
-        return self._entries()[_check.choice("policy", policy, self.policies)]
+        return self._entries()[_validation.choice("policy", policy, self.policies)]
 
     def _horizon(self, policy: str, horizon: int | None) -> int:
         known = self.horizons(policy)
@@ -131,6 +131,15 @@ class Run:
     def _entries(self) -> dict[str, tuple[int, ...]]:
         return {p["label"]: tuple(p["horizons"]) for p in self.provenance["spec"]["policies"]}
 
+    def _rows(self, policy: str, horizon: int | None) -> pa.Table:
+        """The rows of a policy, of one horizon; by default of the longest."""
+        import pyarrow.compute as pc
+
+        horizon = self._horizon(policy, horizon)
+        return self._table.filter(
+            pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
+        )
+
     def column(self, name: str, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The checkpoints, and the values of a column at them: one row for each trial, one column for each checkpoint.
 
@@ -140,13 +149,9 @@ class Run:
             where things change also ``"declared"``.
         policy, horizon : which run; by default the one with the longest horizon.
         """
-        import pyarrow.compute as pc
-
         known = ["regret", "utility", "pulls", "mixture"]
-        _check.choice("column", name, known if self.still else [*known, "declared"])
-        horizon = self._horizon(policy, horizon)
-        mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
-        part = self._table.filter(mine)
+        _validation.choice("column", name, known if self.is_stationary else [*known, "declared"])
+        part = self._rows(policy, horizon)
         t = part["t"].to_numpy()
         per_trial = t.size // len(self.trials)
         values = part[name].combine_chunks()
@@ -159,16 +164,15 @@ class Run:
         """The rounds after which a policy's phases ended in one trial."""
         import pyarrow.compute as pc
 
-        horizon = self._horizon(policy, horizon)
-        mine = pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
-        found = self._table.filter(pc.and_(mine, pc.equal(self._table["trial"], trial)))["phase_ends"]
+        rows = self._rows(policy, horizon)
+        found = rows.filter(pc.equal(rows["trial"], trial))["phase_ends"]
         return tuple(sorted({int(t) for ends in found.to_pylist() for t in ends or ()}))
 
     def regret(self, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], FloatArray]:
         """The checkpoints, and the regret at them: one row for each trial.
 
         >>> import pmbandits as pmb
-        >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.Uniform(), 100, trials=3)
+        >>> run = pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), pmb.Uniform(), 100, trials=3)
         >>> t, regret = run.regret("Uniform")
         >>> regret.shape == (3, t.size)
         True
@@ -199,15 +203,15 @@ class Run:
         Examples
         --------
         >>> import pmbandits as pmb
-        >>> run = pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.85]), pmb.GiniDeviation(),
+        >>> run = pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.85]),
         ...                    pmb.PMETC(horizon=2000, epsilon=0.25), 2000, trials=5)
         >>> parts = run.decomposition("PMETC")
         >>> round(parts.estimation, 6), bool(abs(parts.estimation + parts.selection - parts.regret).max() < 1e-15)
         (0.000156, True)
         """
-        from pmbandits.simulation.decomposition import decompose
+        from pmbandits.simulation.decomposition import decompose_regret
 
-        return decompose(self, policy, horizon, epsilon=epsilon, grid=grid, rank=rank)
+        return decompose_regret(self, policy, horizon, epsilon=epsilon, grid=grid, rank=rank)
 
     def seconds(self, policy: str, horizon: int | None = None) -> FloatArray:
         """The computing time of each trial in seconds, without compiling.
@@ -221,7 +225,9 @@ class Run:
             return np.full(count, np.nan)
         return self._seconds[place * count : (place + 1) * count]
 
-    def difference(self, policy: str, other: str, t: int | None = None, *, level: float = LEVEL) -> Difference:
+    def difference(
+        self, policy: str, other: str, t: int | None = None, *, level: float = CONFIDENCE_LEVEL
+    ) -> Difference:
         """The regret of one policy minus that of another on the same rewards, with an interval for its mean.
 
         Parameters
@@ -245,7 +251,7 @@ class Run:
             raise ValueError(f"{policy} and {other} have no common checkpoint{'' if t is None else f' {t}'}.")
         at = common[-1] if t is None else t
         gap = found[0][at] - found[1][at]
-        return difference_of(policy, other, at, gap, level)
+        return paired_difference(policy, other, at, gap, level)
 
     def summary(self, t: int | None = None) -> Summary:
         """A table with the mean regret of each policy, and what it played.
@@ -256,7 +262,7 @@ class Run:
         ----------
         t : the checkpoint to look at; by default the end of every run.
         """
-        return summarise(self, t)
+        return summarise_run(self, t)
 
     def plot(self, path: str | Path | None = None, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw the regret against rounds on logarithmic axes, with 95 % intervals as bands.
@@ -269,26 +275,21 @@ class Run:
         """
         from pmbandits.plots import plot_regret
 
-        axes = plot_regret(self, ax, title=title)
-        if path is not None:
-            from pmbandits.plots import save
-
-            save(axes, Path(path))
-        return axes
+        return plot_regret(self, ax, title=title, path=path)
 
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
         """The table as a pyarrow table, with what made it in the metadata."""
-        return signed(self._table, self.provenance)
+        return with_provenance(self._table, self.provenance)
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a pandas data frame."""
-        need("pandas", "frames of pandas")
+        import_optional("pandas", "frames of pandas")
         return self._table.to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars data frame."""
-        return need("polars", "frames of polars").from_arrow(self._table)
+        return import_optional("polars", "frames of polars").from_arrow(self._table)
 
     def save(self, path: str | Path) -> None:
         """Write the run as a Parquet file, completely or not at all.
@@ -297,18 +298,18 @@ class Run:
         """
         import pyarrow.parquet as pq
 
-        write_whole(Path(path), lambda file: pq.write_table(self.to_arrow(), file, compression="zstd"))
+        write_atomically(Path(path), lambda file: pq.write_table(self.to_arrow(), file, compression="zstd"))
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
         """Load a run that was saved. Files from strangers can do no harm: what cannot be a run is refused."""
-        return cls(*read(Path(path)))
+        return cls(*read_run(Path(path)))
 
     def equals(self, other: Run) -> bool:
         """Whether two runs hold exactly the same (computing times aside).
 
         >>> import pmbandits as pmb
-        >>> play = lambda jobs: pmb.simulate(pmb.Bandit.bernoulli([0.4, 0.9]), pmb.GiniDeviation(), pmb.CIRT(), 200,
+        >>> play = lambda jobs: pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), pmb.CIRT(), 200,
         ...                                  trials=4, n_jobs=jobs)
         >>> play(1).equals(play(2))
         True

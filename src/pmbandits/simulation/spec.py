@@ -7,19 +7,19 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pmbandits import _check
-from pmbandits._extras import need
+from pmbandits import _validation
+from pmbandits._extras import import_optional
+from pmbandits.arm_parser import parse_distribution, read_samples
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
+from pmbandits.engine.policy import Policy
+from pmbandits.engine.registry import REGISTRY, by_name
 from pmbandits.metrics.registry import metric as find_metric
-from pmbandits.policies.named import by_name
-from pmbandits.policies.policy import REGISTRY, Policy
-from pmbandits.simulation.course import Course
-from pmbandits.simulation.recipes import labels
+from pmbandits.simulation.policy_specs import default_labels
+from pmbandits.simulation.timeline import Timeline
 from pmbandits.supports import Support
-from pmbandits.text import distribution, read_samples
 
-need("pydantic", "simulations from files")
+import_optional("pydantic", "simulations from files")
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator  # noqa: E402
 
 EXAMPLE = """\
@@ -47,18 +47,18 @@ policy = "uniform"
 """
 
 
-def _many(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-Whole = Annotated[int, Field(ge=1)]
+PositiveInt = Annotated[int, Field(ge=1)]
 
 
-class _Part(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class BanditPart(_Part):
+class BanditSection(_StrictModel):
     """The arms: means of Bernoulli arms, or distributions of scipy.stats, or a file of logged rewards."""
 
     bernoulli: list[float] | None = None
@@ -68,7 +68,7 @@ class BanditPart(_Part):
     support: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> BanditPart:
+    def _check_exactly_one(self) -> BanditSection:
         given = [name for name in ("bernoulli", "arms", "samples") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
@@ -85,57 +85,57 @@ class BanditPart(_Part):
             return Bandit.bernoulli(self.bernoulli, self.names)
         if self.samples is not None:
             logged = read_samples(folder / self.samples)
-            return Bandit(list(logged.laws), self.names or logged.names, support=support or logged.support)
+            return Bandit(list(logged.distributions), self.names or logged.names, support=support or logged.support)
         assert self.arms is not None
         names = self.names or [
             text if self.arms.count(text) == 1 else f"{text} #{k + 1}" for k, text in enumerate(self.arms)
         ]
-        return Bandit([distribution(text) for text in self.arms], names, support=support)
+        return Bandit([parse_distribution(text) for text in self.arms], names, support=support)
 
 
-class StepPart(BanditPart):
-    """The arms after so many rounds."""
+class StepSection(BanditSection):
+    """A step of a changing bandit: the arms from round ``after`` on."""
 
     after: Annotated[int, Field(ge=1)]
 
 
-class WorldPart(_Part):
+class WorldSection(_StrictModel):
     """How the arms of ``[bandit]`` change: by steps, by a drift, or with the seasons."""
 
-    steps: list[StepPart] | None = None
-    repeat: Whole | None = None
-    drift: BanditPart | None = None
-    season: BanditPart | None = None
+    steps: list[StepSection] | None = None
+    repeat: PositiveInt | None = None
+    drift: BanditSection | None = None
+    season: BanditSection | None = None
     start: Annotated[int, Field(ge=0)] | None = None
-    end: Whole | None = None
-    period: Whole | None = None
-    every: Whole | None = None
+    end: PositiveInt | None = None
+    period: PositiveInt | None = None
+    every: PositiveInt | None = None
     by: str | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> WorldPart:
+    def _check_exactly_one(self) -> WorldSection:
         kinds = [name for name in ("steps", "drift", "season") if getattr(self, name) is not None]
         if len(kinds) != 1:
             raise ValueError(
                 f"give exactly one of steps, drift and season; found {' and '.join(kinds) or 'none of them'}"
             )
         needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kinds[0]]
-        may = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
+        allowed = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
         given = {
             name for name in ("repeat", "start", "end", "period", "every", "by") if getattr(self, name) is not None
         }
         missing = [name for name in needs if name not in given]
         if missing:
             raise ValueError(f"{kinds[0]} needs {' and '.join(missing)}")
-        strange = sorted(given - set(may[kinds[0]]))
+        strange = sorted(given - set(allowed[kinds[0]]))
         if strange:
             raise ValueError(f"{kinds[0]} does not take {' and '.join(strange)}")
         return self
 
     def changing(self, first: Bandit, folder: Path) -> Changing:
-        """The world that begins with these arms; the others have the same names."""
+        """Build the changing bandit that begins with these arms; the later arms have the same names."""
 
-        def arms(part: BanditPart) -> Bandit:
+        def arms(part: BanditSection) -> Bandit:
             return part.model_copy(update={"names": part.names or list(first.names)}).bandit(folder)
 
         if self.steps is not None:
@@ -148,21 +148,21 @@ class WorldPart(_Part):
         return Changing.season(first, arms(self.season), self.period, **how)
 
 
-class Spec(_Part):
-    """What ``pmbandits run`` reads."""
+class SimulationFile(_StrictModel):
+    """Schema of the TOML file that ``pmbandits run`` reads."""
 
     metric: str
-    horizon: Annotated[list[Whole], BeforeValidator(_many), Field(min_length=1)]
-    trials: Whole = 100
+    horizon: Annotated[list[PositiveInt], BeforeValidator(_as_list), Field(min_length=1)]
+    trials: PositiveInt = 100
     seed: Annotated[int, Field(ge=0)] = 0
-    checkpoints: Whole | list[Whole] | None = None
+    checkpoints: PositiveInt | list[PositiveInt] | None = None
     shares: str | list[str] | dict[str, list[float]] | None = None
     cost: dict[str, float] | None = None
     budget: float | None = None
-    bandit: BanditPart
-    world: WorldPart | None = None
+    bandit: BanditSection
+    world: WorldSection | None = None
     delay: Annotated[int, Field(ge=0)] | str | dict[str, int | str] = 0
-    batch: Whole = 1
+    batch: PositiveInt = 1
     schedule: list[list[int | str]] = []
     policies: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
@@ -178,44 +178,46 @@ def read_spec(path: Path) -> dict[str, Any]:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
-        raise ValueError(f"{path.name} is not TOML: {_check.readable(str(error))[:300]}.") from None
+        raise ValueError(f"{path.name} is not TOML: {_validation.readable(str(error))[:300]}.") from None
     try:
-        spec = Spec.model_validate(data)
+        spec = SimulationFile.model_validate(data)
     except ValidationError as error:
-        raise ValueError(_sentence(path, text, error)) from None
-    bandit = _at(path, text, "bandit", lambda: spec.bandit.bandit(path.parent))
+        raise ValueError(_validation_message(path, text, error)) from None
+    bandit = _with_location(path, text, "bandit", lambda: spec.bandit.bandit(path.parent))
     world = spec.world
     return {
-        "bandit": bandit if world is None else _at(path, text, "world", lambda: world.changing(bandit, path.parent)),
-        "metric": _at(path, text, "metric", lambda: find_metric(spec.metric)),
-        "policies": _policies(path, text, spec),
+        "bandit": bandit
+        if world is None
+        else _with_location(path, text, "world", lambda: world.changing(bandit, path.parent)),
+        "metric": _with_location(path, text, "metric", lambda: find_metric(spec.metric)),
+        "policies": _make_policies(path, text, spec),
         "horizon": spec.horizon,
         "trials": spec.trials,
         "seed": spec.seed,
         "checkpoints": spec.checkpoints,
-        "delay": _at(path, text, "delay", lambda: _delay(spec.delay)),
+        "delay": _with_location(path, text, "delay", lambda: _parse_delay(spec.delay)),
         "batch": spec.batch,
-        "schedule": _at(path, text, "schedule", lambda: _schedule(spec.schedule, bandit)),
+        "schedule": _with_location(path, text, "schedule", lambda: _checked_schedule(spec.schedule, bandit)),
         "shares": spec.shares,
         "cost": spec.cost,
         "budget": spec.budget,
     }
 
 
-def _delay(given: Any) -> Any:
-    """A number as it is; text as a distribution of scipy.stats, such as ``poisson(20)``."""
+def _parse_delay(given: Any) -> Any:
+    """Parse a delay: a number is kept, text such as ``poisson(20)`` becomes a scipy.stats distribution."""
     if isinstance(given, dict):
-        return {name: _delay(one) for name, one in given.items()}
-    return distribution(given) if isinstance(given, str) else given
+        return {name: _parse_delay(one) for name, one in given.items()}
+    return parse_distribution(given) if isinstance(given, str) else given
 
 
-def _schedule(given: list[list[int | str]], bandit: Bandit) -> list[list[int | str]]:
-    """The events, checked here so that a complaint names the file."""
-    Course.of(bandit, schedule=given)
+def _checked_schedule(given: list[list[int | str]], bandit: Bandit) -> list[list[int | str]]:
+    """Check the schedule here, so that an error message names the file; return it unchanged."""
+    Timeline.from_arguments(bandit, schedule=given)
     return given
 
 
-def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
+def _make_policies(path: Path, text: str, spec: SimulationFile) -> dict[str, Policy]:
     recipes, given_labels = [], []
     for k, given in enumerate(spec.policies):
         where = f"policies[{k}]"
@@ -223,32 +225,32 @@ def _policies(path: Path, text: str, spec: Spec) -> dict[str, Policy]:
         if "policy" not in options:
             raise ValueError(f'{path.name}, {where}: it needs policy = "...", one of {", ".join(sorted(REGISTRY))}.')
         label = options.pop("label", None)
-        recipe = _at(path, text, where, lambda o=options: _recipe(o, max(spec.horizon)))
+        recipe = _with_location(path, text, where, lambda o=options: _make_policy(o, max(spec.horizon)))
         recipes.append(recipe)
         given_labels.append(None if label is None else str(label))
-    named = [given or made for given, made in zip(given_labels, labels(recipes), strict=True)]
+    named = [given or made for given, made in zip(given_labels, default_labels(recipes), strict=True)]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{path.name}: two policies are labelled {twice!r}; give each its own label.")
     return dict(zip(named, recipes, strict=True))
 
 
-def _recipe(options: dict[str, Any], horizon: int) -> Policy:
+def _make_policy(options: dict[str, Any], horizon: int) -> Policy:
     name = options.pop("policy")
     if "metric" in options:
         options["metric"] = find_metric(options["metric"])
     return by_name(name, horizon, options)
 
 
-def _at(path: Path, text: str, key: str, make: Any) -> Any:
+def _with_location(path: Path, text: str, key: str, make: Any) -> Any:
     try:
         return make()
     except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"{path.name}, {_place(text, key)}: {error}") from None
+        raise ValueError(f"{path.name}, {_key_location(text, key)}: {error}") from None
 
 
-def _sentence(path: Path, text: str, error: ValidationError) -> str:
-    """The first complaint, with the key as the user wrote it; how many more there are."""
+def _validation_message(path: Path, text: str, error: ValidationError) -> str:
+    """Format the first validation error with its key and line, and the number of further ones."""
     found = error.errors()
     first = found[0]
     key = ".".join(
@@ -256,17 +258,17 @@ def _sentence(path: Path, text: str, error: ValidationError) -> str:
     )
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        parts: dict[Any, type[_Part]] = {"bandit": BanditPart, "world": WorldPart}
-        near = parts.get(first["loc"][0], Spec) if len(first["loc"]) > 1 else Spec
+        parts: dict[Any, type[_StrictModel]] = {"bandit": BanditSection, "world": WorldSection}
+        near = parts.get(first["loc"][0], SimulationFile) if len(first["loc"]) > 1 else SimulationFile
         message = f"this key is not known; known are {', '.join(near.model_fields)}"
     elif first["type"] == "missing":
         message = "this key is missing"
     more = f" ({len(found) - 1} more like this.)" if len(found) > 1 else ""
-    return f"{path.name}, {_place(text, key)}: {message}; got {_check.short(first['input'])}.{more}"
+    return f"{path.name}, {_key_location(text, key)}: {message}; got {_validation.short(first['input'])}.{more}"
 
 
-def _place(text: str, key: str) -> str:
-    """The key, and its line where it can be found."""
+def _key_location(text: str, key: str) -> str:
+    """Return the key with its line number in the file, where it can be found."""
     words = [part for part in key.split(".") if part and not part.isdigit()]
     if not words:
         return "the whole file"

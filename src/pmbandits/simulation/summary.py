@@ -1,4 +1,4 @@
-"""What a run comes to, in a table: the mean regret of each policy with an interval, and pairs of policies."""
+"""Summary table of a run: mean regret of each policy with an interval, and paired differences of policies."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pmbandits import _html, _tables
-from pmbandits._check import FloatArray
-from pmbandits._extras import need
-from pmbandits._means import LEVEL, interval, standard_error
-from pmbandits.simulation.progress import people
+from pmbandits import _html, _text_tables
+from pmbandits._extras import import_optional
+from pmbandits._intervals import CONFIDENCE_LEVEL, mean_interval, standard_error
+from pmbandits._validation import FloatArray
+from pmbandits.simulation.progress import format_si
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,20 +21,12 @@ if TYPE_CHECKING:
     from pmbandits.simulation.run import Run
 
 QUANTILES = (0.05, 0.5, 0.95)
-HEADS = (
-    "policy",
-    "rounds",
-    "trials",
-    "mean regret",
-    "95 % interval",
-    "median",
-    "1 in 20 above",
-    "played (%)",
-    "mixture (%)",
-    "s/trial",
-    "rounds/s",
-)
-WIDE = frozenset({"trials", "1 in 20 above", "mixture (%)", "s/trial", "rounds/s"})  # what 80 columns have no room for
+COLUMN_HEADS = (
+    "policy", "rounds", "trials", "mean regret", "95 % interval", "median", "1 in 20 above", "played (%)",
+    "mixture (%)", "s/trial", "rounds/s",
+)  # fmt: skip
+# left out below 80 columns
+WIDE_ONLY_COLUMNS = frozenset({"trials", "1 in 20 above", "mixture (%)", "s/trial", "rounds/s"})
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class Difference:
     better: float
     low: float = float("nan")
     high: float = float("nan")
-    level: float = LEVEL
+    level: float = CONFIDENCE_LEVEL
 
     @property
     def verdict(self) -> str:
@@ -76,16 +68,16 @@ class Difference:
         )
 
 
-def difference_of(policy: str, other: str, t: int, gap: FloatArray, level: float = LEVEL) -> Difference:
-    """The difference of two policies from that of each trial."""
-    mean, low, high = interval(gap[:, None], level)
+def paired_difference(policy: str, other: str, t: int, gap: FloatArray, level: float = CONFIDENCE_LEVEL) -> Difference:
+    """Return the mean paired difference of two policies with its interval, from that of each trial."""
+    mean, low, high = mean_interval(gap[:, None], level)
     return Difference(
         policy, other, t, float(mean[0]), standard_error(gap), float((gap < 0.0).mean()), float(low[0]), float(high[0]),
         level,
     )  # fmt: skip
 
 
-class Part(NamedTuple):
+class SummaryTable(NamedTuple):
     """One table of a summary: its title, its rows (heads first), and which columns are numbers."""
 
     title: str
@@ -104,7 +96,7 @@ class Summary:
     --------
     >>> import pmbandits as pmb
     >>> coins = pmb.Bandit.bernoulli([0.4, 0.9])
-    >>> summary = pmb.simulate(coins, "gini", [pmb.Track(), pmb.Uniform()], 500, trials=10).summary()
+    >>> summary = pmb.simulate("gini", coins, [pmb.Track(), pmb.Uniform()], 500, trials=10).summary()
     >>> print(summary.markdown().splitlines()[2][:40])
     | policy | rounds | trials | mean regret
     >>> [row["policy"] for row in summary.rows], summary.differences[0].verdict
@@ -114,15 +106,15 @@ class Summary:
     def __init__(self, title: str, rows: list[dict[str, Any]], differences: list[Difference]) -> None:
         self.title, self.rows, self.differences = title, rows, differences
 
-    def parts(self, *, narrow: bool = False) -> list[Part]:
+    def parts(self, *, narrow: bool = False) -> list[SummaryTable]:
         """The tables as text cells; ``narrow`` leaves out what does not fit into 80 columns."""
-        kept = [k for k, head in enumerate(HEADS) if not (narrow and head in WIDE)]
-        lines = [HEADS, *map(_cells, self.rows)]
-        parts = [Part(self.title, [tuple(line[k] for k in kept) for line in lines], tuple(range(1, len(kept))))]
+        kept = [k for k, head in enumerate(COLUMN_HEADS) if not (narrow and head in WIDE_ONLY_COLUMNS)]
+        lines = [COLUMN_HEADS, *map(_row_cells, self.rows)]
+        parts = [SummaryTable(self.title, [tuple(line[k] for k in kept) for line in lines], tuple(range(1, len(kept))))]
         if self.differences:
             head = ("policy", "minus", "rounds", "difference", "interval", "so it has", "less regret in")
             pairs = [
-                (d.policy, d.other, f"{d.t:,}", f"{d.mean:.2e}", _span(d.low, d.high), d.verdict,
+                (d.policy, d.other, f"{d.t:,}", f"{d.mean:.2e}", _interval_text(d.low, d.high), d.verdict,
                  f"{100 * d.better:.0f} % of trials")
                 for d in self.differences
             ]  # fmt: skip
@@ -135,7 +127,7 @@ class Summary:
                 left = {"difference", "less regret in"}
             keep = [k for k, name in enumerate(head) if name not in left]
             right = tuple(place for place, k in enumerate(keep) if k in (2, 3, 4, 6))
-            parts.append(Part(title, [tuple(line[k] for k in keep) for line in (head, *pairs)], right))
+            parts.append(SummaryTable(title, [tuple(line[k] for k in keep) for line in (head, *pairs)], right))
         return parts
 
     @property
@@ -144,31 +136,33 @@ class Summary:
         trials = self.rows[0]["trials"]
         if trials < 2:
             return ["One trial says nothing about how much trials differ, so there are no intervals."]
-        said = ["The intervals are for the mean over all trials that could be played, and allow for skewed regrets."]
+        sentences = [
+            "The intervals are for the mean over all trials that could be played, and allow for skewed regrets."
+        ]
         if trials < 20:
-            said.append(f"With {trials} trials they are rough: bad trials that are rare may not have been seen.")
+            sentences.append(f"With {trials} trials they are rough: bad trials that are rare may not have been seen.")
         if self.differences:
-            said.append(
+            sentences.append(
                 "The intervals of differences allow for the fact that the best policy was picked from the same trials."
             )
-        return said
+        return sentences
 
     def __str__(self) -> str:
         lines: list[str] = []
         for part in self.parts():
-            lines += [part.title, *_tables.columns(part.rows, part.right, rule=True), ""]
+            lines += [part.title, *_text_tables.aligned_columns(part.rows, part.right, rule=True), ""]
         return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return "".join(
-            _html.block(part.title, _html.table(part.rows[0], part.rows[1:])) for part in self.parts()
+            _html.titled_block(part.title, _html.table(part.rows[0], part.rows[1:])) for part in self.parts()
         ) + _html.paragraphs(self.notes)
 
     def markdown(self) -> str:
         """The tables in Markdown."""
-        parts = [f"**{part.title}**\n\n{_tables.markdown(part.rows, part.right)}" for part in self.parts()]
+        parts = [f"**{part.title}**\n\n{_text_tables.markdown(part.rows, part.right)}" for part in self.parts()]
         return "\n\n".join([*parts, *self.notes])
 
     def latex(self, *, label: str = "") -> str:
@@ -178,50 +172,50 @@ class Summary:
         """
         ends = ("", "-pairs") if label else ("", "")
         return "\n\n".join(
-            _tables.latex(part.rows, part.right, caption=part.title, label=label + end)
+            _text_tables.latex(part.rows, part.right, caption=part.title, label=label + end)
             for part, end in zip(self.parts(), ends, strict=False)
         )
 
     def to_pandas(self) -> pd.DataFrame:
         """``rows`` as a pandas data frame, with one row for each policy and horizon."""
-        return need("pandas", "frames of pandas").DataFrame(self.rows)
+        return import_optional("pandas", "frames of pandas").DataFrame(self.rows)
 
     def to_polars(self) -> pl.DataFrame:
         """``rows`` as a polars data frame, with one row for each policy and horizon."""
-        return need("polars", "frames of polars").DataFrame(self.rows)
+        return import_optional("polars", "frames of polars").DataFrame(self.rows)
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _row_cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["policy"],
         f"{row['t']:,}",
         str(row["trials"]),
         f"{row['regret']:.2e}",
-        _span(row["low"], row["high"]),
+        _interval_text(row["low"], row["high"]),
         f"{row['q50']:.1e}",
         f"{row['q95']:.1e}",
-        _shares(row["pulls"]),
-        _shares(row["mixture"]),
+        _shares_text(row["pulls"]),
+        _shares_text(row["mixture"]),
         "–" if np.isnan(row["seconds"]) else f"{row['seconds']:.3g}",
-        _speed(row["rounds_per_second"]),
+        _speed_text(row["rounds_per_second"]),
     )
 
 
-def _span(low: float, high: float) -> str:
+def _interval_text(low: float, high: float) -> str:
     return "–" if np.isnan(low) else f"{low:.1e} … {high:.1e}"
 
 
-def _shares(shares: Sequence[float]) -> str:
+def _shares_text(shares: Sequence[float]) -> str:
     text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
     return text + (" …" if len(shares) > 6 else "")
 
 
-def _speed(rounds_per_second: float) -> str:
-    return "–" if np.isnan(rounds_per_second) else people(rounds_per_second)
+def _speed_text(rounds_per_second: float) -> str:
+    return "–" if np.isnan(rounds_per_second) else format_si(rounds_per_second)
 
 
-def summarise(run: Run, t: int | None) -> Summary:
-    """See :meth:`Run.summary`."""
+def summarise_run(run: Run, t: int | None) -> Summary:
+    """Build the summary of a run at checkpoint t (``None``: at the end), as :meth:`Run.summary` documents."""
     rows = []
     for label in run.policies:
         for horizon in run.horizons(label):
@@ -232,7 +226,7 @@ def summarise(run: Run, t: int | None) -> Summary:
             at = int(times[c])
             quantiles = np.quantile(regret[:, c], QUANTILES)
             seconds = float(np.mean(run.seconds(label, horizon)))
-            mean, low, high = interval(regret[:, [c]])
+            mean, low, high = mean_interval(regret[:, [c]])
             rows.append(
                 {
                     "policy": label,
@@ -261,16 +255,16 @@ def summarise(run: Run, t: int | None) -> Summary:
     if len(finals) > 1:
         leader = min(finals, key=lambda label: finals[label]["regret"])
         pairs = len(finals) * (len(finals) - 1) // 2  # which of them are shown depends on the same trials
-        level = 1.0 - (1.0 - LEVEL) / pairs
+        level = 1.0 - (1.0 - CONFIDENCE_LEVEL) / pairs
         differences = [run.difference(label, leader, last, level=level) for label in finals if label != leader]
     weights = ", ".join(
         f"{n} {100 * w:.1f} %" for n, w in zip(run.spec["bandit"]["names"], run.best["weights"], strict=True) if w
     )
     title = f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} ({weights})"
-    if not run.still:
+    if not run.is_stationary:
         title = (
             f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} on average over {len(run.changes) + 1} "
-            "moments in which nothing changes.\nRegret: what the best mixture of each moment is worth above the shares "
+            "moments in which nothing changes.\nRegret: utility of the best mixture of each moment less that of shares "
             "played in it, averaged over the rounds."
         )
     return Summary(title, rows, differences)

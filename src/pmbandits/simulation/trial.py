@@ -8,41 +8,41 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
-from pmbandits.policies._steps import CHOOSE, UPDATE, wrong_choice
-from pmbandits.policies.build import roomier, settled
-from pmbandits.policies.policy import Policy
+from pmbandits.engine._calls import CHOOSE_SIGNATURE, UPDATE_SIGNATURE, invalid_choice_error
+from pmbandits.engine.capacity import ensure_capacity, handle_changes
+from pmbandits.engine.policy import Policy
+from pmbandits.simulation import _delayed as delayed
 from pmbandits.simulation import _kernels as kernels
-from pmbandits.simulation import _late as late
-from pmbandits.simulation.course import METHODS, Course, Moment
-from pmbandits.simulation.delays import CHUNK, Delays
-from pmbandits.simulation.rewards import Stream, policy_seed, source
-from pmbandits.state.layout import PHASE_ENDS
-from pmbandits.state.shared import address
+from pmbandits.simulation.delays import DelayTable
+from pmbandits.simulation.rewards import RewardStream, policy_seed, sampler_arrays
+from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
+from pmbandits.state.fields import PHASE_ENDS
+from pmbandits.state.linking import address
 from pmbandits.state.timing import Stopwatch
 
-_FIRST_QUEUE = 64  # rewards on their way that there is room for at first
+_INITIAL_QUEUE_SIZE = 64  # initial capacity of the heap of delayed rewards
 
 
 class Outcome(NamedTuple):
-    """What one trial left behind at each checkpoint, when its phases ended, and the pulls at the end of each moment.
+    """Result of a trial: pulls and mixture at checkpoints, ends of phases, and pulls at the end of each moment.
 
-    There are no such moments where nothing changes.
+    ``moment_ends`` holds the latter, one row for each moment; it is empty if the arms are stationary.
     """
 
     pulls: NDArray[np.int64]
     mixture: FloatArray
     ends: NDArray[np.int64]
     seconds: float
-    turns: NDArray[np.int64]
+    moment_ends: NDArray[np.int64]
 
 
 class Player:
     """Plays trials of one policy, one after the other, always from the policy's state as given.
 
-    ``course`` says what happens on the way; without it the bandit stays as it is, and rewards come at once.
+    ``timeline`` has changes of arms and delays; without it the bandit is stationary and rewards come at once.
     """
 
     def __init__(
@@ -51,225 +51,223 @@ class Player:
         bandit: Bandit | Changing,
         seed: int,
         checkpoints: NDArray[np.int64],
-        course: Course | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
-        self.policy, self._origin = policy._twin(), policy
+        self.policy, self._template = policy._clone(), policy
         self.seed, self.checkpoints = seed, checkpoints
-        self.course = Course(bandit) if course is None else course
-        self.moments = self.course.moments(int(checkpoints[-1]))
-        self.sources = {id(m.bandit): source(m.bandit) for m in self.moments}
-        self.stream = Stream(self.moments[0].bandit, seed)
-        cls = type(policy)
-        self.steps = address(cls._choose, CHOOSE), address(cls._update, UPDATE)
-        self._first = self.policy._memory.copy()
-        self._take_seats()
-        self.pulled = np.zeros(self.course.bandit.n_arms, dtype=np.int64)
-        self.pulled[self.seats] = self.policy.pulls
-        self._blank()
+        self.timeline = Timeline(bandit) if timeline is None else timeline
+        self.moments = self.timeline.moments(int(checkpoints[-1]))
+        self.sampler_arrays_of = {id(m.bandit): sampler_arrays(m.bandit) for m in self.moments}
+        self.stream = RewardStream(self.moments[0].bandit, seed)
+        self.kernel_addresses = (
+            address(policy._choose_kernel, CHOOSE_SIGNATURE),
+            address(policy._update, UPDATE_SIGNATURE),
+        )
+        self._given_memory = self.policy._memory.copy()
+        self._map_arms()
+        self.pulls_at_start = np.zeros(self.timeline.bandit.n_arms, dtype=np.int64)
+        self.pulls_at_start[self.bandit_arms] = self.policy.pulls
+        self._make_start_state()
 
-    def _take_seats(self) -> None:
-        """Note which arm of the bandit each arm in the policy's memory is, and the other way round."""
-        known, policy = self.course.bandit.names, self.policy
-        seats = policy._seated
-        if self.course.schedule:
-            seats = tuple(known.index(policy.names[i]) for i in seats)
-        self.seats = np.array(seats, dtype=np.int64)
-        self.places = np.full(len(known), -1, dtype=np.int64)
-        self.places[self.seats] = np.arange(self.seats.size)
+    def _map_arms(self) -> None:
+        """Map the arms in the policy's memory to arms of the bandit, and the other way round."""
+        known, policy = self.timeline.bandit.names, self.policy
+        bandit_arms = policy._active_arms
+        if self.timeline.schedule:
+            bandit_arms = tuple(known.index(policy.names[i]) for i in bandit_arms)
+        self.bandit_arms = np.array(bandit_arms, dtype=np.int64)
+        self.policy_arms = np.full(len(known), -1, dtype=np.int64)
+        self.policy_arms[self.bandit_arms] = np.arange(self.bandit_arms.size)
 
-    def _blank(self) -> None:
-        """What a trial begins with, in the sizes that the memory has now, and room for a copy at checkpoints."""
+    def _make_start_state(self) -> None:
+        """Build the initial state of a trial in the current size of the memory, and a buffer for its backup."""
         memory = self.policy._memory
-        self.changing = memory.places.changing
-        self.before = np.empty(self.changing, dtype=np.int64)
-        if self.course.schedule:  # then every trial begins with a new copy
+        self.n_changing = memory.places.changing
+        self.backup = np.empty(self.n_changing, dtype=np.int64)
+        if self.timeline.schedule:  # then every trial begins with a new copy
             return
-        blank = self._first.resized(room=memory.room, n_radii=memory.n_radii, n_recent=memory.n_recent)
-        for name in ("most_rewards", "most_told", "radii_fall"):  # these follow from the sizes
+        blank = self._given_memory.resized(
+            reward_capacity=memory.reward_capacity, n_radii=memory.n_radii, window_capacity=memory.window_capacity
+        )
+        for name in ("max_rewards", "max_arm_rewards", "radii_decrease"):  # these follow from the sizes
             setattr(blank, name, getattr(memory, name))
-        self.start = blank.words[: memory.places.moving].copy()
+        self.start_words = blank.words[: memory.places.moving].copy()
 
-    def _begin_anew(self, trial: int) -> None:
-        """The policy as it was given, with the seed of the trial."""
-        own = policy_seed(self.seed, trial, self._origin.seed)
-        if self.course.schedule:
-            self.policy = self._origin._twin()
+    def _reset_policy(self, trial: int) -> None:
+        """Reset the policy to the state it was given in, with the seed of the trial."""
+        own = policy_seed(self.seed, trial, self._template.seed)
+        if self.timeline.schedule:
+            self.policy = self._template._clone()
             self.policy.seed = own  # for the memory that is made when arms come and go
-            self._seats_changed()
+            self._arms_changed()
         else:
-            self.policy._memory.words[: self.start.size] = self.start
+            self.policy._memory.words[: self.start_words.size] = self.start_words
         self.policy._memory.seed = own
         self.stream.start(trial)
 
     def play(self, trial: int, watch: Callable[[Policy], bool] | None = None) -> Outcome:
-        """The trial of this number; ``watch`` sees the policy at each checkpoint, and ends the trial if it says so."""
+        """Play the trial of this number; ``watch`` gets the policy at each checkpoint, and may end the trial."""
         clock = Stopwatch()
-        self._begin_anew(trial)
-        notes, used = _Notes(self, trial, watch), self.stream.used
-        turns = np.zeros((0 if self.course.still else len(self.moments), used.size), dtype=np.int64)
+        self._reset_policy(trial)
+        progress, used = _TrialProgress(self, trial, watch), self.stream.used
+        moment_ends = np.zeros((0 if self.timeline.is_stationary else len(self.moments), used.size), dtype=np.int64)
         for number, moment in enumerate(self.moments):
-            self._begin(moment)
-            goes_on = self._play_until(moment.end, notes)
-            turns[number : number + 1] = used
-            if not goes_on:
+            self._start_moment(moment)
+            continues = self._play_until(moment.end, progress)
+            moment_ends[number : number + 1] = used
+            if not continues:
                 break
-        seen = int(notes.cursor[kernels.CHECKPOINT])
-        ends = notes.ends[notes.ends > 0].copy()
-        return Outcome(notes.pulls[:seen], notes.mixture[:seen], ends, clock.seconds, turns)
+        seen = int(progress.cursor[kernels.CHECKPOINT])
+        ends = progress.ends[progress.ends > 0].copy()
+        return Outcome(progress.pulls[:seen], progress.mixture[:seen], ends, clock.seconds, moment_ends)
 
-    def _begin(self, moment: Moment) -> None:
-        """Let happen what a moment begins with."""
+    def _start_moment(self, moment: Moment) -> None:
+        """Start a moment: switch to its arms, and apply its events to the policy."""
         if moment.bandit is not self.stream.bandit:
-            self.stream.become(moment.bandit, self.sources[id(moment.bandit)])
+            self.stream.switch_bandit(moment.bandit, self.sampler_arrays_of[id(moment.bandit)])
         for event in moment.events:
-            getattr(self.policy, METHODS[event.verb])(event.arm)
+            getattr(self.policy, POLICY_METHODS[event.verb])(event.arm)
         if moment.events:
-            self._seats_changed()
+            self._arms_changed()
 
-    def _seats_changed(self) -> None:
-        """The policy's memory may be another one, with other arms in it."""
-        self._take_seats()
-        self._blank()
+    def _arms_changed(self) -> None:
+        """Update the arm maps and the initial state after the policy's memory or arms have changed."""
+        self._map_arms()
+        self._make_start_state()
 
-    def _play_until(self, end: int, notes: _Notes) -> bool:
+    def _play_until(self, end: int, progress: _TrialProgress) -> bool:
         """Play until this many rounds were played, and say whether to go on after them."""
-        cursor, rows = notes.cursor, self.checkpoints.size
+        cursor, rows = progress.cursor, self.checkpoints.size
         while True:
-            bench = self.policy._bench
-            if bench is not None and bench.waiting and cursor[kernels.WAITING] < 0:
-                self._round_by_hand(end, notes)
+            roster = self.policy._roster
+            if roster is not None and roster.waiting and cursor[kernels.PENDING_ARM] < 0:
+                self._play_round_in_python(end, progress)
                 status = kernels.DONE
             else:
-                status = self._loop(end, notes)
+                status = self._run_compiled_loop(end, progress)
             if status != kernels.DONE:
-                self._help(status, notes)
-            elif notes.watch is not None and cursor[kernels.CHECKPOINT] == notes.until:
-                if notes.watch(self.policy) or notes.until == rows:
+                self._resolve_interruption(status, progress)
+            elif progress.watch is not None and cursor[kernels.CHECKPOINT] == progress.until:
+                if progress.watch(self.policy) or progress.until == rows:
                     return False
-                notes.until += 1
+                progress.until += 1
             elif cursor[kernels.ROUND] >= end:
                 return True
 
-    def _loop(self, end: int, notes: _Notes) -> int:
-        """Play on in compiled code, and say why it stopped."""
-        memory, queue = self.policy._memory, notes.queue
-        given = (
-            *self.steps, memory.address, memory.words, self.changing, self.before, *self.stream.arrays, self.seats,
-        )  # fmt: skip
-        seen = self.checkpoints[: notes.until], notes.cursor, notes.pulls, notes.mixture, notes.ends
+    def _run_compiled_loop(self, end: int, progress: _TrialProgress) -> int:
+        """Run the compiled loop, and return the code of why it stopped."""
+        memory, queue, rewards = self.policy._memory, progress.queue, self.stream.arrays
+        policy = kernels.PolicyKernels(
+            *self.kernel_addresses, memory.address, memory.words, self.n_changing, self.backup, self.bandit_arms
+        )
+        trial = kernels.TrialRecord(
+            self.checkpoints[: progress.until], progress.cursor, progress.pulls, progress.mixture, progress.ends
+        )
         if queue is None:
-            return int(kernels.play(*given, end, *seen))  # type: ignore[call-arg]
-        stop, first = queue.up_to(end, int(notes.cursor[kernels.ROUND]))
-        how = (self.places, queue.heap, queue.paid, queue.waits, first, self.course.batch, queue.last)
-        return int(late.play_late(*given, stop, *seen, *how))  # type: ignore[call-arg]
+            return kernels.play(policy, rewards, trial, end)
+        stop = min(end, queue.delays.known_until(int(progress.cursor[kernels.ROUND])))
+        return delayed.play_delayed(policy, rewards, trial, queue.arrays(self.policy_arms), stop)
 
-    def _help(self, status: int, notes: _Notes) -> None:
-        """Give the loop what it stopped for."""
-        policy, queue, arm = self.policy, notes.queue, int(notes.cursor[kernels.WAITING])
-        if status == kernels.NEEDS_MEMORY:  # doubled, but never more than the run can use
-            limit = int(self.checkpoints[-1]) + self._first.rewards
+    def _resolve_interruption(self, status: int, progress: _TrialProgress) -> None:
+        """Handle what stopped the compiled loop: grow memory, draw a block, or raise an error."""
+        policy, queue, arm = self.policy, progress.queue, int(progress.cursor[kernels.PENDING_ARM])
+        if status == kernels.MEMORY_FULL:  # doubled, but never more than the run can use
+            limit = int(self.checkpoints[-1]) + self._given_memory.rewards
             memory = policy._memory
-            policy._memory = roomier(memory, policy._plan, limit=limit)
+            policy._memory = ensure_capacity(memory, policy._plan, limit=limit)
             if policy._memory is not memory:
-                self._blank()
-        elif status == kernels.ARM_CHANGED:
-            settled(policy._memory, policy._plan)
-        elif status == kernels.NEEDS_BLOCK:
-            self.stream.refill(int(self.seats[arm]))
-        elif status == kernels.WRONG_CHOICE:
-            raise wrong_choice(type(policy).__name__, policy.n_arms)
-        elif status == kernels.NEEDS_QUEUE:
+                self._make_start_state()
+        elif status == kernels.CHANGE_DETECTED:
+            handle_changes(policy._memory, policy._plan)
+        elif status == kernels.BLOCK_USED_UP:
+            self.stream.refill_block(int(self.bandit_arms[arm]))
+        elif status == kernels.INVALID_ARM:
+            raise invalid_choice_error(type(policy).__name__, policy.n_arms)
+        elif status == kernels.QUEUE_FULL:
             assert queue is not None
             queue.grow()
-        elif status == kernels.NEEDS_TELLING:
-            self._tell_next(notes)
+        elif status == kernels.REWARD_OF_INACTIVE_ARM:
+            self._tell_next_due_reward(progress)
         else:
-            seat = int(self.seats[arm]) if queue is None else int(queue.heap[0, late.WHOSE])
-            name = self.course.bandit.names[seat]
+            bandit_arm = int(self.bandit_arms[arm]) if queue is None else int(queue.heap[0, delayed.PULLED_ARM])
+            name = self.timeline.bandit.names[bandit_arm]
             raise ValueError(f"{name} paid a reward outside the support {policy.support!r}; declare a wider one.")
 
     # ---- in Python: rewards of arms that do not play, and arms of which nothing is known yet ------------------------
-    def _tell(self, seat: int, reward: float) -> None:
-        """Tell a reward as users do; an arm that waited for its first one plays with the others from then on."""
+    def _tell_reward(self, bandit_arm: int, reward: float) -> None:
+        """Pass a reward to the policy with ``tell``; this may bring an arm into play that had no reward yet."""
         memory = self.policy._memory
-        self.policy.tell(self.policy.names.index(self.course.bandit.names[seat]), reward)
+        self.policy.tell(self.policy.names.index(self.timeline.bandit.names[bandit_arm]), reward)
         if self.policy._memory is not memory:
-            self._seats_changed()
+            self._arms_changed()
 
-    def _tell_next(self, notes: _Notes) -> None:
-        """Tell the reward that comes next."""
-        queue = notes.queue
+    def _tell_next_due_reward(self, progress: _TrialProgress) -> None:
+        """Pop the delayed reward that is due first, and pass it to the policy."""
+        queue = progress.queue
         assert queue is not None
-        seat, reward = int(queue.heap[0, late.WHOSE]), float(queue.paid[0])
-        late.pop(queue.heap, queue.paid, int(notes.cursor[late.SIZE]))
-        notes.cursor[late.SIZE] -= 1
-        self._tell(seat, reward)
+        bandit_arm, reward = int(queue.heap[0, delayed.PULLED_ARM]), float(queue.heap_rewards[0])
+        delayed.pop_reward(queue.heap, queue.heap_rewards, int(progress.cursor[kernels.QUEUE_SIZE]))
+        progress.cursor[kernels.QUEUE_SIZE] -= 1
+        self._tell_reward(bandit_arm, reward)
 
-    def _round_by_hand(self, end: int, notes: _Notes) -> None:
-        """Play one round by asking and telling; if all rounds were played, only tell what is due."""
-        cursor, queue, k = notes.cursor, notes.queue, self.course.bandit.n_arms
+    def _play_round_in_python(self, end: int, progress: _TrialProgress) -> None:
+        """Play one round with ``ask`` and ``tell``; if all rounds were played, only pass on rewards that are due."""
+        cursor, queue, k = progress.cursor, progress.queue, self.timeline.bandit.n_arms
         now = int(cursor[kernels.ROUND])
         if now < end:
-            seat = self.course.bandit.names.index(self.policy.names[self.policy.ask()])
-            reward = self.stream.draw(seat)
+            bandit_arm = self.timeline.bandit.names.index(self.policy.names[self.policy.ask()])
+            reward = self.stream.draw(bandit_arm)
             now += 1
             cursor[kernels.ROUND] = now
             if queue is None:
-                self._tell(seat, reward)
+                self._tell_reward(bandit_arm, reward)
             else:
-                _, first = queue.up_to(end, now - 1)
-                row = min(now - 1 - first, queue.waits.shape[0] - 1)
-                due = now + int(queue.waits[row, min(seat, queue.waits.shape[1] - 1)])
-                due = -(-due // self.course.batch) * self.course.batch
+                due, size = queue.delays.due(now, bandit_arm), int(cursor[kernels.QUEUE_SIZE])
                 if due <= queue.last:
-                    if cursor[late.SIZE] == queue.paid.size:
+                    if size == queue.heap_rewards.size:
                         queue.grow()
-                    late.push(queue.heap, queue.paid, int(cursor[late.SIZE]), due, now, seat, reward)
-                    cursor[late.SIZE] += 1
-        while queue is not None and cursor[late.SIZE] > 0 and queue.heap[0, late.DUE] <= now:
-            self._tell_next(notes)
+                    delayed.push_reward(queue.heap, queue.heap_rewards, size, due, now, bandit_arm, reward)
+                    cursor[kernels.QUEUE_SIZE] += 1
+        while queue is not None and cursor[kernels.QUEUE_SIZE] > 0 and queue.heap[0, delayed.DUE_ROUND] <= now:
+            self._tell_next_due_reward(progress)
         row = int(cursor[kernels.CHECKPOINT])
-        if row < notes.until and now == self.checkpoints[row]:
+        if row < progress.until and now == self.checkpoints[row]:
             shares = np.zeros(k)
-            shares[[self.course.bandit.names.index(name) for name in self.policy.names]] = self.policy.mixture
-            notes.pulls[row] += self.stream.used
-            notes.mixture[row] = shares
+            shares[[self.timeline.bandit.names.index(name) for name in self.policy.names]] = self.policy.mixture
+            progress.pulls[row] += self.stream.used
+            progress.mixture[row] = shares
             cursor[kernels.CHECKPOINT] += 1
 
 
-class _Notes:
-    """What is written down in a trial, and where it is."""
+class _TrialProgress:
+    """Results and position of a trial that is being played."""
 
     def __init__(self, player: Player, trial: int, watch: Callable[[Policy], bool] | None) -> None:
-        rows, k = player.checkpoints.size, player.course.bandit.n_arms
+        rows, k = player.checkpoints.size, player.timeline.bandit.n_arms
         self.cursor = np.array([-1, 0, player.policy.t, 0], dtype=np.int64)
-        self.pulls, self.mixture = np.tile(player.pulled, (rows, 1)), np.zeros((rows, k))
+        self.pulls, self.mixture = np.tile(player.pulls_at_start, (rows, 1)), np.zeros((rows, k))
         self.ends = np.zeros(PHASE_ENDS, dtype=np.int64)
         self.watch, self.until = watch, rows if watch is None else min(rows, 1)
-        last = int(player.checkpoints[-1])
-        self.queue = None if player.course.prompt else _Queue(player.course.delays, player.seed, trial, last)
+        timeline, last = player.timeline, int(player.checkpoints[-1])
+        self.queue = None
+        if not timeline.has_immediate_rewards:
+            self.queue = _DelayQueue(DelayTable(timeline.delays, timeline.batch, player.seed, trial), last)
 
 
-class _Queue:
-    """Rewards on their way, and how long those of the next rounds will take."""
+class _DelayQueue:
+    """Heap of delayed rewards; what comes after the round ``last`` is not waited for."""
 
-    def __init__(self, delays: Delays | None, seed: int, trial: int, last: int) -> None:
-        self.delays, self.seed, self.trial, self.number = delays, seed, trial, -1
-        self.last = last  # what comes after this round is not waited for
-        self.heap, self.paid = np.zeros((_FIRST_QUEUE, 3), dtype=np.int64), np.zeros(_FIRST_QUEUE)
-        self.waits = np.zeros((1, 1), dtype=np.int64)
-        if delays is not None and delays.fixed:
-            self.waits = delays.table(seed, trial, 0)
+    def __init__(self, delays: DelayTable, last: int) -> None:
+        self.delays, self.last = delays, last
+        self.heap, self.heap_rewards = np.zeros((_INITIAL_QUEUE_SIZE, 3), dtype=np.int64), np.zeros(_INITIAL_QUEUE_SIZE)
 
-    def up_to(self, end: int, now: int) -> tuple[int, int]:
-        """How far the delays are known from now on, and the round that the first row of them is for."""
-        if self.delays is None or self.delays.fixed:
-            return end, 0
-        number = now // CHUNK
-        if number != self.number:
-            self.waits, self.number = self.delays.table(self.seed, self.trial, number), number
-        return min(end, (number + 1) * CHUNK), number * CHUNK
+    def arrays(self, policy_arms: NDArray[np.int64]) -> delayed.DelayArrays:
+        """What the kernel takes; ``policy_arms`` maps arms of the bandit to arms of the policy."""
+        delays = self.delays
+        return delayed.DelayArrays(
+            self.heap, self.heap_rewards, delays.table, delays.first_round, delays.batch, self.last, policy_arms
+        )
 
     def grow(self) -> None:
-        """Room for twice as many."""
-        self.heap, self.paid = np.tile(self.heap, (2, 1)), np.tile(self.paid, 2)
+        """Double the capacity of the heap."""
+        self.heap, self.heap_rewards = np.tile(self.heap, (2, 1)), np.tile(self.heap_rewards, 2)

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.state.shared import shared, step
+from pmbandits._validation import FloatArray, IntArray
+from pmbandits.state.linking import shared, step
 
 
 @step("floats, floats -> none")
-def copy_into(into, source):
+def copy_into(into: FloatArray, source: FloatArray) -> None:
     """Copy the numbers of one array into another of the same length."""
     for i in range(into.size):
         into[i] = source[i]
 
 
 @step("floats, float -> none")
-def fill_with(into, number):
+def fill_with(into: FloatArray, number: float) -> None:
     """Write one number everywhere."""
     for i in range(into.size):
         into[i] = number
 
 
 @step("floats -> float")
-def largest_of(x):
+def largest_of(x: FloatArray) -> float:
     """The largest number."""
     top = x[0]
     for i in range(1, x.size):
@@ -35,7 +36,7 @@ def largest_of(x):
 
 
 @step("floats -> float")
-def smallest_of(x):
+def smallest_of(x: FloatArray) -> float:
     """The smallest number."""
     bottom = x[0]
     for i in range(1, x.size):
@@ -44,7 +45,7 @@ def smallest_of(x):
 
 
 @step("floats, floats -> int")
-def next_largest(x, taken):
+def take_next_largest(x: FloatArray, taken: FloatArray) -> int:
     """The place of the largest number that is not ``taken`` yet (the first of equals); marks it as taken."""
     best = -1
     for i in range(x.size):
@@ -55,7 +56,7 @@ def next_largest(x, taken):
 
 
 @shared("floats -> ints")
-def stable_order(x):
+def stable_order(x: FloatArray) -> IntArray:
     """The order that sorts x; equal numbers stay in their order. Merge sort: runs of 1, 2, 4, … are merged."""
     n = x.size
     order, other = np.empty(n, np.int64), np.empty(n, np.int64)

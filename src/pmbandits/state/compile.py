@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 PACKAGE = Path(__file__).parent.parent
-_ONE_AT_A_TIME = threading.Lock()
+_CONFIG_LOCK = threading.Lock()
 
 HINT = (
     "pmbandits compiles its kernels for this machine when they are first needed, and keeps them. "
@@ -33,8 +33,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 # Files with kernels have one of these lines. Others that kernels take code or constants from: a test finds them all.
-_KERNELS = re.compile(rb"^@(kernel|step|shared|inlined|intrinsic)\b|^unpack\w* = state\(", re.MULTILINE)
-_BESIDES = (
+_KERNEL_LINE = re.compile(rb"^@(kernel|step|shared|inlined|intrinsic)\b|^unpack\w* = state\(", re.MULTILINE)
+_ALSO_COMPILED = (
     "state/*.py",
     "metrics/families/*.py",
     "metrics/fam*.py",
@@ -46,8 +46,8 @@ _BESIDES = (
 
 def compiled_files(package: Path) -> list[Path]:
     """The source files whose code or constants end up in machine code."""
-    besides = {path for pattern in _BESIDES for path in package.glob(pattern)}
-    return sorted(p for p in package.rglob("*.py") if p in besides or _KERNELS.search(p.read_bytes()))
+    besides = {path for pattern in _ALSO_COMPILED for path in package.glob(pattern)}
+    return sorted(p for p in package.rglob("*.py") if p in besides or _KERNEL_LINE.search(p.read_bytes()))
 
 
 def fingerprint(files: Iterable[Path]) -> str:
@@ -71,7 +71,7 @@ def cache_folder() -> Path:
 
 
 @cache
-def may_keep() -> bool:
+def cache_is_safe() -> bool:
     """Whether kernels can be kept: there is a folder that nobody else can write to. If not, says why, once."""
     folder = cache_folder()
     for part in (folder.parent, folder):
@@ -115,17 +115,17 @@ def _hint() -> Any:
     return made
 
 
-def no_hint() -> None:
+def silence_compile_hint() -> None:
     """Do not say that kernels are being compiled: whoever calls this says it already."""
     _hint().due = False
 
 
 def kernel(
-    function: F, *, inline: Literal["never", "always"] = "never", python: bool = True, built_in: bool = False
+    function: F, *, inline: Literal["never", "always"] = "never", python: bool = True, force_inline: bool = False
 ) -> F:
     """Compile a function with numba when it is first used, and keep the result on disk.
 
-    ``python=False`` leaves out what Python needs to call it, which halves the time to compile. ``built_in`` makes it
+    ``python=False`` leaves out what Python needs to call it, which halves compile time. ``force_inline`` makes it
     part of its callers: for small steps in loops.
 
     Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic (no
@@ -135,7 +135,7 @@ def kernel(
 
     _hint()
     settings: Any = numba.config
-    with _ONE_AT_A_TIME:  # the setting is the process's
+    with _CONFIG_LOCK:  # the setting is the process's
         before = settings.CACHE_DIR
         # Both kinds of one function must not be taken for each other: numba's files do not tell them apart.
         settings.CACHE_DIR = str(cache_folder() / ("python" if python else "kernels"))
@@ -147,10 +147,10 @@ def kernel(
                 inline=inline,
                 no_cpython_wrapper=not python,
                 no_cfunc_wrapper=True,
-                forceinline=built_in,
+                forceinline=force_inline,
             )(function)
-            if may_keep():
-                from pmbandits.state.keep import KernelCache
+            if cache_is_safe():
+                from pmbandits.state.disk_cache import KernelCache
 
                 with suppress(RuntimeError):  # typed at a prompt: there is no file to keep it for
                     compiled._cache = KernelCache(compiled.py_func)

@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits.state.fields import POOLS, Field
 from pmbandits.state.layout import (
-    BY_NAME,
     FIELDS,
     FIRST_ARRAY,
-    FIRST_SINGLE,
+    FIRST_SCALAR,
     MOST,
-    POOLS,
-    SINGLES,
+    SCALARS,
     SIZES,
-    Places,
-    limits_of,
-    own_singles,
+    MemoryLayout,
+    Own,
+    own_arrays,
+    own_fields,
+    own_scalars,
     places,
+    valid_range_of,
 )
 
 _N_SIZES = len(SIZES)
@@ -29,47 +31,65 @@ _SLACK = 1e-9  # by which numbers that are not whole may miss a limit, because o
 
 
 @lru_cache(maxsize=256)
-def _singles_with(own: tuple[tuple[str, type], ...]) -> dict[str, tuple[type, int]]:
-    return {**SINGLES, **own_singles(dict(own))}
+def _scalars_with(own: tuple[tuple[str, type | Field], ...]) -> dict[str, tuple[type, int]]:
+    return {**SCALARS, **own_scalars(dict(own))}
+
+
+@lru_cache(maxsize=256)
+def _own_fields(own: tuple[tuple[str, type | Field], ...]) -> tuple[Field, ...]:
+    return own_fields(dict(own))
 
 
 class Memory:
-    """One block of words, with its fields by name: ``memory.asked`` is a number, ``memory.pulls`` an array.
+    """One block of words, with its fields by name: ``memory.t`` is a number, ``memory.pulls`` an array.
 
     Arrays are views: writing into them changes the memory. ``address`` is what compiled code is given.
 
     Examples
     --------
     >>> memory = Memory.allocate({"n_arms": 3}, {"explore": int})
-    >>> memory.asked, memory.pulls.tolist()
+    >>> memory.t, memory.pulls.tolist()
     (0, [0, 0, 0])
     >>> memory.explore = 7
     >>> memory.explore
     7
     """
 
-    __slots__ = ("_own", "_singles", "address", "numbers", "words")
+    __slots__ = ("_own_fields", "_singles", "address", "numbers", "own_kinds", "places", "words")
 
     words: NDArray[np.int64]
     numbers: NDArray[np.float64]
     address: int
+    own_kinds: dict[str, type | Field]  # what the policy has of its own
+    places: MemoryLayout  # the offsets, types and shapes of all arrays
+    _own_fields: tuple[Field, ...]
+    _singles: dict[str, tuple[type, int]]
 
-    def __init__(self, words: NDArray[np.int64], own: Mapping[str, type]) -> None:
+    def __init__(self, words: NDArray[np.int64], own: Own) -> None:
         put = object.__setattr__
         put(self, "words", words)
         put(self, "numbers", words.view(np.float64))
         put(self, "address", words.ctypes.data)
-        put(self, "_own", dict(own))
-        put(self, "_singles", _singles_with(tuple(own.items())))
+        put(self, "own_kinds", dict(own))
+        put(self, "_own_fields", _own_fields(tuple(own.items())))
+        put(self, "places", places(*words[:_N_SIZES].tolist(), own=self._own_fields))
+        put(self, "_singles", _scalars_with(tuple(own.items())))
 
     @classmethod
-    def allocate(cls, sizes: Mapping[str, int], own: Mapping[str, type]) -> Memory:
+    def allocate(cls, sizes: Mapping[str, int], own: Own) -> Memory:
         """Memory for the given sizes (those not named are 0); all else is 0."""
         row = [int(sizes.get(name, 0)) for name in SIZES]
-        found = places(*row)
+        found = places(*row, own=_own_fields(tuple(own.items())))
         words = np.zeros(found.end, dtype=np.int64)
-        words[:_N_SIZES], words[_N_SIZES:FIRST_SINGLE] = row, found.starts
-        return cls(words, own)
+        words[:_N_SIZES], words[_N_SIZES:FIRST_SCALAR] = row, found.starts
+        out = cls(words, own)
+        out._write_own_starts()
+        return out
+
+    def _write_own_starts(self) -> None:
+        arrays = self.places.arrays
+        for name, word in own_arrays(self.own_kinds).items():
+            self.words[word] = arrays[name][1].start
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -77,29 +97,30 @@ class Memory:
         return dict(zip(SIZES, self.words[:_N_SIZES].tolist(), strict=True))
 
     @property
-    def places(self) -> Places:
-        """Where everything lies."""
-        return places(*self.words[:_N_SIZES].tolist())
+    def fields(self) -> tuple[Field, ...]:
+        """All fields: those that every policy has, and those that this one has of its own."""
+        return (*FIELDS, *self._own_fields)
 
     @property
     def own(self) -> dict[str, int | float]:
-        """The policy's own numbers, by name."""
-        return {name: self._single(*self._singles[name]) for name in self._own}
+        """The policy's own plain numbers, by name."""
+        return {n: self._single(*self._singles[n]) for n, kind in self.own_kinds.items() if not isinstance(kind, Field)}
 
-    def has_number(self, name: str) -> bool:
+    def has_scalar(self, name: str) -> bool:
         """Whether there is a single number of this name that can be set."""
         return name in self._singles and name not in SIZES
 
     def copy(self) -> Memory:
-        """The same in another place, and free for whoever has it."""
-        out = Memory(self.words.copy(), self._own)
-        out.busy = 0
+        """A copy of the memory that nobody has locked."""
+        out = Memory(self.words.copy(), self.own_kinds)
+        out.lock_token = 0
         return out
 
     def resized(self, **sizes: int) -> Memory:
         """A copy with other sizes: what there was keeps its value, and what is new is 0."""
-        out = Memory.allocate({**self.sizes, **sizes}, self._own)
-        out.words[FIRST_SINGLE:FIRST_ARRAY] = self.words[FIRST_SINGLE:FIRST_ARRAY]
+        out = Memory.allocate({**self.sizes, **sizes}, self.own_kinds)
+        out.words[FIRST_SCALAR:FIRST_ARRAY] = self.words[FIRST_SCALAR:FIRST_ARRAY]
+        out._write_own_starts()
         before, after = self.places.arrays, out.places.arrays
         for name, (_, old, shape) in before.items():
             _, new, other = after[name]
@@ -112,20 +133,28 @@ class Memory:
 
     def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """Every array with its name."""
-        for field in FIELDS:
+        for field in self.fields:
             if not field.single:
                 yield field.name, getattr(self, field.name)
 
     def field(self, name: str) -> NDArray[Any]:
         """A field as an array, also if it is a single number."""
-        if BY_NAME[name].single:
-            kind, place = SINGLES[name]
+        if name in self._singles:
+            kind, place = self._singles[name]
             return (self.words if kind is int else self.numbers)[place : place + 1]
         found: NDArray[Any] = getattr(self, name)
         return found
 
+    def word_range(self, name: str) -> tuple[int, int]:
+        """The first word of a field, and the word after its last."""
+        if name in self._singles:
+            at = self._singles[name][1]
+            return at, at + 1
+        where = self.places.arrays[name][1]
+        return where.start, where.stop
+
     def outside(self) -> str | None:
-        """The first saved field that holds what it cannot hold by the table in ``layout.py``, or ``None``.
+        """The first saved field that holds what it cannot hold by its declaration, or ``None``.
 
         >>> memory = Memory.allocate({"n_arms": 2}, {})
         >>> memory.outside() is None
@@ -134,22 +163,22 @@ class Memory:
         >>> memory.outside()
         'pulls'
         """
-        for field in FIELDS:
-            if "saved" not in field.becomes:
+        for field in self.fields:
+            if "saved" not in field.lifecycle:
                 continue
             part, slack = self.field(field.name), _SLACK if field.type is float else 0
-            if field.name in POOLS:  # what lies beyond is room
+            if field.name in POOLS:  # what lies beyond is unused
                 part = part[: max(self.rewards, 0)]
             if part.size == 0:
                 continue
-            if np.isnan(part).any() if field.holds == "any" else not np.isfinite(part).all():
+            if np.isnan(part).any() if field.valid_range == "any" else not np.isfinite(part).all():
                 return field.name
-            low, high = (self._limit(text) for text in limits_of(field))
+            low, high = (self._limit(text) for text in valid_range_of(field))
             with np.errstate(invalid="ignore"):
                 if (part < low - slack).any() or (part > high + slack).any():
                     return field.name
         for name, number in self.own.items():
-            if not (abs(number) <= MOST if self._own[name] is int else number == number):
+            if not (abs(number) <= MOST if self.own_kinds[name] is int else number == number):
                 return name
         return None
 
@@ -176,16 +205,16 @@ class Memory:
         return (self.words if kind is int else self.numbers)[where].reshape(shape)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not self.has_number(name):
+        if not self.has_scalar(name):
             raise AttributeError(f"{name!r} is not a single number of the state that can be set.")
         kind, place = self._singles[name]
         (self.words if kind is int else self.numbers)[place] = kind(value)
 
     def __reduce__(self) -> Any:  # the address is that of the copy
-        return Memory, (self.copy().words, self._own)
+        return Memory, (self.copy().words, self.own_kinds)
 
     def __deepcopy__(self, memo: Any) -> Memory:
         return self.copy()
 
     def __repr__(self) -> str:
-        return f"Memory({self.words.nbytes:,} bytes, {self.asked} asked, {self.rewards} rewards)"
+        return f"Memory({self.words.nbytes:,} bytes, {self.t} pulls, {self.rewards} rewards)"

@@ -17,7 +17,7 @@ _LOCK = (
 )
 
 
-class _OfThread(threading.local):
+class _ThreadTimes(threading.local):
     depth = 0
     since = 0.0
     seconds = 0.0
@@ -27,7 +27,7 @@ class _Compiling(event.Listener):
     """Adds up, for each thread, the seconds in which it compiled, or waited for another thread that compiled."""
 
     def __init__(self) -> None:
-        self.mine = _OfThread()
+        self.mine = _ThreadTimes()
 
     def on_start(self, event: Any) -> None:
         if self.mine.depth == 0:

@@ -37,8 +37,9 @@ from pmbandits.schedules import (
 
 if TYPE_CHECKING:
     from pmbandits.arms import wasserstein_constant
-    from pmbandits.best import gaps
-    from pmbandits.metrics.categories import Category, category, category_1, category_2
+    from pmbandits.metrics.categories import Category
+    from pmbandits.metrics.category_metrics import category, category_1, category_2
+    from pmbandits.optimize import gaps
     from pmbandits.theory.bounds import BoundCurve, RegretBound, ce_ucb_bound, cirt_bound, curve, etc_bound, ucb_bound
     from pmbandits.theory.deviations import Condition, concentration, paper_radius, wasserstein_radius
     from pmbandits.theory.exponents import Exponents, GapExponent, Range, gap_exponent, known_exponents
@@ -67,15 +68,11 @@ if TYPE_CHECKING:
         settling_time,
     )
 
-_ROOMS = {
+_EXPORTS = {
     "pmbandits.arms": ("wasserstein_constant",),
-    "pmbandits.best": ("gaps",),
-    "pmbandits.metrics.categories": (
-        "Category",
-        "category",
-        "category_1",
-        "category_2",
-    ),
+    "pmbandits.optimize": ("gaps",),
+    "pmbandits.metrics.categories": ("Category",),
+    "pmbandits.metrics.category_metrics": ("category", "category_1", "category_2"),
     "pmbandits.theory.bounds": (
         "BoundCurve",
         "RegretBound",
@@ -141,7 +138,7 @@ _ROOMS = {
         "settling_time",
     ),
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [
     "BoundCurve",
@@ -207,12 +204,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         globals()[name] = value  # the next use finds it here
         return value
     raise AttributeError(f"module 'pmbandits.theory' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_MODULE_OF})

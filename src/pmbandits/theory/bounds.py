@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.schedules import epsilon_etc, epsilon_ucb, exponents, refinement_phases
+from pmbandits.schedules import check_exponents, epsilon_etc, epsilon_ucb, refinement_phases
 from pmbandits.supports import Binary
 from pmbandits.theory.deviations import Condition, deviation_always, deviation_at, deviation_until
-from pmbandits.theory.instance import Facts, Gap, TiedMixtures, facts
+from pmbandits.theory.instance import Facts, Gap, TiedMixturesError, facts
 from pmbandits.theory.times import (
     anytime_settling_time,
     exploration_rounds,
@@ -84,7 +84,7 @@ class RegretBound:
         """The bound itself, or an error that says which condition fails and what to do."""
         for condition in self.conditions:
             if not condition.holds:
-                out = f"; {condition.way_out}" if condition.way_out else ""
+                out = f"; {condition.remedy}" if condition.remedy else ""
                 raise ValueError(
                     f"the bound {self.equation!r} of {self.policy} needs that {condition.text}, "
                     f"which is not true here{out}."
@@ -107,7 +107,7 @@ class RegretBound:
 
 # ---- with ε given ----------------------------------------------------------------------------------------
 def etc_bound(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float | None = None,
@@ -143,18 +143,18 @@ def etc_bound(
         ...
     ValueError: the bound 'theorem: ETC upper bound' of PM-ETC-M needs that T > N(ε) = 5.57e+08, which is not ...
     """
-    known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 2)
+    known, horizon = facts(metric, bandit), _validation.whole("horizon", horizon, 2)
     if epsilon is None:
-        q, beta = exponents(known.q, beta)
+        q, beta = check_exponents(known.q, beta)
         epsilon = min(1.0, epsilon_etc(horizon, known.n_arms, q, beta))
     rounds = exploration_rounds(metric, bandit, horizon, epsilon, gap=gap, confidence=confidence)
     share = rounds / horizon
     lost = known.lost(2 if gap == "13" else 1, epsilon, "etc")
-    mixing = known.constant * known.n_arms * (3.0 * known.distance * share) ** known.q
-    missing = (3.0 * share) ** known.q
+    exploration_term = known.constant * known.n_arms * (3.0 * known.distance * share) ** known.q
+    wrong_mixture_term = (3.0 * share) ** known.q
     wrong = known.largest_loss / float(horizon) ** 2
     sharper = wrong + known.constant * known.n_arms * (2.0 * known.distance * share) ** known.q + lost
-    off = deviation_at(confidence, known.support, known.n_arms, 1.0 / float(horizon) ** 2)
+    deviation = deviation_at(confidence, known.support, known.n_arms, 1.0 / float(horizon) ** 2)
     name = "N_13(ε)" if gap == "13" else "N(ε)"
     conditions = (
         Condition(
@@ -162,16 +162,16 @@ def etc_bound(
             horizon > rounds,
             f"take a horizon beyond {rounds:.3g}, a larger epsilon, or a tighter confidence set such as 'auto'",
         ),
-        Condition("B_h/T² is at most (3N(ε)/T)^q", wrong <= missing, "take a longer horizon"),
-        off.condition,
+        Condition("B_h/T² is at most (3N(ε)/T)^q", wrong <= wrong_mixture_term, "take a longer horizon"),
+        deviation.condition,
     )
     return RegretBound(
         policy="PM-ETC-M",
-        value=mixing + missing + lost,
+        value=exploration_term + wrong_mixture_term + lost,
         sharper=sharper,
         terms={
-            "shares that exploration leaves to make up for, 𝓛K(3W·N/T)^q": mixing,
-            "a wrong mixture, (3N/T)^q": missing,
+            "shares that exploration leaves to make up for, 𝓛K(3W·N/T)^q": exploration_term,
+            "a wrong mixture, (3N/T)^q": wrong_mixture_term,
             f"the grid, δ_0{2 if gap == '13' else 1}(ε)": lost,
         },
         conditions=conditions,
@@ -180,13 +180,13 @@ def etc_bound(
         epsilon=epsilon,
         exploration=rounds,
         earliest=rounds,
-        confidence=off.name,
+        confidence=deviation.name,
         trivial=known.largest_loss,
     )
 
 
 def ucb_bound(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float | None = None,
@@ -218,11 +218,11 @@ def ucb_bound(
     >>> ucb_bound(gini, bandit, 10**9, 0.4).holds
     False
     """
-    return _optimistic("PM-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
+    return _ucb_type_bound("PM-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
 
 
 def ce_ucb_bound(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float | None = None,
@@ -232,7 +232,7 @@ def ce_ucb_bound(
     confidence: Any = "paper",
     beta: float | None = None,
 ) -> RegretBound:
-    """The regret bound of CE-UCB-M: the same theorem as :func:`ucb_bound`, with the same parameters.
+    """The regret bound of CE-UCB-M, by the theorem of :func:`ucb_bound` and with its parameters.
 
     The appendix reaches half of that width, (…)·r(ρTε/4)^q, before it weakens it to the bound of PM-UCB-M
     (``eq:theorem_lastline_CE``). ``sharper`` is the sum ``eq:discrete_error_CE``.
@@ -242,12 +242,12 @@ def ce_ucb_bound(
     >>> ce_ucb_bound(gini, bandit, 10**9, 0.4, confidence="auto").holds
     True
     """
-    return _optimistic("CE-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
+    return _ucb_type_bound("CE-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
 
 
-def _optimistic(
+def _ucb_type_bound(
     policy: str,
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float | None,
@@ -256,23 +256,23 @@ def _optimistic(
     confidence: Any,
     beta: float | None,
 ) -> RegretBound:
-    known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 2)
-    _two_gaps(gap, policy)
-    rho = _check.within("rho", rho, 0.0, 1.0, open_lo=True)
+    known, horizon = facts(metric, bandit), _validation.whole("horizon", horizon, 2)
+    _reject_gap_13(gap, policy)
+    rho = _validation.within("rho", rho, 0.0, 1.0, open_lo=True)
     k, q = known.n_arms, known.q
     if epsilon is None:
-        q, beta = exponents(known.q, beta)
+        q, beta = check_exponents(known.q, beta)
         epsilon = min(2.0 / k, epsilon_ucb(horizon, k, q, beta))
-    off = deviation_until(confidence, known.support, k, horizon)
-    radius = off.radius(rho * horizon * epsilon / 4.0)
+    deviation = deviation_until(confidence, known.support, k, horizon)
+    radius = deviation.radius(rho * horizon * epsilon / 4.0)
     lost = known.lost(1, epsilon, "ucb")
     width = (2.0 * radius) ** q
-    failing, steering = known.largest_loss * width, 2.0 * known.constant * k * known.distance**q * width
-    estimating = 2.0 * known.constant * k * width
+    failure_term, tracking_term = known.largest_loss * width, 2.0 * known.constant * k * known.distance**q * width
+    estimation_term = 2.0 * known.constant * k * width
     # eq:Discretized_regret and eq:discrete_error_CE
     wide = known.constant * k * width if policy == "PM-UCB-M" else 2.0 * known.constant * k * radius**q
-    tracked = 2.0 * known.constant * k * known.distance**q * (off.ever + (k / horizon) ** q)
-    sharper = known.largest_loss * off.once + wide + tracked + lost
+    tracked = 2.0 * known.constant * k * known.distance**q * (deviation.failure_ever + (k / horizon) ** q)
+    sharper = known.largest_loss * deviation.failure_at_once + wide + tracked + lost
     settled = settling_time(metric, bandit, epsilon, rho=rho, gap=gap, confidence=confidence)
     conditions = (
         Condition(
@@ -283,19 +283,19 @@ def _optimistic(
         Condition(f"T > e^K = {e**k:.3g}", horizon > e**k, "take a longer horizon"),
         Condition(
             "the theorem's short form is not below the sum that it shortens",
-            sharper <= failing + steering + estimating + lost,
+            sharper <= failure_term + tracking_term + estimation_term + lost,
             "take a longer horizon",
         ),
-        off.condition,
+        deviation.condition,
     )
     return RegretBound(
         policy=policy,
-        value=failing + steering + estimating + lost,
+        value=failure_term + tracking_term + estimation_term + lost,
         sharper=sharper,
         terms={
-            "confidence sets that fail, B_h(2r)^q": failing,
-            "shares not yet reached, 2𝓛K·W^q(2r)^q": steering,
-            "estimates that are off, 2𝓛K(2r)^q": estimating,
+            "confidence sets that fail, B_h(2r)^q": failure_term,
+            "shares not yet reached, 2𝓛K·W^q(2r)^q": tracking_term,
+            "estimates that are off, 2𝓛K(2r)^q": estimation_term,
             "the grid, δ_01(ε)": lost,
         },
         conditions=conditions,
@@ -304,13 +304,13 @@ def _optimistic(
         epsilon=epsilon,
         exploration=k * float(np.ceil(rho * horizon * epsilon / 4.0)),
         earliest=max(e**k, settled),
-        confidence=off.name,
+        confidence=deviation.name,
         trivial=known.largest_loss,
     )
 
 
 def cirt_bound(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float = 0.06,
@@ -347,8 +347,8 @@ def cirt_bound(
     >>> bound.holds, round(bound.value, 4), round(bound.probability, 4)
     (True, 0.06, 0.95)
     """
-    known, horizon = facts(metric, bandit), _check.whole("horizon", horizon, 1)
-    _two_gaps(gap, "CIRT")
+    known, horizon = facts(metric, bandit), _validation.whole("horizon", horizon, 1)
+    _reject_gap_13(gap, "CIRT")
     phases = refinement_phases(epsilon, branching)
     sure = retention_probability(epsilon, delta, branching)
     k, q = known.n_arms, known.q
@@ -358,9 +358,9 @@ def cirt_bound(
             confidence=confidence,
         )  # fmt: skip
     else:
-        ended = float(_check.whole("refined_after", refined_after, 0))
+        ended = float(_validation.whole("refined_after", refined_after, 0))
     start = anytime_settling_time(ended, epsilon, k, branching=branching, exploration=exploration)
-    off = deviation_always(confidence, known.support, k, delta)
+    deviation = deviation_always(confidence, known.support, k, delta)
     scale = known.anytime_scale
     grid, tracking = scale * epsilon**q, scale * float(horizon) ** -q
     conditions = (
@@ -372,7 +372,7 @@ def cirt_bound(
             "take gap='distinct', or give refined_after from a run: some grids tie, and the proof's time is infinite",
         ),
         Condition(f"Lδ = {phases * delta:.3g} is below 1", phases * delta < 1.0, "take a smaller delta"),
-        off.condition,
+        deviation.condition,
     )  # fmt: skip
     return RegretBound(
         policy="CIRT",
@@ -388,13 +388,13 @@ def cirt_bound(
         epsilon=epsilon,
         exploration=ended,
         earliest=start,
-        confidence=off.name,
+        confidence=deviation.name,
         trivial=known.largest_loss,
         probability=sure,
     )
 
 
-def _two_gaps(gap: str, policy: str) -> None:
+def _reject_gap_13(gap: str, policy: str) -> None:
     if gap == "13":
         raise ValueError(f"the paper has delta_13 for PM-ETC-M only; for {policy} take gap='12' or gap='distinct'.")
 
@@ -439,13 +439,13 @@ def curve(
     >>> line.values.round(3).tolist(), line.holds.tolist()
     ([7.056, 0.102, 0.001], [False, True, True])
     """
-    _check.choice("over", over, ["epsilon", "horizon"])
+    _validation.choice("over", over, ["epsilon", "horizon"])
     points = [int(v) if over == "horizon" else float(v) for v in values]
     bounds: list[RegretBound | None] = []
     for point in points:
         try:
             bounds.append(bound(*given, **fixed, **{over: point}))
-        except TiedMixtures:
+        except TiedMixturesError:
             bounds.append(None)
     return BoundCurve(
         over=over,

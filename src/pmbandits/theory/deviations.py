@@ -1,4 +1,4 @@
-"""How far estimates can be off: the radius r(n) of each confidence set, and the probability that it holds.
+"""Deviation of estimates: the radius r(n) of each confidence set, and the probability that it holds.
 
 The constants of the paper's analysis are formulas in this radius: how far, in Wasserstein distance, an arm's
 distribution may be from n of its rewards. The paper's radius is one choice, ``confidence="paper"``. The same code works
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits import _check
+from pmbandits import _validation
 from pmbandits.confidence import ConfidenceSet, confidence_set
-from pmbandits.confidence.radii import paper_ball
+from pmbandits.confidence.radii import paper_w1_radius
 from pmbandits.confidence.sets import NAMES
 from pmbandits.schedules import arm_failure
 from pmbandits.supports import Real, Support
@@ -28,7 +28,7 @@ class Condition:
 
     text: str
     holds: bool
-    way_out: str = ""
+    remedy: str = ""
 
     def __str__(self) -> str:
         return f"[{'x' if self.holds else ' '}] {self.text}"
@@ -48,8 +48,8 @@ class Deviation:
 
     name: str
     radius: Callable[[float], float] = field(repr=False)
-    once: float
-    ever: float
+    failure_at_once: float
+    failure_ever: float
     condition: Condition
 
 
@@ -57,7 +57,7 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
     """The radius n → r(n) in Wasserstein distance (W1) that a confidence set of any kind implies.
 
     A ball has such a radius already. A band of height c has the radius (hi − lo)·c. A Bernoulli interval kl(p̂, p) ≤ c
-    lies in ±√(c/2) (Pinsker's inequality). So does a set of the kind ``belt`` at each x, but for a third more where c >
+    lies in ±√(c/2) (Pinsker's inequality). So does a set of kind ``kl_band`` at each x, but for a third more where c >
     0.2 and its ends are stretched.
 
     >>> import pmbandits as pmb
@@ -70,13 +70,13 @@ def wasserstein_radius(chosen: ConfidenceSet, support: Support) -> Callable[[flo
         return lambda n: sqrt(max(float(chosen.radius(n)), 0.0) / 2.0)
     if chosen.kind == "band":
         return lambda n: min(float(chosen.radius(n)), 1.0) * support.width
-    if chosen.kind == "belt":
+    if chosen.kind == "kl_band":
 
-        def reach(n: float) -> float:
+        def radius_of(n: float) -> float:
             c = float(chosen.radius(n))
             return support.width * min(1.0, sqrt(c / 2.0) * (4.0 / 3.0 if c > 0.2 and chosen.stretched else 1.0))
 
-        return reach
+        return radius_of
     return lambda n: float(chosen.radius(n))
 
 
@@ -89,8 +89,8 @@ def paper_radius(n: float, delta: float) -> float:
     >>> round(paper_radius(10_000, delta=2 / 10_000**2), 2)
     6.25
     """
-    delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True)
-    return float(paper_ball(n, log(2.0 / delta)))
+    delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True)
+    return float(paper_w1_radius(n, log(2.0 / delta)))
 
 
 def concentration(n: float, distance: float) -> float:
@@ -101,35 +101,35 @@ def concentration(n: float, distance: float) -> float:
     >>> concentration(1000, 1.0), concentration(10**6, 1.0) < 1e-70
     (1.0, True)
     """
-    n = _check.within("n", n, 0.0, open_lo=True)
-    beyond = _check.within("distance", distance, 0.0) - 512.0 / sqrt(n)
-    return 1.0 if beyond <= 0.0 else min(1.0, 2.0 * float(np.exp(-n / (256.0 * e) * beyond**2)))
+    n = _validation.within("n", n, 0.0, open_lo=True)
+    excess = _validation.within("distance", distance, 0.0) - 512.0 / sqrt(n)
+    return 1.0 if excess <= 0.0 else min(1.0, 2.0 * float(np.exp(-n / (256.0 * e) * excess**2)))
 
 
-def _by_radius(confidence: Any, support: Support, n_arms: int, **how: Any) -> ConfidenceSet:
-    """The confidence set; or the ball, where the W1 radius of the set depends on the rewards (belts on the line)."""
-    line = isinstance(support, Real) and confidence in ("auto", "kl")
-    return confidence_set("wasserstein" if line else confidence, support, n_arms, **how)
+def _set_with_w1_radius(confidence: Any, support: Support, n_arms: int, **options: Any) -> ConfidenceSet:
+    """The confidence set; or the ball, where the set's W1 radius depends on the rewards (KL bands on ``Real``)."""
+    is_sub_gaussian = isinstance(support, Real) and confidence in ("auto", "kl")
+    return confidence_set("wasserstein" if is_sub_gaussian else confidence, support, n_arms, **options)
 
 
 def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
     if isinstance(confidence, str):
-        _check.choice("confidence", confidence, NAMES)
+        _validation.choice("confidence", confidence, NAMES)
     if confidence == "paper":
         return Deviation(
             "paper",
-            _to_the_letter(delta),
+            _paper_radius_function(delta),
             min(1.0, n_arms * delta),
             min(1.0, n_arms * delta),
-            _subgaussian(support),
+            _subgaussian_condition(support),
         )
-    # A union over a single n is no union: horizon=1. For one n a band is narrower than a belt for all n, and of
+    # A union over a single n is no union: horizon=1. For one n a DKW band is narrower than a KL band for all n, and of
     # Bernoulli means it is as wide as Chernoff's interval.
     single = "dkw" if confidence in ("auto", "kl") and isfinite(support.width) else confidence
-    chosen = _by_radius(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
-    failing = min(1.0, n_arms * delta)
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
+    chosen = _set_with_w1_radius(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
+    failure = min(1.0, n_arms * delta)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), failure, failure, _support_condition(chosen))
 
 
 def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
@@ -140,14 +140,16 @@ def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int
     each arm. An object of your own is trusted: it is taken to fail with probability 1/T at most.
     """
     if isinstance(confidence, str):
-        _check.choice("confidence", confidence, NAMES)
+        _validation.choice("confidence", confidence, NAMES)
     if confidence == "paper":
-        once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
-        radius = _to_the_letter(2.0 / float(horizon) ** 2)
-        return Deviation("paper", radius, once, min(1.0, horizon * once), _subgaussian(support))
-    chosen = _by_radius(confidence, support, n_arms, horizon=horizon)
-    failing = min(1.0, n_arms / horizon)
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), failing, failing, _stated(chosen))
+        failure_at_once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
+        radius = _paper_radius_function(2.0 / float(horizon) ** 2)
+        return Deviation(
+            "paper", radius, failure_at_once, min(1.0, horizon * failure_at_once), _subgaussian_condition(support)
+        )
+    chosen = _set_with_w1_radius(confidence, support, n_arms, horizon=horizon)
+    failure = min(1.0, n_arms / horizon)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), failure, failure, _support_condition(chosen))
 
 
 def deviation_always(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
@@ -161,17 +163,17 @@ def deviation_always(confidence: Any, support: Support, n_arms: int, delta: floa
             False,
             "take confidence='auto', which holds at all times",
         )
-        return Deviation("paper", _to_the_letter(arm_failure(delta, n_arms)), delta, delta, condition)
-    chosen = _by_radius(confidence, support, n_arms, delta=delta)
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, _stated(chosen))
+        return Deviation("paper", _paper_radius_function(arm_failure(delta, n_arms)), delta, delta, condition)
+    chosen = _set_with_w1_radius(confidence, support, n_arms, delta=delta)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, _support_condition(chosen))
 
 
-def _to_the_letter(delta: float) -> Callable[[float], float]:
-    """The paper's radius as printed, for 1-sub-Gaussian arms: its theorems are stated for these, as a condition."""
+def _paper_radius_function(delta: float) -> Callable[[float], float]:
+    """Return n → the paper's radius as printed, for 1-sub-Gaussian arms, which its theorems require."""
     return lambda n: paper_radius(n, delta) if n > 0.0 else inf
 
 
-def _subgaussian(support: Support) -> Condition:
+def _subgaussian_condition(support: Support) -> Condition:
     sigma = support.scale
     return Condition(
         f"the arms are 1-sub-Gaussian (they are {sigma:g}-sub-Gaussian)",
@@ -180,5 +182,5 @@ def _subgaussian(support: Support) -> Condition:
     )
 
 
-def _stated(chosen: ConfidenceSet) -> Condition:
+def _support_condition(chosen: ConfidenceSet) -> Condition:
     return Condition(f"the confidence set {chosen.name!r} holds for the declared support", True)

@@ -12,17 +12,17 @@ from math import comb
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, check_bandit
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms
 from pmbandits.supports import Interval
+from pmbandits.tables.distributions import Atoms
 from pmbandits.theory.instance import Facts, Gap, Grid, facts
 
-_LARGEST_GRID = 30_000  # points of the finest grid that is measured by default
-_STRAIGHT = 0.1  # largest error of the slope with which the points are said to lie on a line
+_MAX_GRID_POINTS = 30_000  # points of the finest grid that is measured by default
+_MAX_SLOPE_ERROR = 0.1  # largest error of the slope with which the points are said to lie on a line
 
 
 # ---- what the paper proves -------------------------------------------------------------------------------
@@ -67,8 +67,8 @@ class Exponents:
     proviso: str = ""
 
 
-def known_exponents(metric: Distortion) -> Exponents:
-    """β and β̄ for Bernoulli arms, derived from the shape of h as in the paper's appendix.
+def known_exponents(metric: Distortion | str) -> Exponents:
+    """β and β̄ for Bernoulli arms, derived from concavity and peak of h as in the paper's appendix.
 
     They follow from h: whether it is concave, whether it is monotone (then a single arm is best,
     ``lemma:beta_lemma_monotone``), whether its peak is a corner or smooth, and its Hölder exponent.
@@ -169,7 +169,7 @@ class GapExponent:
 
 
 def gap_exponent(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     epsilons: Iterable[float] | None = None,
     *,
@@ -202,18 +202,18 @@ def gap_exponent(
     check_bandit(bandit)
     known = facts(metric, bandit)
     spacings = np.array(
-        sorted(_spacings(known, grid) if epsilons is None else epsilons, reverse=True), dtype=np.float64
+        sorted(_default_spacings(known, grid) if epsilons is None else epsilons, reverse=True), dtype=np.float64
     )
     if spacings.size < 3:
         raise ValueError(f"a fit needs at least three epsilons, got {spacings.size}.")
     for spacing in spacings:
-        _check.within("each epsilon", float(spacing), 0.0, 1.0, open_lo=True, open_hi=True)
+        _validation.within("each epsilon", float(spacing), 0.0, 1.0, open_lo=True, open_hi=True)
     found = np.array([known.gap(float(spacing), gap, grid) for spacing in spacings])
     with np.errstate(divide="ignore"):
         ratios = np.log(found) / np.log(spacings)
     use = found > 0.0
-    slope, intercept, error, r2, residual = _line(np.log(spacings[use]), np.log(found[use]))
-    degenerate, why = _verdict(known, gap, found, slope, error)
+    slope, intercept, error, r2, residual = _fit_line(np.log(spacings[use]), np.log(found[use]))
+    degenerate, why = _judge_exponent(known, gap, found, slope, error)
     return GapExponent(
         gap=gap,
         slope=slope,
@@ -229,11 +229,11 @@ def gap_exponent(
     )
 
 
-def _spacings(known: Facts, grid: Grid) -> list[float]:
+def _default_spacings(known: Facts, grid: Grid) -> list[float]:
     offset = 0.0 if grid == "etc" else known.n_arms / 2.0
     steps = 8.0
     out: list[float] = []
-    while len(out) < 14 and comb(round(steps) + known.n_arms - 1, known.n_arms - 1) <= _LARGEST_GRID:
+    while len(out) < 14 and comb(round(steps) + known.n_arms - 1, known.n_arms - 1) <= _MAX_GRID_POINTS:
         out.append(1.0 / (round(steps) + offset))
         steps *= 1.7 if known.n_arms == 2 else 1.3
     if len(out) < 3:
@@ -243,37 +243,45 @@ def _spacings(known: Facts, grid: Grid) -> list[float]:
     return out
 
 
-def _line(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float, float]:
+def _fit_line(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float, float]:
     if x.size < 3:
         return (np.nan, np.nan, np.inf, np.nan, np.nan)
     centred = x - x.mean()
     slope = float(centred @ (y - y.mean()) / (centred @ centred))
     intercept = float(y.mean() - slope * x.mean())
-    off = y - intercept - slope * x
+    residuals = y - intercept - slope * x
     spread = float(((y - y.mean()) ** 2).sum())
-    error = float(np.sqrt(off @ off / (x.size - 2) / (centred @ centred)))
-    r2 = 1.0 - float(off @ off) / spread if spread > 0.0 else 1.0
-    return slope, intercept, error, r2, float(np.abs(off).max())
+    error = float(np.sqrt(residuals @ residuals / (x.size - 2) / (centred @ centred)))
+    r2 = 1.0 - float(residuals @ residuals) / spread if spread > 0.0 else 1.0
+    return slope, intercept, error, r2, float(np.abs(residuals).max())
 
 
-def _verdict(known: Facts, gap: Gap, found: FloatArray, slope: float, error: float) -> tuple[bool, str]:
-    """Whether the exponent exists, and the reason."""
-    tied = int((found <= 0.0).sum())
-    values = {float(x) for law in known.bandit.laws if isinstance(law, Atoms) for x in law.x}
-    few = all(isinstance(law, Atoms) for law in known.bandit.laws) and len(values) < known.n_arms
-    if gap == "12" and few and not known.best.unique:
+def _judge_exponent(known: Facts, gap: Gap, found: FloatArray, slope: float, error: float) -> tuple[bool, str]:
+    """Return whether the exponent is degenerate (does not exist), and the reason."""
+    n_ties = int((found <= 0.0).sum())
+    values = {
+        float(x)
+        for distribution in known.bandit.distributions
+        if isinstance(distribution, Atoms)
+        for x in distribution.x
+    }
+    has_few_values = (
+        all(isinstance(distribution, Atoms) for distribution in known.bandit.distributions)
+        and len(values) < known.n_arms
+    )
+    if gap == "12" and has_few_values and not known.best.unique:
         return True, (
             f"rewards take {len(values)} values but there are {known.n_arms} arms, and more than one mixture is best: "
             "the gap of the best two can be arbitrarily small (the paper's degenerate case)"
         )
-    if tied:
+    if n_ties:
         rest = f"; at the others it shrinks like ε^{slope:.2f}" if np.isfinite(slope) else ""
-        return True, f"the best mixtures tie at {tied} of {found.size} epsilons, where the gap is 0{rest}"
-    if few and not known.best.unique:
+        return True, f"the best mixtures tie at {n_ties} of {found.size} epsilons, where the gap is 0{rest}"
+    if has_few_values and not known.best.unique:
         return False, (
             f"rewards take {len(values)} values but there are {known.n_arms} arms: utilities of the grid lie closer "
             "than ε apart, so the gap shrinks faster than the paper's range and the points scatter"
         )
-    if not error < _STRAIGHT * max(1.0, abs(slope)):
+    if not error < _MAX_SLOPE_ERROR * max(1.0, abs(slope)):
         return False, "the points scatter around the line: the gap depends on where the optimum falls between points"
     return False, "the points lie on a line"

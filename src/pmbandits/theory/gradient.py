@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmbandits._check import FloatArray
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, check_bandit
-from pmbandits.best import oracle
-from pmbandits.best.values import scorer
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize import oracle
+from pmbandits.optimize.utilities import utility_function
 
-_STEP, _BEND = 1e-4, 1e-3  # how far one goes from the best mixture for slopes, and for curvature
-_FLAT = 1e-5  # a slope below this share of the range of utilities is none
-_THIN = 1e-4  # an eigenvalue below this share of the largest is none
+_SLOPE_STEP, _CURVATURE_STEP = 1e-4, 1e-3  # finite-difference steps for slopes, and for curvature
+_ZERO_SLOPE = 1e-5  # a slope below this share of the range of utilities is none
+_ZERO_EIGENVALUE = 1e-4  # an eigenvalue below this share of the largest is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,51 +72,53 @@ def gradient_exponent(metric: Distortion | str, bandit: Bandit) -> GradientExpon
     if count < 2:
         raise ValueError("beta compares mixtures: give a bandit of at least two arms.")
     best = oracle(metric, bandit)
-    at, value = best.weights, scorer(metric, bandit)
+    at, value = best.weights, utility_function(metric, bandit)
     corners = np.eye(count)
-    near = value(np.vstack((at, at + _STEP * (corners - at), at + 2.0 * _STEP * (corners - at))))
-    top, once, twice = near[0], near[1 : count + 1], near[count + 1 :]
-    slopes = (4.0 * once - twice - 3.0 * top) / (2.0 * _STEP)
+    nearby_values = value(np.vstack((at, at + _SLOPE_STEP * (corners - at), at + 2.0 * _SLOPE_STEP * (corners - at))))
+    top, once, twice = nearby_values[0], nearby_values[1 : count + 1], nearby_values[count + 1 :]
+    slopes = (4.0 * once - twice - 3.0 * top) / (2.0 * _SLOPE_STEP)
     span = float(np.max(top - value(corners)))
     if not span > 1e-12 * max(1.0, abs(float(top))):
         return GradientExponent(None, 2, "all mixtures are equally good", at, slopes, np.zeros(0))
-    level = np.flatnonzero(slopes > -_FLAT * span)
-    case = 1 if level.size < count else 2
+    flat_arms = np.flatnonzero(slopes > -_ZERO_SLOPE * span)
+    case = 1 if flat_arms.size < count else 2
     alone = int((at > 0.0).sum()) == 1
     if best.unique is False and metric.shape in ("concave", "linear"):
         return GradientExponent(None, case, "more than one mixture is best, and the gap can be arbitrarily small", at,
                                 slopes, np.zeros(0))  # fmt: skip
-    if alone and level.size == 1:
+    if alone and flat_arms.size == 1:
         why = "one arm alone is best, and every other arm loses at once"
         return GradientExponent(1.0, case, why, at, slopes, np.zeros(0))
     if metric.kinks or metric.jumps:
-        if count == 2 and level.size == 0:
+        if count == 2 and flat_arms.size == 0:
             why = "h has a corner at the best mixture, so both ways lose at once"
             return GradientExponent(1.0, case, why, at, slopes, np.zeros(0))
         why = "h has corners, which the lemma does not treat: measure it with gap_exponent"
         return GradientExponent(None, case, why, at, slopes, np.zeros(0))
-    bends = _curvature(value, at, [int(i) for i in level])
-    if bends.size == 0 or not bends.max() < -_THIN * max(float(np.abs(bends).max()), _FLAT * span):
+    curvatures = _curvature(value, at, [int(i) for i in flat_arms])
+    if curvatures.size == 0 or not curvatures.max() < -_ZERO_EIGENVALUE * max(
+        float(np.abs(curvatures).max()), _ZERO_SLOPE * span
+    ):
         why = "V is level at the best mixture, and some way it does not bend down: the lemma does not say"
-        return GradientExponent(None, case, why, at, slopes, bends)
+        return GradientExponent(None, case, why, at, slopes, curvatures)
     why = "V is level at the best mixture and bends down"
     if case == 1:
         why = "V is level between the arms that share and bends down there; the lemma's case 1 would say 1"
-    return GradientExponent(2.0, case, why, at, slopes, bends)
+    return GradientExponent(2.0, case, why, at, slopes, curvatures)
 
 
-def _curvature(value: Callable[[FloatArray], FloatArray], at: FloatArray, level: list[int]) -> FloatArray:
-    """Eigenvalues of the second derivative along the ways from the largest share to each of the other level arms."""
+def _curvature(value: Callable[[FloatArray], FloatArray], at: FloatArray, flat_arms: list[int]) -> FloatArray:
+    """Eigenvalues of the second derivative along directions from the largest share to each other flat arm."""
     first = int(np.argmax(at))
-    others = [i for i in level if i != first]
-    ways = np.zeros((len(others), at.size))
+    others = [i for i in flat_arms if i != first]
+    directions = np.zeros((len(others), at.size))
     for row, i in enumerate(others):
-        ways[row, i], ways[row, first] = 1.0, -1.0
+        directions[row, i], directions[row, first] = 1.0, -1.0
     if not others:
         return np.zeros(0)
-    points = [at, *(at + _BEND * way for way in ways)]
-    points += [at + _BEND * (one + other) for one in ways for other in ways]
+    points = [at, *(at + _CURVATURE_STEP * direction for direction in directions)]
+    points += [at + _CURVATURE_STEP * (one + other) for one in directions for other in directions]
     found = value(np.array(points))
     single, double = found[1 : len(others) + 1], found[len(others) + 1 :].reshape(len(others), len(others))
-    second = (double - single[:, None] - single[None, :] + found[0]) / _BEND**2
+    second = (double - single[:, None] - single[None, :] + found[0]) / _CURVATURE_STEP**2
     return np.asarray(np.linalg.eigvalsh(0.5 * (second + second.T)))

@@ -9,23 +9,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, check_bandit, wasserstein_constant
-from pmbandits.best import Best, oracle, utilities
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import etc_grid, ucb_grid
+from pmbandits.optimize import OracleResult, oracle, utilities
 from pmbandits.supports import Support
 
 Grid = Literal["etc", "ucb"]
 Gap = Literal["12", "13", "distinct"]
 GAPS = ("12", "13", "distinct")
 # Utilities that differ by less than this share are equal: they are computed to about 1e-13.
-TIE = 1e-12
+TIE_TOLERANCE = 1e-12
 
 
-class TiedMixtures(ValueError):
+class TiedMixturesError(ValueError):
     """The error for a bound whose gap is 0, because the best mixtures tie."""
 
 
@@ -53,26 +53,30 @@ class Facts:
     distance: float
     largest_utility: float
     largest_loss: float
-    best: Best = field(repr=False)
-    _known: dict[tuple[float, str], tuple[FloatArray, float, int]] = field(repr=False)
-    _times: dict[tuple[Any, ...], float] = field(repr=False)
+    best: OracleResult = field(repr=False)
+    _grid_cache: dict[tuple[float, str], tuple[FloatArray, float, int]] = field(repr=False)
+    _time_cache: dict[tuple[Any, ...], float] = field(repr=False)
 
-    def _top(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
+    def _best_of_grid(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
         """The best three utilities of the grid, the best that differs from the first, and how many points there are."""
         key = (float(epsilon), grid)
-        if key not in self._known:
+        if key not in self._grid_cache:
             points = etc_grid(self.n_arms, epsilon) if grid == "etc" else ucb_grid(self.n_arms, epsilon)
             values = np.sort(utilities(self.metric, self.bandit, points))[::-1]
-            worse = values[values[0] - values > 1e3 * TIE * max(1.0, abs(float(values[0])))]
-            self._known[key] = (values[:3].copy(), float(worse[0]) if worse.size else float(values[0]), values.size)
-        return self._known[key]
+            worse = values[values[0] - values > 1e3 * TIE_TOLERANCE * max(1.0, abs(float(values[0])))]
+            self._grid_cache[key] = (
+                values[:3].copy(),
+                float(worse[0]) if worse.size else float(values[0]),
+                values.size,
+            )
+        return self._grid_cache[key]
 
     def lost(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
         """δ_0i(ε): what the i-th best mixture of the grid loses to the best of all, for i ≤ 3.
 
         It is in ``eq:regret_decomposition1_1``.
         """
-        values, _, _ = self._top(epsilon, grid)
+        values, _, _ = self._best_of_grid(epsilon, grid)
         return max(self.best.value, float(values[0])) - float(values[min(rank, values.size) - 1])
 
     def gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
@@ -81,8 +85,8 @@ class Facts:
         The proofs need only that every mixture which is not among the best is worse by the gap. So where two mixtures
         are equally good, ``"distinct"`` can take the place of δ_12.
         """
-        _check.choice("gap", which, GAPS)
-        values, different, size = self._top(epsilon, grid)
+        _validation.choice("gap", which, GAPS)
+        values, different, size = self._best_of_grid(epsilon, grid)
         if which == "distinct":
             return float(values[0]) - different
         place = 1 if which == "12" else 2
@@ -92,7 +96,7 @@ class Facts:
                 f"delta_{which}; take a smaller epsilon."
             )
         difference = float(values[0] - values[place])
-        return difference if difference > TIE * max(1.0, abs(float(values[0]))) else 0.0
+        return difference if difference > TIE_TOLERANCE * max(1.0, abs(float(values[0]))) else 0.0
 
     def positive_gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
         """The gap, or an error that says what to do where it is 0."""
@@ -106,7 +110,7 @@ class Facts:
         }[which]
         if grid == "ucb":
             others = others.replace(" gap='13',", "")  # the paper has it for PM-ETC-M only
-        raise TiedMixtures(
+        raise TiedMixturesError(
             f"delta_{which} is 0 at epsilon = {epsilon:g}: the best mixtures of the grid tie, and no number of "
             f"rewards tells them apart; {others}."
         )
@@ -159,8 +163,8 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
         largest_utility=best.value,
         largest_loss=loss,
         best=best,
-        _known={},
-        _times={},
+        _grid_cache={},
+        _time_cache={},
     )
 
 
@@ -189,10 +193,10 @@ def distance_limit(sigma: float = 1.0) -> float:
     >>> round(distance_limit(), 4)
     2.5066
     """
-    return sqrt(2.0 * pi) * _check.within("sigma", sigma, 0.0, open_lo=True)
+    return sqrt(2.0 * pi) * _validation.within("sigma", sigma, 0.0, open_lo=True)
 
 
-def estimation_limit(metric: Distortion, bandit: Bandit, epsilon: float, rank: int = 1) -> float:
+def estimation_limit(metric: Distortion | str, bandit: Bandit, epsilon: float, rank: int = 1) -> float:
     """𝓛(KWε)^q, a limit on δ_01(ε); with ``rank=2`` it is twice that, a limit on δ_02(ε) (``lemma:Delta_error``).
 
     So it says how much the best mixture of the grid can lose to the best of all mixtures.
@@ -221,4 +225,4 @@ def utility_limit(metric: Distortion | str, sigma: float = 1.0) -> float:
     if isinstance(modulus, str):
         raise ValueError(f"{metric!r} has no such limit, because {modulus}.")
     exponent, constant = modulus
-    return constant * _check.within("sigma", sigma, 0.0, open_lo=True) * sqrt(2.0 * pi / exponent)
+    return constant * _validation.within("sigma", sigma, 0.0, open_lo=True) * sqrt(2.0 * pi / exponent)

@@ -1,4 +1,4 @@
-"""How long must I play for this accuracy? By the paper's bound, by the same bound with a tight set, and by trying."""
+"""Horizon needed for a target regret: by the paper's bound, by that bound with a tight set, and by simulation."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, utility
-from pmbandits.best import oracle
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.laws import Atoms
 from pmbandits.mixtures import grid_size
+from pmbandits.optimize import oracle
 from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
 from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
+from pmbandits.tables.distributions import Atoms
 from pmbandits.theory.bounds import RegretBound, ce_ucb_bound, cirt_bound, etc_bound, ucb_bound
 from pmbandits.theory.deviations import deviation_always, deviation_until
 from pmbandits.theory.instance import Grid, facts
 
 POLICIES = ("pmetc", "pmucb", "ceucb", "cirt")
-_LARGEST_GRID = 20_000  # mixtures of the finest grid that a plan looks at
-_LONGEST = 10**60  # a horizon beyond this is called out of reach
-_CLEARLY = 3.0  # the hard instance punishes playing all arms equally by this many targets
+_MAX_GRID_POINTS = 20_000  # mixtures of the finest grid that a plan looks at
+_MAX_HORIZON = 10**60  # a horizon beyond this is called out of reach
+_HARDNESS_FACTOR = 3.0  # the hard instance punishes playing all arms equally by this many targets
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Plan:
 
     Attributes
     ----------
-    policy, metric, bandit, target : what was asked. The bandit is the one that was given, or the hard one that was made
+    policy, metric, bandit, target : the question. The bandit is the one that was given, or the hard one that was made
         up.
     by_bound : the answer of the theorem with the paper's constants.
     by_tight_set : the answer of the same theorem with the tight confidence set of the support.
@@ -74,7 +74,7 @@ class Plan:
         """The answers as a table."""
         head = ("", *(c.by for c in self.columns))
         names = ("horizon", "epsilon", "exploration", "regret")
-        rows = [head, *((name, *(_short(getattr(c, name)) for c in self.columns)) for name in names)]
+        rows = [head, *((name, *(_format_number(getattr(c, name)) for c in self.columns)) for name in names)]
         widths = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.policy}, {self.metric!r}, regret ≤ {self.target:g}", f"arms: {self.bandit!r}"]
         lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
@@ -126,9 +126,9 @@ def plan(
     ('8e+13 3e+09', True)
     """
     metric = as_metric(metric)
-    target = _check.within("target_regret", target_regret, 0.0, open_lo=True)
-    _check.choice("policy", policy, POLICIES)
-    trials = _check.whole("trials", trials, 2)
+    target = _validation.within("target_regret", target_regret, 0.0, open_lo=True)
+    _validation.choice("policy", policy, POLICIES)
+    trials = _validation.whole("trials", trials, 2)
     if isinstance(where, Bandit):
         if n_arms is not None and n_arms != where.n_arms:
             raise ValueError(f"the bandit has {where.n_arms} arms, but n_arms = {n_arms}; leave n_arms out.")
@@ -146,15 +146,15 @@ def plan(
     if longest is None:
         counts = isinstance(bandit.support, (Binary, Finite))
         longest = 1_000_000 if counts else 50_000 if policy == "pmetc" else 2_000
-    longest = _check.whole("longest", longest, 128)
+    longest = _validation.whole("longest", longest, 128)
     return Plan(
         policy=policy,
         metric=metric,
         bandit=bandit,
         target=target,
-        by_bound=_by_bound("the paper's bound", metric, bandit, target, policy, "paper"),
-        by_tight_set=_by_bound("the bound, tight set", metric, bandit, target, policy, "auto"),
-        by_simulation=_by_simulation(metric, bandit, target, policy, trials, longest, seed),
+        by_bound=_plan_by_bound("the paper's bound", metric, bandit, target, policy, "paper"),
+        by_tight_set=_plan_by_bound("the bound, tight set", metric, bandit, target, policy, "auto"),
+        by_simulation=_plan_by_simulation(metric, bandit, target, policy, trials, longest, seed),
     )
 
 
@@ -165,31 +165,31 @@ def hard_instance(metric: Distortion, support: Support, n_arms: int, target: flo
     >>> hard_instance(pmb.GiniDeviation(), pmb.Binary(), 2, 0.01)
     Bandit(arm 0: bernoulli(0.05), arm 1: bernoulli(0.55); support Binary())
     """
-    n_arms = _check.whole("n_arms", n_arms, 2)
-    places = np.arange(n_arms) / (n_arms - 1) - 0.5
-    enough = _CLEARLY * target
+    n_arms = _validation.whole("n_arms", n_arms, 2)
+    positions = np.arange(n_arms) / (n_arms - 1) - 0.5
+    wanted_loss = _HARDNESS_FACTOR * target
     ranked: list[tuple[tuple[float, ...], Bandit]] = []
-    for bandit in _candidates(support, places):
+    for bandit in _candidate_bandits(support, positions):
         best = oracle(metric, bandit)
         loss = best.value - utility(metric, bandit, np.full(n_arms, 1.0 / n_arms))
         # Enough to lose, then as little as possible, and rather where a mixture is best: that takes the grid.
-        rank = (0.0, float(not best.is_mixture), loss) if loss >= enough else (1.0, 0.0, -loss)
+        rank = (0.0, float(not best.is_mixture), loss) if loss >= wanted_loss else (1.0, 0.0, -loss)
         ranked.append((rank, bandit))
     return min(ranked, key=lambda item: item[0])[1]
 
 
-def _candidates(support: Support, places: FloatArray) -> list[Bandit]:
+def _candidate_bandits(support: Support, positions: FloatArray) -> list[Bandit]:
     if isinstance(support, Real):
         import scipy.stats as st
 
         spreads = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
         return [
-            Bandit([st.norm(support.sigma * s * x, support.sigma) for x in places], support=support) for s in spreads
+            Bandit([st.norm(support.sigma * s * x, support.sigma) for x in positions], support=support) for s in spreads
         ]
     found = []
     for centre in np.linspace(0.1, 0.9, 17):
         for spread in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-            means = np.round(centre + spread * places, 6)
+            means = np.round(centre + spread * positions, 6)
             if means[0] < 0.02 or means[-1] > 0.98:
                 continue
             if isinstance(support, Binary):
@@ -201,37 +201,39 @@ def _candidates(support: Support, places: FloatArray) -> list[Bandit]:
 
 
 # ---- by the bounds ---------------------------------------------------------------------------------------
-def _by_bound(by: str, metric: Distortion, bandit: Bandit, target: float, policy: str, confidence: str) -> PlanColumn:
+def _plan_by_bound(
+    by: str, metric: Distortion, bandit: Bandit, target: float, policy: str, confidence: str
+) -> PlanColumn:
     try:
         known = facts(metric, bandit)
     except ValueError as error:
         return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"no bound: {error}")
     if policy == "cirt":
-        return _by_cirt_bound(by, metric, bandit, target, confidence)
+        return _plan_by_cirt_bound(by, metric, bandit, target, confidence)
     needs = deviation_until(confidence, known.support, known.n_arms, 10).condition
     if not needs.holds:
-        return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"it needs that {needs.text}; {needs.way_out}")
+        return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"it needs that {needs.text}; {needs.remedy}")
     grid: Grid = "etc" if policy == "pmetc" else "ucb"
     make = {"pmetc": etc_bound, "pmucb": ucb_bound, "ceucb": ce_ucb_bound}[policy]
     best: RegretBound | None = None
     offset = 0.0 if grid == "etc" else known.n_arms / 2.0
     steps, worse = 1, 0
-    while worse < 3 and grid_size(known.n_arms, 1.0 / (steps + offset), grid) <= _LARGEST_GRID:
+    while worse < 3 and grid_size(known.n_arms, 1.0 / (steps + offset), grid) <= _MAX_GRID_POINTS:
         epsilon = 1.0 / (steps + offset)
         if known.lost(1, epsilon, grid) < target and known.gap(epsilon, "distinct", grid) > 0.0:
-            limit = _LONGEST if best is None else best.horizon
-            found = _shortest(make, metric, bandit, epsilon, confidence, target, limit)
+            limit = _MAX_HORIZON if best is None else best.horizon
+            found = _shortest_horizon_bound(make, metric, bandit, epsilon, confidence, target, limit)
             if found is not None and (best is None or found.horizon < best.horizon):
                 best, worse = found, 0
             elif best is not None:
                 worse += 1
         steps = steps + 1 if steps < 8 else ceil(1.25 * steps)
     if best is None:
-        return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"no grid and no horizon below {_LONGEST:.0e} reach it")
+        return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"no grid and no horizon below {_MAX_HORIZON:.0e} reach it")
     return PlanColumn(by, float(best.horizon), best.epsilon, best.exploration, best.value)
 
 
-def _shortest(
+def _shortest_horizon_bound(
     make: Any, metric: Distortion, bandit: Bandit, epsilon: float, confidence: str, target: float, limit: int
 ) -> RegretBound | None:
     """The bound at the least horizon, to 1 %, at which it holds and is below the target."""
@@ -257,7 +259,7 @@ def _shortest(
     return found
 
 
-def _by_cirt_bound(by: str, metric: Distortion, bandit: Bandit, target: float, confidence: str) -> PlanColumn:
+def _plan_by_cirt_bound(by: str, metric: Distortion, bandit: Bandit, target: float, confidence: str) -> PlanColumn:
     known = facts(metric, bandit)
     scale = known.anytime_scale
     epsilon = min(0.5, (0.9 * target / scale) ** (1.0 / known.q))  # a tenth of the target is left for tracking
@@ -278,32 +280,34 @@ def _by_cirt_bound(by: str, metric: Distortion, bandit: Bandit, target: float, c
     return PlanColumn(by, horizon, epsilon, bound.exploration, final, note)
 
 
-# ---- by trying -------------------------------------------------------------------------------------------
-def _by_simulation(
+# ---- by simulation -------------------------------------------------------------------------------------------
+def _plan_by_simulation(
     metric: Distortion, bandit: Bandit, target: float, policy: str, trials: int, longest: int, seed: int
 ) -> PlanColumn:
     horizon, last = 128, False
     while True:
         try:
-            recipe = _recipe(policy, horizon)
-            one = recipe.bind(metric, bandit.n_arms, bandit.support)  # type: ignore[arg-type]
+            policy_spec = _make_policy(policy, horizon)
+            bound_policy = policy_spec.bind(metric, bandit.n_arms, bandit.support)  # type: ignore[arg-type]
         except ValueError as error:
             return PlanColumn("simulation", inf, np.nan, np.nan, np.nan, f"{policy} cannot be run: {error}")
-        regrets = _simulated_regret(bandit, metric, recipe, horizon, trials, seed)
-        mean, error_ = float(regrets.mean()), float(regrets.std(ddof=1) / np.sqrt(trials))
-        if mean + 2.0 * error_ <= target or last:
+        regrets = _simulated_regret(bandit, metric, policy_spec, horizon, trials, seed)
+        mean, standard_error = float(regrets.mean()), float(regrets.std(ddof=1) / np.sqrt(trials))
+        if mean + 2.0 * standard_error <= target or last:
             break
         horizon = min(2 * horizon, longest)
         last = horizon == longest
-    explored = one.explore_rounds if policy != "cirt" else np.nan
-    note = f"{trials} runs at each horizon, default options, standard error {error_:.1g}"
-    if mean + 2.0 * error_ > target:
-        note = f"not reached by T = {longest:,}, where regret was {mean:.3g} ± {error_:.1g}; take a larger longest"
-        return PlanColumn("simulation", inf, float(one.epsilon or np.nan), explored, mean, note)
-    return PlanColumn("simulation", float(horizon), float(one.epsilon or np.nan), explored, mean, note)
+    explored = bound_policy.explore_rounds if policy != "cirt" else np.nan
+    note = f"{trials} runs at each horizon, default options, standard error {standard_error:.1g}"
+    if mean + 2.0 * standard_error > target:
+        note = (
+            f"not reached by T = {longest:,}, where regret was {mean:.3g} ± {standard_error:.1g}; take a larger longest"
+        )
+        return PlanColumn("simulation", inf, float(bound_policy.epsilon or np.nan), explored, mean, note)
+    return PlanColumn("simulation", float(horizon), float(bound_policy.epsilon or np.nan), explored, mean, note)
 
 
-def _recipe(policy: str, horizon: int) -> Policy:
+def _make_policy(policy: str, horizon: int) -> Policy:
     if policy == "cirt":
         return CIRT()
     if policy == "pmetc":
@@ -312,14 +316,14 @@ def _recipe(policy: str, horizon: int) -> Policy:
 
 
 def _simulated_regret(
-    bandit: Bandit, metric: Distortion, recipe: Policy, horizon: int, trials: int, seed: int
+    bandit: Bandit, metric: Distortion, policy_spec: Policy, horizon: int, trials: int, seed: int
 ) -> FloatArray:
-    """V(α*) − V(τ_T/T) of each trial."""
-    run = simulate(bandit, metric, recipe, horizon, trials, seed, checkpoints=1, progress=False)
+    """Simulate a policy and return its final regret V(α*) − V(τ_T/T) in each trial."""
+    run = simulate(metric, bandit, policy_spec, horizon, trials, seed, checkpoints=1, progress=False)
     return run.regret(run.policies[0])[1][:, -1]
 
 
-def _short(number: float) -> str:
+def _format_number(number: float) -> str:
     if np.isnan(number):
         return "–"
     if not isfinite(number):

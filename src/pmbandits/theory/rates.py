@@ -7,8 +7,8 @@ from fractions import Fraction
 from math import log
 from typing import Literal
 
-from pmbandits import _check
-from pmbandits.schedules import arms_exponent_etc, arms_exponent_ucb, exponents, gamma, kappa
+from pmbandits import _validation
+from pmbandits.schedules import arms_exponent_etc, arms_exponent_ucb, check_exponents, gamma, kappa
 from pmbandits.theory.bounds import RegretBound
 
 Family = Literal["etc", "ucb", "etc_one_arm"]
@@ -35,21 +35,21 @@ class Rate:
         >>> round(rate("ucb", q=1.0, beta=1.0).at(10**6, n_arms=2), 4)
         0.1724
         """
-        horizon = _check.whole("horizon", horizon, 2)
+        horizon = _validation.whole("horizon", horizon, 2)
         return (
             constant
-            * float(_check.whole("n_arms", n_arms, 1)) ** self.arms
+            * float(_validation.whole("n_arms", n_arms, 1)) ** self.arms
             * float(horizon) ** -float(self.horizon)
             * log(horizon) ** float(self.log)
         )
 
     def __str__(self) -> str:
-        slow = "log T" if self.log == 1 else f"(log T)^({written(self.log)})"
-        return f"T^(−{written(self.horizon)})·{slow}"
+        log_factor = "log T" if self.log == 1 else f"(log T)^({power_text(self.log)})"
+        return f"T^(−{power_text(self.horizon)})·{log_factor}"
 
 
-def written(power: Fraction) -> str:
-    """A power as a fraction, or as a decimal number where the fraction would be long."""
+def power_text(power: Fraction) -> str:
+    """Format a power as a fraction, or as a decimal number where the fraction would be long."""
     return str(power) if power.denominator <= 10_000 else f"{float(power):.4g}"
 
 
@@ -72,13 +72,13 @@ def rate(family: Family, q: float, beta: float | None = None) -> Rate:
     >>> print(rate("ucb", q=1.0, beta=2.0))
     T^(−1/6)·(log T)^(1/6)
     """
-    _check.choice("family", family, ["etc", "ucb", "etc_one_arm"])
+    _validation.choice("family", family, ["etc", "ucb", "etc_one_arm"])
     if family == "etc_one_arm":
-        q, beta = exponents(q, 1.0 if beta is None else beta)
-        exact = _simple(q)
+        q, beta = check_exponents(q, 1.0 if beta is None else beta)
+        exact = _nearest_fraction(q)
         return Rate(family, q, beta, q + 3.0, exact, exact, "theorem: ETC upper bound with ε = 1")
-    q, beta = exponents(q, beta)
-    p, b = _simple(q), _simple(beta)
+    q, beta = check_exponents(q, beta)
+    p, b = _nearest_fraction(q), _nearest_fraction(beta)
     if family == "etc":
         power = p * p / (2 * b)
         arms = arms_exponent_etc(q, beta) * float(power)
@@ -100,7 +100,7 @@ def leading_constant(bound: RegretBound, known: Rate, n_arms: int) -> float:
     return bound.value / known.at(bound.horizon, n_arms)
 
 
-def _simple(x: float) -> Fraction:
-    """1/3 for 0.333…, and the number itself where no simple fraction is meant."""
+def _nearest_fraction(x: float) -> Fraction:
+    """Return the simple fraction that a float stands for (1/3 for 0.333…), else its exact value."""
     near = Fraction(x).limit_denominator(1000)
     return near if abs(float(near) - x) < 1e-12 else Fraction(x)

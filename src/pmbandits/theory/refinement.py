@@ -8,17 +8,17 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, check_bandit
-from pmbandits.best import Best, oracle
-from pmbandits.best.values import scorer
 from pmbandits.metrics import Mean, as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize import OracleResult, oracle
+from pmbandits.optimize.utilities import utility_function
 from pmbandits.schedules import refinement_phases
 from pmbandits.supports import Binary
 
-_MOST_POINTS = 500_000
+_MAX_GRID_POINTS = 500_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Refinement:
     """What the refinement oracle kept, phase by phase: the result of :func:`refinement_oracle`."""
 
     metric: Distortion
-    best: Best
+    best: OracleResult
     phases: tuple[RefinedPhase, ...]
 
     @property
@@ -99,35 +99,35 @@ def refinement_oracle(
     """
     metric = as_metric(metric)
     check_bandit(bandit)
-    branching = _check.whole("branching", branching, 4)
+    branching = _validation.whole("branching", branching, 4)
     if branching % 2:
         raise ValueError(f"branching must be even, so that a kept mixture lies on the next grid; got {branching}.")
     count, last = bandit.n_arms, refinement_phases(epsilon, branching)
-    if (branching + 1) ** (count - 1) > _MOST_POINTS:
+    if (branching + 1) ** (count - 1) > _MAX_GRID_POINTS:
         raise ValueError(
             f"the grids of {count} arms with branching {branching} have up to {(branching + 1) ** (count - 1):,} "
-            f"points, more than {_MOST_POINTS:,}; take fewer arms or branching 4."
+            f"points, more than {_MAX_GRID_POINTS:,}; take fewer arms or branching 4."
         )
-    best, value, half = oracle(metric, bandit), scorer(metric, bandit), branching // 2
+    best, value, half = oracle(metric, bandit), utility_function(metric, bandit), branching // 2
     steps, phases = np.zeros(count, dtype=np.int64), []
     for number in range(1, last + 1):
         total = branching * half ** (number - 1)
         low = np.zeros(count, dtype=np.int64) if number == 1 else np.maximum(steps * half - half, 0)
         high = np.full(count, total) if number == 1 else np.minimum(steps * half + half, total)
-        grid = _in_the_box(low, high, total)
+        grid = _grid_in_box(low, high, total)
         values = value(grid / total)
         top = float(values.max())
         steps = grid[int(np.flatnonzero(values >= top - 1e-12 * max(1.0, abs(top)))[0])]
         box = np.maximum(steps - 1, 0) / total, np.minimum(steps + 1, total) / total
         phases.append(
             RefinedPhase(
-                number, 1.0 / total, len(grid), steps / total, top, *box, _holds_best(bandit, metric, best, *box)
+                number, 1.0 / total, len(grid), steps / total, top, *box, _box_contains_best(bandit, metric, best, *box)
             )
         )
     return Refinement(metric, best, tuple(phases))
 
 
-def _in_the_box(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+def _grid_in_box(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> NDArray[np.int64]:
     """All whole numbers between the limits that add up to ``total``, in lexicographic order."""
     heads = np.array(
         list(product(*(range(a, b + 1) for a, b in zip(low[:-1], high[:-1], strict=True)))), dtype=np.int64
@@ -138,19 +138,21 @@ def _in_the_box(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> 
     return np.column_stack((heads[fits], last[fits]))
 
 
-def _holds_best(bandit: Bandit, metric: Distortion, best: Best, low: FloatArray, high: FloatArray) -> bool:
+def _box_contains_best(
+    bandit: Bandit, metric: Distortion, best: OracleResult, low: FloatArray, high: FloatArray
+) -> bool:
     """Whether a best mixture lies in the box: for Bernoulli arms any with the best mean, otherwise the oracle's."""
     if bool(((best.weights >= low - 1e-9) & (best.weights <= high + 1e-9)).all()):
         return True
     if not isinstance(bandit.support, Binary):
         return False
-    p = scorer(Mean(), bandit)(np.eye(bandit.n_arms))
-    ends = [_extreme_mean(p, low, high), -_extreme_mean(-p, low, high)]
+    p = utility_function(Mean(), bandit)(np.eye(bandit.n_arms))
+    ends = [_smallest_mean_in_box(p, low, high), -_smallest_mean_in_box(-p, low, high)]
     top = metric.maximum(min(ends), max(ends)).value
     return bool(top >= best.value - 1e-12 * max(1.0, abs(best.value)))
 
 
-def _extreme_mean(p: FloatArray, low: FloatArray, high: FloatArray) -> float:
+def _smallest_mean_in_box(p: FloatArray, low: FloatArray, high: FloatArray) -> float:
     """The least mean of a mixture in the box: what is left above the lower limits goes to the smallest means first."""
     mix, left = low.copy(), 1.0 - float(low.sum())
     for i in np.argsort(p):

@@ -4,7 +4,7 @@
 table  label in the paper                  shows
 =====  ==================================  ===========================================================
 1      ``table:table_regrets``             how regret falls with T, UCB-type and ETC-type, β = 1 and 2
-2      ``table:table_regrets_bernoulli``   the same for K Bernoulli arms and PM-ETC-M
+2      ``table:table_regrets_bernoulli``   how regret of PM-ETC-M falls with T for K Bernoulli arms
 3      ``table:beta_values``               β and β̄ for Bernoulli arms
 4      ``table:table_risks``               Hölder exponents and constants
 =====  ==================================  ===========================================================
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pmbandits import _check, _html, _tables
+from pmbandits import _html, _text_tables, _validation
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import (
     PHT,
@@ -33,7 +34,7 @@ from pmbandits.metrics.families import (
 )
 from pmbandits.supports import Interval
 from pmbandits.theory.exponents import Range, known_exponents
-from pmbandits.theory.rates import Rate, rate, written
+from pmbandits.theory.rates import Rate, power_text, rate
 
 # The nine metrics of the paper's tables; where it leaves a parameter open, an ordinary one.
 PAPER_METRICS: tuple[Distortion, ...] = (
@@ -57,7 +58,7 @@ class Formula:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class WidthScaledConstant:
     """A number times a power of the support's width: the Hölder constant 𝓛."""
 
     factor: float
@@ -85,39 +86,40 @@ class PaperTable:
 
     def text(self) -> str:
         """The table as text with aligned columns."""
-        lines = _tables.columns(self._cells(), rule=True)
+        lines = _text_tables.aligned_columns(self.cells(), rule=True)
         notes = [f"Note: {note}" for note in self.notes]
         return "\n".join([f"Table {self.number}. {self.title} ({self.equation})", *lines, *notes])
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", "", _tables.markdown(self._cells())]
+        lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", "", _text_tables.markdown(self.cells())]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
 
     def latex(self) -> str:
         """The table in LaTeX. It is ASCII, and needs no package."""
-        rows = [[_plain(name) for name in self.head], *([_latex(v) for v in row] for row in self.rows)]
-        return _tables.latex(rows, caption=_plain(self.title), label=self.equation, ready=True)
+        rows = [[_latex_text(name) for name in self.head], *([_cell_latex(v) for v in row] for row in self.rows)]
+        return _text_tables.latex(rows, caption=_latex_text(self.title), label=self.equation, ready=True)
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """All cells as text, row by row; the first row has the names of the columns."""
         return [list(self.head), *([cell_text(v) for v in row] for row in self.rows)]
 
     def _repr_html_(self) -> str:
-        head, *rows = self._cells()
+        head, *rows = self.cells()
         title = f"Table {self.number}. {self.title} ({self.equation})"
-        return _html.block(title, _html.table(head, rows), _html.paragraphs(self.notes))
+        return _html.titled_block(title, _html.table(head, rows), _html.paragraphs(self.notes))
 
     def render(self, form: str = "text") -> str:
         """The table as ``"text"``, ``"markdown"`` or ``"latex"``."""
-        _check.choice("format", form, ["text", "markdown", "latex"])
+        _validation.choice("format", form, ["text", "markdown", "latex"])
         return str(getattr(self, form)())
 
     def __str__(self) -> str:
         return self.text()
 
 
-def table(number: int, metrics: Sequence[Distortion] | None = None) -> PaperTable:
+def table(number: int, metrics: Sequence[Distortion | str] | None = None) -> PaperTable:
     """Work out table 1, 2, 3 or 4 of the paper, for its nine metrics or for yours.
 
     Parameters
@@ -136,13 +138,15 @@ def table(number: int, metrics: Sequence[Distortion] | None = None) -> PaperTabl
     >>> str(table(2, metrics=[GiniDeviation()]).rows[0][2])
     'T^(−1/5)·(log T)^(1/4)'
     """
-    number = _check.whole("table number", number, 1, 4)
-    chosen = list(PAPER_METRICS if metrics is None else metrics)
-    return (_rates, _bernoulli_rates, _gap_exponents, _holder_pairs)[number - 1](chosen, metrics is None)
+    number = _validation.whole("table number", number, 1, 4)
+    chosen = [as_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
+    return (_rates_table, _bernoulli_rates_table, _gap_exponents_table, _holder_pairs_table)[number - 1](
+        chosen, metrics is None
+    )
 
 
-def _rates(metrics: list[Distortion], printed: bool) -> PaperTable:
-    if printed:  # its table has the differentiable ones
+def _rates_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
+    if paper_selection:  # its table has the differentiable ones
         metrics = [m for m in metrics if not m.kinks]
     rows = []
     for metric in metrics:
@@ -162,7 +166,7 @@ def _rates(metrics: list[Distortion], printed: bool) -> PaperTable:
     )
 
 
-def _bernoulli_rates(metrics: list[Distortion], printed: bool) -> PaperTable:
+def _bernoulli_rates_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
     rows = []
     for metric in metrics:
         known = known_exponents(metric)
@@ -184,7 +188,7 @@ def _bernoulli_rates(metrics: list[Distortion], printed: bool) -> PaperTable:
     )
 
 
-def _gap_exponents(metrics: list[Distortion], printed: bool) -> PaperTable:
+def _gap_exponents_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
     rows = []
     for metric in metrics:
         known = known_exponents(metric)
@@ -203,11 +207,11 @@ def _gap_exponents(metrics: list[Distortion], printed: bool) -> PaperTable:
     )
 
 
-def _holder_pairs(metrics: list[Distortion], printed: bool) -> PaperTable:
+def _holder_pairs_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
     rows = []
     for metric in metrics:
         pair = metric.holder(Interval(0.0, 1.0))
-        rows.append((metric, _fraction(pair.q), Scaled(pair.constant, 1.0 - pair.q)))
+        rows.append((metric, _fraction(pair.q), WidthScaledConstant(pair.constant, 1.0 - pair.q)))
     return PaperTable(
         number=4,
         title="Hölder exponents and constants with respect to the Wasserstein distance",
@@ -220,38 +224,38 @@ def _holder_pairs(metrics: list[Distortion], printed: bool) -> PaperTable:
 
 # ---- how values are written ------------------------------------------------------------------------------
 def cell_text(value: Any) -> str:
-    """A value of a table as a reader would write it."""
+    """Format a value of a table as plain text."""
     if value is None:
         return "–"
     if isinstance(value, Distortion):
         return repr(value).replace("()", "")
     if isinstance(value, Formula):
         return value.text
-    if isinstance(value, Scaled):
+    if isinstance(value, WidthScaledConstant):
         width = "" if value.power == 0.0 else f"(Z − V)^({_fraction(value.power)})"
         return width if width and value.factor == 1.0 else f"{value.factor:g}{'·' + width if width else ''}"
     return str(value)
 
 
-def _latex(value: Any) -> str:
+def _cell_latex(value: Any) -> str:
     if value is None:
         return "--"
     if isinstance(value, Distortion):
-        return rf"\texttt{{{_plain(cell_text(value))}}}"
+        return rf"\texttt{{{_latex_text(cell_text(value))}}}"
     if isinstance(value, Formula):
-        return f"${_mathematics(value.text)}$"
+        return f"${_latex_formula(value.text)}$"
     if isinstance(value, Rate):
-        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{written(value.log)}}}"
-        return rf"$T^{{-{written(value.horizon)}}}\,{slow}$"
+        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{power_text(value.log)}}}"
+        return rf"$T^{{-{power_text(value.horizon)}}}\,{slow}$"
     if isinstance(value, (Range, Fraction)):
         return f"${value}$"
-    if isinstance(value, Scaled):
+    if isinstance(value, WidthScaledConstant):
         width = "" if value.power == 0.0 else f"(Z-V)^{{{_fraction(value.power)}}}"
         return f"${width}$" if width and value.factor == 1.0 else f"${value.factor:g}{width}$"
-    return _plain(str(value))
+    return _latex_text(str(value))
 
 
-_SIGNS = {
+_LATEX_SIGNS = {
     "δ_13": r"$\delta_{13}$",
     "δ_12": r"$\delta_{12}$",
     "β̄": r"$\bar\beta$",
@@ -263,7 +267,7 @@ _SIGNS = {
     "h(u)": "$h(u)$",
     "_": r"\_",
 }
-_MATHS = {
+_LATEX_MATH = {
     "−": "-",
     "²": "^2",
     "α": r"\alpha",
@@ -284,17 +288,17 @@ _MATHS = {
 }
 
 
-def _plain(text: str) -> str:
-    pattern = "|".join(re.escape(sign) for sign in _SIGNS)
-    return re.sub(pattern, lambda found: _SIGNS[found[0]], text)
+def _latex_text(text: str) -> str:
+    pattern = "|".join(re.escape(sign) for sign in _LATEX_SIGNS)
+    return re.sub(pattern, lambda found: _LATEX_SIGNS[found[0]], text)
 
 
-def _mathematics(text: str) -> str:
+def _latex_formula(text: str) -> str:
     text = re.sub(r"√(\w)", r"\\sqrt{\1}", text).replace("1{", r"\mathbf{1}\{")
     if r"\mathbf{1}\{" in text:
         text = text[:-1] + r"\}"
-    pattern = "|".join(re.escape(sign) for sign in _MATHS)
-    return re.sub(pattern, lambda found: _MATHS[found[0]], text)
+    pattern = "|".join(re.escape(sign) for sign in _LATEX_MATH)
+    return re.sub(pattern, lambda found: _LATEX_MATH[found[0]], text)
 
 
 def _fraction(x: float) -> Fraction:

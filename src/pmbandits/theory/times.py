@@ -1,4 +1,4 @@
-"""Waiting times of the paper's analysis: how long policies explore, and when they have settled."""
+"""Times in the paper's analysis: how long policies explore, and when their shares have settled."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from math import inf, log
 from typing import Any
 
-from pmbandits import _check
+from pmbandits import _validation
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.schedules import refinement_phases
 from pmbandits.theory.deviations import deviation_always, deviation_at, deviation_until
 from pmbandits.theory.instance import Facts, Gap, facts
 
-_LONGEST = 2**400  # a waiting time beyond this is infinite
+_MAX_TIME = 2**400  # a waiting time beyond this is infinite
 
 
 def exploration_rounds(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float,
@@ -36,17 +36,17 @@ def exploration_rounds(
     ['5.39e+08', '1.88e+04']
     """
     known = facts(metric, bandit)
-    horizon = _check.whole("horizon", horizon, 2)
+    horizon = _validation.whole("horizon", horizon, 2)
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "etc"))
     share = 1.0 / (known.n_arms * float(horizon) ** 2 * (epsilon ** -(known.n_arms - 1) + 1.0))
-    off = deviation_at(confidence, known.support, known.n_arms, share)
-    if off.name == "paper":  # r(n) = r(1)/√n, solved exactly
-        return known.n_arms * (off.radius(1.0) / tolerance) ** 2
-    return known.n_arms * _first(lambda n: off.radius(float(n)) <= tolerance, 1)
+    deviation = deviation_at(confidence, known.support, known.n_arms, share)
+    if deviation.name == "paper":  # r(n) = r(1)/√n, solved exactly
+        return known.n_arms * (deviation.radius(1.0) / tolerance) ** 2
+    return known.n_arms * _smallest_true(lambda n: deviation.radius(float(n)) <= tolerance, 1)
 
 
 def exploration_scale(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     horizon: int,
     epsilon: float,
@@ -68,7 +68,7 @@ def exploration_scale(
 
 
 def separation_time(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     epsilon: float,
     *,
@@ -89,32 +89,32 @@ def separation_time(
     >>> f"{separation_time(gini, bandit, 0.4):.3g} {separation_time(gini, bandit, 0.4, confidence='auto'):.3g}"
     '1.33e+11 2.8e+06'
     """
-    known, rho = facts(metric, bandit), _check.within("rho", rho, 0.0, 1.0, open_lo=True)
+    known, rho = facts(metric, bandit), _validation.within("rho", rho, 0.0, 1.0, open_lo=True)
     key = ("separation", float(epsilon), rho, gap, confidence) if isinstance(confidence, str) else None
-    if key is None or key not in known._times:  # it does not depend on the horizon, and bounds ask for it at each
-        found = _separation(known, epsilon, rho, gap, confidence)
+    if key is None or key not in known._time_cache:  # it does not depend on the horizon, and bounds ask for it at each
+        found = _compute_separation_time(known, epsilon, rho, gap, confidence)
         if key is None:
             return found
-        known._times[key] = found
-    return known._times[key]
+        known._time_cache[key] = found
+    return known._time_cache[key]
 
 
-def _separation(known: Facts, epsilon: float, rho: float, gap: Gap, confidence: Any) -> float:
+def _compute_separation_time(known: Facts, epsilon: float, rho: float, gap: Gap, confidence: Any) -> float:
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "ucb"))
 
-    def close(s: int) -> bool:
-        off = deviation_until(confidence, known.support, known.n_arms, s)
-        return off.radius(rho * s * epsilon / 4.0) <= tolerance
+    def is_close_enough(s: int) -> bool:
+        deviation = deviation_until(confidence, known.support, known.n_arms, s)
+        return deviation.radius(rho * s * epsilon / 4.0) <= tolerance
 
     # From s = 3 on the radius at ρsε/4 rewards falls with s, whatever the set.
-    found = _first(close, 3)
-    while 1.0 < found <= 3.0 and close(int(found) - 1):
+    found = _smallest_true(is_close_enough, 3)
+    while 1.0 < found <= 3.0 and is_close_enough(int(found) - 1):
         found -= 1.0
     return found
 
 
 def settling_time(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     epsilon: float,
     *,
@@ -135,14 +135,14 @@ def settling_time(
     return 2.0 / epsilon * (start - 1.0)
 
 
-def _first(holds: Callable[[int], bool], start: int) -> float:
+def _smallest_true(holds: Callable[[int], bool], start: int) -> float:
     """The smallest whole number from ``start`` on at which a condition holds; from there on it must always hold."""
     if holds(start):
         return float(start)
     low, high = start, 2 * start
     while not holds(high):
         low, high = high, 2 * high
-        if high > _LONGEST:
+        if high > _MAX_TIME:
             return inf
     while high - low > 1:
         middle = (low + high) // 2
@@ -161,7 +161,7 @@ def retention_probability(epsilon: float, delta: float = 0.05, branching: int = 
     >>> round(retention_probability(0.06, delta=0.01), 12)
     0.95
     """
-    delta = _check.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+    delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
     return max(0.0, 1.0 - refinement_phases(epsilon, branching) * delta)
 
 
@@ -177,7 +177,7 @@ def least_pulls(t: float, n_arms: int, exploration: float = 1.0) -> float:
 
 
 def refinement_time(
-    metric: Distortion,
+    metric: Distortion | str,
     bandit: Bandit,
     epsilon: float,
     *,
@@ -201,19 +201,19 @@ def refinement_time(
     """
     known = facts(metric, bandit)
     phases = refinement_phases(epsilon, branching)
-    off = deviation_always(confidence, known.support, known.n_arms, delta)
+    deviation = deviation_always(confidence, known.support, known.n_arms, delta)
     gaps = [known.gap(2.0 ** (k - 1) / branching**k, gap, "etc") for k in range(1, phases + 1)]
     smallest = min(gaps)
     if smallest <= 0.0:
         return inf
 
-    def over(t: int) -> bool:
+    def phases_ended(t: int) -> bool:
         pulls = least_pulls(float(t), known.n_arms, exploration)
         if pulls < 1.0:
             return False
-        return 4.0 * known.constant * known.n_arms * off.radius(pulls) ** known.q < smallest
+        return 4.0 * known.constant * known.n_arms * deviation.radius(pulls) ** known.q < smallest
 
-    return _first(over, known.n_arms)
+    return _smallest_true(phases_ended, known.n_arms)
 
 
 def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, exploration: float = 1.0) -> float:
@@ -223,12 +223,12 @@ def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, explo
     True
     """
     least_share = _least_share(epsilon, branching)
-    xi = _check.within("exploration", exploration, 0.0, open_lo=True)
+    xi = _validation.within("exploration", exploration, 0.0, open_lo=True)
 
     def yields(s: int) -> bool:
         return s ** (-xi / (1.0 + xi)) * n_arms ** (-1.0 / (1.0 + xi)) + 1.0 / s <= least_share
 
-    return _first(yields, 1) - 1.0
+    return _smallest_true(yields, 1) - 1.0
 
 
 def anytime_settling_time(

@@ -29,7 +29,8 @@ from pmbandits.metrics.families.tversky_kahneman import TverskyKahneman as Tvers
 from pmbandits.metrics.families.power_deviation import PowerDeviation as PowerDeviation
 # isort: on
 
-from pmbandits.metrics.family import REGISTRY, Family
+from pmbandits.metrics.family import Family
+from pmbandits.metrics.names import REGISTRY
 
 FAMILIES: tuple[type[Family], ...] = tuple(cls for cls in REGISTRY.values() if cls.built_in())
 """The metrics of this package."""

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
-from pmbandits.metrics.family import Family, parameter
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.family import PiecewiseLinear, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
-class CVaR(Family):
+class CVaR(PiecewiseLinear):
     """Upper conditional value at risk, also called expected shortfall: h(u) = min(u / (1 − c), 1).
 
     **In one sentence:** the average of the *best* 1 − c share of rewards.
@@ -47,25 +47,16 @@ class CVaR(Family):
     def kinks(self) -> Sequence[tuple[float, float]]:
         return () if self.c == 0.0 else ((1.0 - self.c, -1.0 / (1.0 - self.c)),)
 
+    @property
+    def first_slope(self) -> float:
+        return 1.0 / (1.0 - self.c)
+
     @staticmethod
     def h(u: FloatArray, c: float) -> FloatArray:
         return np.minimum(u / (1.0 - c), 1.0)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return -np.maximum(v - self.c, 0.0) / (1.0 - self.c)
-
-    def _dh(self, u: FloatArray) -> FloatArray:
-        return np.where(u <= 1.0 - self.c, 1.0 / (1.0 - self.c), 0.0)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
 
     def _critical(self) -> Sequence[float]:
         return () if self.c == 0.0 else (1.0 - self.c,)  # where the flat part begins
-
-    def _modulus(self) -> tuple[float, float]:
-        return (1.0, 1.0 / (1.0 - self.c))
-
-    @property
-    def _straight(self) -> bool:
-        return True

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class DualPower(Family):
@@ -44,19 +44,19 @@ class DualPower(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return -np.expm1(s * np.log1p(-u))
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return -np.power(v, self.s)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self.s * np.power(1.0 - u, self.s - 1.0)
 
-    def _dco(self, v: FloatArray) -> FloatArray:
+    def _dh_from_1(self, v: FloatArray) -> FloatArray:
         return -self.s * np.power(v, self.s - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._d2co(1.0 - u)
+        return self._d2h_from_1(1.0 - u)
 
-    def _d2co(self, v: FloatArray) -> FloatArray:
+    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
         if self.s == 1.0:
             return np.zeros_like(v)
         return -self.s * (self.s - 1.0) * np.power(v, self.s - 2.0)

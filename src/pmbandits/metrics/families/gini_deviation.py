@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class GiniDeviation(Family):
@@ -39,7 +39,7 @@ class GiniDeviation(Family):
     def h(u: FloatArray) -> FloatArray:
         return u * (1.0 - u)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return v * (1.0 - v)
 
     def _dh(self, u: FloatArray) -> FloatArray:

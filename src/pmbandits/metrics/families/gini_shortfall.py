@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class GiniShortfall(Family):
@@ -56,7 +56,7 @@ class GiniShortfall(Family):
         w = np.minimum(u / (1.0 - p), 1.0)
         return w * (1.0 + 2.0 * loading * (1.0 - w))
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         z = np.maximum(v - self.p, 0.0) / (1.0 - self.p)
         return z * ((2.0 * self.loading - 1.0) - 2.0 * self.loading * z)
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
-from pmbandits.metrics.family import Family, parameter
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.family import PiecewiseLinear, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
-class InterESRange(Family):
+class InterESRange(PiecewiseLinear):
     """Inter-expected-shortfall range: h(u) = min(u/(1−c), 1) − max(0, (u−c)/(1−c)).
 
     **In one sentence:** the average of the best 1 − c share of rewards minus the average of the worst 1 − c share.
@@ -43,26 +43,16 @@ class InterESRange(Family):
         bend = -1.0 / (1.0 - self.c)
         return ((0.5, 2.0 * bend),) if self.c == 0.5 else ((self.c, bend), (1.0 - self.c, bend))
 
+    @property
+    def first_slope(self) -> float:
+        return 1.0 / (1.0 - self.c)
+
     @staticmethod
     def h(u: FloatArray, c: float) -> FloatArray:
         return np.minimum(u / (1.0 - c), 1.0) - np.maximum(u - c, 0.0) / (1.0 - c)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return self._h(v)  # h is symmetric about 1/2
-
-    def _dh(self, u: FloatArray) -> FloatArray:
-        rising = (u <= 1.0 - self.c).astype(np.float64)
-        return (rising - (u > self.c)) / (1.0 - self.c)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
 
     def _critical(self) -> Sequence[float]:
         return (min(self.c, 1.0 - self.c), max(self.c, 1.0 - self.c))
-
-    def _modulus(self) -> tuple[float, float]:
-        return (1.0, 1.0 / (1.0 - self.c))
-
-    @property
-    def _straight(self) -> bool:
-        return True

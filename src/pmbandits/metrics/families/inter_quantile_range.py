@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import JUMP_TOLERANCE, Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
 from pmbandits.metrics.formulas import where
+from pmbandits.metrics.numeric import JUMP_TOLERANCE, Monotonicity, Shape
 
 
 class InterQuantileRange(Family):
@@ -58,7 +58,7 @@ class InterQuantileRange(Family):
         above = u - (1.0 - upper) > JUMP_TOLERANCE
         return where(above & (u - (1.0 - lower) <= JUMP_TOLERANCE), 1.0, 0.0)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         above = self.upper - v > JUMP_TOLERANCE
         return np.where(above & ~(self.lower - v > JUMP_TOLERANCE), 1.0, 0.0)
 

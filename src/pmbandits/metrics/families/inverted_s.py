@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class InvertedS(Family):
@@ -43,7 +43,7 @@ class InvertedS(Family):
     def h(u: FloatArray, beta: float) -> FloatArray:
         return np.exp(-np.power(-np.log(u), beta))
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return np.expm1(-np.power(-np.log1p(-v), self.beta))
 
     def _slope(self, depth: FloatArray) -> FloatArray:
@@ -55,7 +55,7 @@ class InvertedS(Family):
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._slope(-np.log(u))
 
-    def _dco(self, v: FloatArray) -> FloatArray:
+    def _dh_from_1(self, v: FloatArray) -> FloatArray:
         return -self._slope(-np.log1p(-v))
 
     def _d2h(self, u: FloatArray) -> FloatArray:

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
-from pmbandits.metrics.family import Family, parameter
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.family import PiecewiseLinear, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
-class LowerCVaR(Family):
+class LowerCVaR(PiecewiseLinear):
     """Lower-tail conditional value at risk: h(u) = max(0, (u − 1 + α)/α).
 
     **In one sentence:** the average of the *worst* α share of rewards.
@@ -45,24 +45,13 @@ class LowerCVaR(Family):
     def kinks(self) -> Sequence[tuple[float, float]]:
         return () if self.alpha == 1.0 else ((1.0 - self.alpha, 1.0 / self.alpha),)
 
+    @property
+    def first_slope(self) -> float:
+        return 1.0 if self.alpha == 1.0 else 0.0
+
     @staticmethod
     def h(u: FloatArray, alpha: float) -> FloatArray:
         return np.maximum(u - (1.0 - alpha), 0.0) / alpha
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return -np.minimum(v / self.alpha, 1.0)
-
-    def _dh(self, u: FloatArray) -> FloatArray:
-        if self.alpha == 1.0:
-            return np.ones_like(u)
-        return np.where(u > 1.0 - self.alpha, 1.0 / self.alpha, 0.0)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
-
-    def _modulus(self) -> tuple[float, float]:
-        return (1.0, 1.0 / self.alpha)
-
-    @property
-    def _straight(self) -> bool:
-        return True

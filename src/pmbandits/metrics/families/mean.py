@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
-from pmbandits.metrics.family import Family
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.family import PiecewiseLinear
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
-class Mean(Family):
+class Mean(PiecewiseLinear):
     """The expected reward: h(u) = u.
 
     **In one sentence:** what a round earns on average in the long run.
@@ -30,26 +28,14 @@ class Mean(Family):
     use = "as the yardstick, or as a term beside tail or spread"
     shape: ClassVar[Shape] = "linear"
     monotonicity: ClassVar[Monotonicity] = "increasing"
+    first_slope: ClassVar[float] = 1.0
 
     @staticmethod
     def h(u: FloatArray) -> FloatArray:
         return +u
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return -v
-
-    def _dh(self, u: FloatArray) -> FloatArray:
-        return np.ones_like(u)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
-
-    def _modulus(self) -> tuple[float, float]:
-        return (1.0, 1.0)
 
     def _powers(self) -> dict[float, float]:
         return {1.0: 1.0}
-
-    @property
-    def _straight(self) -> bool:
-        return True

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
-from pmbandits.metrics.family import Family
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.family import PiecewiseLinear
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
-class MeanMedianDeviation(Family):
+class MeanMedianDeviation(PiecewiseLinear):
     """Mean–median deviation: h(u) = min(u, 1 − u), which is the mean distance from the median.
 
     **In one sentence:** how far a reward typically lies from the middle one.
@@ -31,27 +31,15 @@ class MeanMedianDeviation(Family):
     use = "to reward spread without letting outliers dominate"
     shape: ClassVar[Shape] = "concave"
     monotonicity: ClassVar[Monotonicity] = "neither"
+    first_slope: ClassVar[float] = 1.0
     kinks: ClassVar[Sequence[tuple[float, float]]] = ((0.5, -2.0),)
 
     @staticmethod
     def h(u: FloatArray) -> FloatArray:
         return np.minimum(u, 1.0 - u)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return np.minimum(v, 1.0 - v)
-
-    def _dh(self, u: FloatArray) -> FloatArray:
-        return np.where(u <= 0.5, 1.0, -1.0)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
 
     def _critical(self) -> Sequence[float]:
         return (0.5,)
-
-    def _modulus(self) -> tuple[float, float]:
-        return (1.0, 1.0)
-
-    @property
-    def _straight(self) -> bool:
-        return True

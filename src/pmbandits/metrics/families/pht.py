@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class PHT(Family):
@@ -45,7 +45,7 @@ class PHT(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return np.power(u, s)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return np.expm1(self.s * np.log1p(-v))
 
     def _dh(self, u: FloatArray) -> FloatArray:

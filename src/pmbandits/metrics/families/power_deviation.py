@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class PowerDeviation(Family):
@@ -55,7 +55,7 @@ class PowerDeviation(Family):
         power = np.power(u, m)
         return power * (1.0 - r * power)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         fall = np.expm1(self.m * np.log1p(-v))
         return fall * ((1.0 - 2.0 * self.r) - self.r * fall)
 

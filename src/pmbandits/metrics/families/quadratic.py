@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class Quadratic(Family):
@@ -44,7 +44,7 @@ class Quadratic(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return u * (1.0 + s * (1.0 - u))
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return -v * (1.0 - self.s + self.s * v)
 
     def _dh(self, u: FloatArray) -> FloatArray:

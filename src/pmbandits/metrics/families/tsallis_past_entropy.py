@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
-from pmbandits.metrics.formulas import part, where
+from pmbandits.metrics.formulas import formula_helper, where
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
-@part
-def _entropy(v: FloatArray, log_v: FloatArray, alpha: float) -> FloatArray:
+@formula_helper
+def _past_entropy(v: FloatArray, log_v: FloatArray, alpha: float) -> FloatArray:
     """h(1 − v), from v and its logarithm."""
     if alpha == 1.0:
         inside = -v * log_v
@@ -52,26 +52,26 @@ class TsallisPastEntropy(Family):
 
     @staticmethod
     def h(u: FloatArray, alpha: float) -> FloatArray:
-        return _entropy(1.0 - u, np.log1p(-u), alpha)
+        return _past_entropy(1.0 - u, np.log1p(-u), alpha)
 
     def _h(self, u: FloatArray) -> FloatArray:
         return u * (1.0 - u) if self.alpha == 2.0 else super()._h(u)  # the Gini deviation, to the last bit
 
-    def _co(self, v: FloatArray) -> FloatArray:
-        return v * (1.0 - v) if self.alpha == 2.0 else _entropy(v, np.log(v), self.alpha)
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
+        return v * (1.0 - v) if self.alpha == 2.0 else _past_entropy(v, np.log(v), self.alpha)
 
     def _dh(self, u: FloatArray) -> FloatArray:
-        return -self._dco(1.0 - u)
+        return -self._dh_from_1(1.0 - u)
 
-    def _dco(self, v: FloatArray) -> FloatArray:
+    def _dh_from_1(self, v: FloatArray) -> FloatArray:
         if self.alpha == 1.0:
             return -np.log(v) - 1.0
         return -np.expm1(np.log(self.alpha) + (self.alpha - 1.0) * np.log(v)) / (self.alpha - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._d2co(1.0 - u)
+        return self._d2h_from_1(1.0 - u)
 
-    def _d2co(self, v: FloatArray) -> FloatArray:
+    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
         return -self.alpha * np.power(v, self.alpha - 2.0)
 
     def _critical(self) -> Sequence[float]:

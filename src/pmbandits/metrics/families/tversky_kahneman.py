@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class TverskyKahneman(Family):
@@ -44,7 +44,7 @@ class TverskyKahneman(Family):
         top = np.power(u, gamma)
         return top * np.power(top + np.power(1.0 - u, gamma), -1.0 / gamma)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         g = self.gamma
         log_u = np.log1p(-v)
         log_sum = np.log1p(np.power(v, g) + np.expm1(g * log_u))
@@ -60,8 +60,8 @@ class TverskyKahneman(Family):
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._slope(u, 1.0 - u, self._h(u))
 
-    def _dco(self, v: FloatArray) -> FloatArray:
-        return -self._slope(1.0 - v, v, 1.0 + self._co(v))
+    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+        return -self._slope(1.0 - v, v, 1.0 + self._h_from_1(v))
 
     def _modulus(self) -> tuple[float, float]:
         # sup |h(u) − h(v)|/|u − v|^γ is the limit at 1, 1/γ (found numerically for γ from .28 to 1).

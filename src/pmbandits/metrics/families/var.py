@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import JUMP_TOLERANCE, Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
 from pmbandits.metrics.formulas import where
+from pmbandits.metrics.numeric import JUMP_TOLERANCE, Monotonicity, Shape
 
 
 class VaR(Family):
@@ -48,7 +48,7 @@ class VaR(Family):
     def h(u: FloatArray, c: float) -> FloatArray:
         return where(u - (1.0 - c) > JUMP_TOLERANCE, 1.0, 0.0)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return np.where(self.c - v > JUMP_TOLERANCE, 0.0, -1.0)
 
     def _dh(self, u: FloatArray) -> FloatArray:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class WangRightTail(Family):
@@ -38,7 +38,7 @@ class WangRightTail(Family):
         root = np.sqrt(u)
         return root * (1.0 - root)
 
-    def _co(self, v: FloatArray) -> FloatArray:
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
         return -np.sqrt(1.0 - v) * np.expm1(0.5 * np.log1p(-v))
 
     def _dh(self, u: FloatArray) -> FloatArray:

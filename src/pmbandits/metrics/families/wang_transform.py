@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.metrics.distortion import Monotonicity, Shape
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
-from pmbandits.metrics.formulas import cdf, quantile
+from pmbandits.metrics.formulas import norm_cdf, norm_ppf
+from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
 class WangTransform(Family):
@@ -44,24 +44,24 @@ class WangTransform(Family):
 
     @staticmethod
     def h(u: FloatArray, shift: float) -> FloatArray:
-        return cdf(quantile(u) + shift)
+        return norm_cdf(norm_ppf(u) + shift)
 
-    def _co(self, v: FloatArray) -> FloatArray:
-        return -cdf(quantile(v) - self.shift)
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
+        return -norm_cdf(norm_ppf(v) - self.shift)
 
     def _dh(self, u: FloatArray) -> FloatArray:
-        return self._ratio(quantile(u))
+        return self._density_ratio(norm_ppf(u))
 
-    def _dco(self, v: FloatArray) -> FloatArray:
-        return -self._ratio(-quantile(v))
+    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+        return -self._density_ratio(-norm_ppf(v))
 
-    def _ratio(self, x: FloatArray) -> FloatArray:
+    def _density_ratio(self, x: FloatArray) -> FloatArray:
         if self.shift == 0.0:
             return np.ones_like(x)
         return np.exp(-self.shift * x - 0.5 * self.shift**2)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        x = quantile(u)
+        x = norm_ppf(u)
         return -self.shift * np.exp(-self.shift * x - 0.5 * self.shift**2 + 0.5 * x * x) * np.sqrt(2.0 * np.pi)
 
     def _modulus(self) -> tuple[float, float]:
@@ -69,5 +69,5 @@ class WangTransform(Family):
             return (1.0, 1.0)
         # h (or its mirror image) is concave and increasing, so sup |h(u) − h(v)|/|u − v|^½ is reached from 0.
         x = np.linspace(-37.0, 8.0, 90_001)
-        ratio = cdf(x + abs(self.shift)) / np.sqrt(cdf(x))
+        ratio = norm_cdf(x + abs(self.shift)) / np.sqrt(norm_cdf(x))
         return (0.5, float(ratio.max()) * (1.0 + 1e-6))

@@ -5,5 +5,5 @@
 ``folder``       ``pmbandits board FOLDER``: a simulation, running or finished
 ===============  =====================================================================================
 
-The pages of the service are in :mod:`pmbandits.service.board`, because a room imports only from the rooms below it.
+The pages of the service are in :mod:`pmbandits.service.board`, because a package imports only from the layers below it.
 """

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages import web
 from pmbandits.pages.board import view
-from pmbandits.simulation.onlooker import Onlooker
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
+from pmbandits.simulation.live_view import FolderReader
 
 _MOST_LINES = 12  # policies in the chart of regret
 _MOST_MARKS = 50  # changes of the arms that are listed
 _MOST_VALUED = 200  # arms; of more, each alone is not valued
 
 
-class Watched:
-    """A folder, for several questions at a time."""
+class WatchedRun:
+    """The folder of a simulation, read by several requests at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.seen = Onlooker(folder)
+        self.seen = FolderReader(folder)
         self._lock = threading.Lock()
         self.seen.refresh()
 
-    def moved(self) -> dict[str, Any]:
-        """How far it is."""
+    def progress_counts(self) -> dict[str, Any]:
+        """How many trials are done, and of how many."""
         with self._lock:
             self.seen.refresh()
             return {"done": self.seen.done, "total": self.seen.total}
@@ -43,88 +43,105 @@ class Watched:
         """What the page shows, of one policy and one trial."""
         with self._lock:
             self.seen.refresh()
-            return _view(self.seen, policy, trial)
+            return _run_view(self.seen, policy, trial)
 
 
-def _view(seen: Onlooker, policy: str | None, trial: str | None) -> dict[str, Any]:
-    line = seen.place(policy)
-    lives = seen.lives[line]
-    shown = sorted(lives)
-    at = int(trial) if trial and trial.isdigit() and int(trial) in lives else (shown[0] if shown else None)
-    said = seen.said()
+def _run_view(seen: FolderReader, policy: str | None, trial: str | None) -> dict[str, Any]:
+    line = seen.line_index(policy)
+    trials = seen.finished_trials[line]
+    shown = sorted(trials)
+    at = int(trial) if trial and trial.isdigit() and int(trial) in trials else (shown[0] if shown else None)
+    policy_names = seen.policy_names()
     known = seen.known()
-    arms = view.coloured(seen.names)
     out: dict[str, Any] = {
         "kind": "folder",
         "title": seen.folder.name or str(seen.folder),
         "status": "finished" if seen.finished else "running",
         "facts": _facts(seen, known),
         "progress": {"done": seen.done, "total": seen.total},
-        "choices": {"policies": said, "policy": said[line], "trials": shown[:500], "trial": at},
-        "policies": [],
-        "metric": _metric(known, seen),
-        "arms": arms,
+        "choices": {"policies": policy_names, "policy": policy_names[line], "trials": shown[:500], "trial": at},
+        "policies": _regret_lines(seen, policy_names[:_MOST_LINES]),
+        "metric": _metric_view(known, seen),
+        "arms": view.arms_with_colours(seen.names),
         "history": {"x": [], "played": [], "wanted": []},
         "marks": [],
         "curves": {"x": [], "bend": 0.0, "arms": []},
         "warnings": [],
         "decisions": [],
     }
-    for k, label in list(enumerate(said))[:_MOST_LINES]:
-        regret = seen.regret(k)
-        if regret is None:
-            continue
-        mean, error = regret
-        out["policies"].append({
-            "label": label, "t": seen.lines[k].checkpoints, "mean": mean, "error": error, "trials": len(seen.lives[k]),
-            "seconds": float(np.mean([life.seconds for life in seen.lives[k].values()])),
-        })  # fmt: skip
-    if at is None:
-        return out
-    life = lives[at]
-    t = seen.lines[line].checkpoints
-    drawn = view.most_played(np.maximum(life.played[-1], life.wanted[-1]), 8)
-    out["history"] = {
-        "x": t,
-        "log": True,
-        "played": [{"place": k, "y": 100.0 * life.played[:, k]} for k in drawn],
-        "wanted": [{"place": k, "y": 100.0 * life.wanted[:, k]} for k in drawn],
-    }
-    out["marks"] = [{"x": end, "text": f"a phase ended after round {end:,}"} for end in life.ends if 0 < end <= t[-1]]
-    said_of = {"add": "came", "pause": "paused", "resume": "came back", "retire": "left for good"}
-    for after, verb, arm in seen.spec.get("schedule", []):
-        out["marks"].append({"x": after, "text": f"{arm} {said_of.get(verb, verb)} after round {after:,}"})
-    planned = {after for after, *_ in seen.spec.get("schedule", [])}
-    out["marks"] += [
-        {"x": turn, "text": f"the arms changed after round {turn:,}"}
-        for turn in seen.turns[:-1][:_MOST_MARKS] if turn not in planned
-    ]  # fmt: skip
-    out["marks"].sort(key=lambda mark: mark["x"])
-    weights = known[2].weights if known is not None else None
-    singles = seen.singles() if len(seen.names) <= _MOST_VALUED else None
-    for k, arm in enumerate(arms):
-        arm |= {
-            "played": view.share(life.played[-1, k]),
-            "wanted": view.share(life.wanted[-1, k]),
-            "best": None if weights is None else view.share(weights[k]),
-            "pulls": round(float(life.played[-1, k]) * int(t[-1])),
-            "worth": None if singles is None else singles[k],
-        }
-    if known is not None:
-        out["curves"] = view.true(known[0], known[1].laws, drawn)
+    if at is not None:
+        _add_trial(out, seen, line, trials[at], known)
     return out
 
 
-def _metric(known: Any, seen: Onlooker) -> dict[str, Any]:
+def _regret_lines(seen: FolderReader, policy_names: Sequence[str]) -> list[dict[str, Any]]:
+    """The curve of regret of each policy that has one."""
+    out = []
+    for k, label in enumerate(policy_names):
+        regret = seen.regret(k)
+        if regret is not None:
+            trials = seen.finished_trials[k].values()
+            seconds = float(np.mean([trial.seconds for trial in trials]))
+            out.append(
+                {
+                    "label": label,
+                    "t": seen.lines[k].checkpoints,
+                    "mean": regret[0],
+                    "error": regret[1],
+                    "trials": len(trials),
+                    "seconds": seconds,
+                }
+            )
+    return out
+
+
+def _add_trial(out: dict[str, Any], seen: FolderReader, line: int, trial: Any, known: Any) -> None:
+    """Add what one trial shows: shares over time, what happened, the arms at the end, and their curves."""
+    t = seen.lines[line].checkpoints
+    drawn = view.most_played_arms(np.maximum(trial.played[-1], trial.wanted[-1]), 8)
+    out["history"] = {
+        "x": t,
+        "log": True,
+        "played": [{"place": k, "y": 100.0 * trial.played[:, k]} for k in drawn],
+        "wanted": [{"place": k, "y": 100.0 * trial.wanted[:, k]} for k in drawn],
+    }
+    out["marks"] = _marks(seen, [end for end in trial.ends if 0 < end <= t[-1]])
+    weights = known[2].weights if known is not None else None
+    arm_utilities = seen.arm_utilities() if len(seen.names) <= _MOST_VALUED else None
+    for k, arm in enumerate(out["arms"]):
+        arm |= {
+            "played": view.share(trial.played[-1, k]),
+            "wanted": view.share(trial.wanted[-1, k]),
+            "best": None if weights is None else view.share(weights[k]),
+            "pulls": round(float(trial.played[-1, k]) * int(t[-1])),
+            "worth": None if arm_utilities is None else arm_utilities[k],
+        }
     if known is not None:
-        return view.preference(known[0])
+        out["curves"] = view.true_curves(known[0], known[1].distributions, drawn)
+
+
+def _marks(seen: FolderReader, phase_ends: Sequence[int]) -> list[dict[str, Any]]:
+    """What happened in a trial, in the order of rounds: phases, arms that came and went, and changes of the arms."""
+    said_of = {"add": "came", "pause": "paused", "resume": "came back", "retire": "left for good"}
+    schedule = seen.spec.get("schedule", [])
+    planned = {after for after, *_ in schedule}
+    marks = [(end, f"a phase ended after round {end:,}") for end in phase_ends]
+    marks += [(after, f"{arm} {said_of.get(verb, verb)} after round {after:,}") for after, verb, arm in schedule]
+    changes = [turn for turn in seen.moment_ends[:-1][:_MOST_MARKS] if turn not in planned]
+    marks += [(turn, f"the arms changed after round {turn:,}") for turn in changes]
+    return [{"x": x, "text": text} for x, text in sorted(marks, key=lambda mark: mark[0])]
+
+
+def _metric_view(known: Any, seen: FolderReader) -> dict[str, Any]:
+    if known is not None:
+        return view.metric_curve(known[0])
     try:
-        return view.preference(Distortion.from_dict(seen.spec["metric"]))
+        return view.metric_curve(Distortion.from_dict(seen.spec["metric"]))
     except (ValueError, TypeError, LookupError):
         return {"text": seen.metric_text, "words": "", "u": [], "h": []}
 
 
-def _facts(seen: Onlooker, known: Any) -> list[list[str]]:
+def _facts(seen: FolderReader, known: Any) -> list[list[str]]:
     rounds = max(line.horizon for line in seen.lines)
     out = [
         ["preference", seen.metric_text],
@@ -141,40 +158,32 @@ def _facts(seen: Onlooker, known: Any) -> list[list[str]]:
     return out
 
 
-def make(watched: Watched) -> Starlette:
-    """The app, without its watchman."""
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.responses import HTMLResponse
-    from starlette.routing import Route
+def make_app(watched: WatchedRun) -> Starlette:
+    """The Starlette app of the board, without the token middleware."""
+    notifier = view.Notifier()
 
     async def page(request: Request) -> Response:
-        text = view.page(watched.seen.folder.name or "a simulation", kind="folder")
+        text = view.board_page(watched.seen.folder.name or "a simulation", kind="folder")
         return HTMLResponse(text, headers={**web.HEADERS, "Cache-Control": "no-store"})
-
-    async def file(request: Request) -> Response:
-        return web.asset(request.path_params["name"])
 
     async def shown(request: Request) -> Response:
         given = request.query_params
-        return web.as_json(await run_in_threadpool(watched.view, given.get("policy"), given.get("trial")))
+        return web.json_response(await run_in_threadpool(watched.view, given.get("policy"), given.get("trial")))
 
     async def stream(request: Request) -> Response:
-        return view.as_stream(view.stream(lambda: run_in_threadpool(watched.moved), bell))
-
-    bell = view.Bell()
+        return view.stream_response(view.stream(lambda: run_in_threadpool(watched.progress_counts), notifier))
 
     @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
-        web.when_told_to_stop(bell.close)
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        web.on_shutdown_signal(notifier.close)
         yield
 
     return Starlette(
-        lifespan=life,
+        lifespan=lifespan,
         routes=[
             Route("/", page),
-            Route("/assets/{name}", file),
-            Route("/view", web.kindly(shown)),
+            Route("/assets/{name}", web.asset_route),
+            Route("/view", web.with_error_responses(shown)),
             Route("/stream", stream),
         ],
     )
@@ -182,5 +191,5 @@ def make(watched: Watched) -> Starlette:
 
 def run(folder: Path, *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """``pmbandits board``."""
-    watched = Watched(folder)
-    web.serve(lambda: make(watched), port=port, show=show, browse=browse)
+    watched = WatchedRun(folder)
+    web.serve(lambda: make_app(watched), port=port, show=show, browse=browse)

@@ -1,4 +1,4 @@
-"""From a question of the studio's page to numbers and sentences."""
+"""From a request of the studio's page to numbers and sentences."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits import _check
-from pmbandits._check import FloatArray
-from pmbandits.advice.again import as_command, in_python
-from pmbandits.advice.spoken import spoken
-from pmbandits.limits import Limits
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
+from pmbandits.advice.metric_phrases import describe_metric
+from pmbandits.advice.repro_call import python_call, shell_command
+from pmbandits.constraints import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio import examples, sentences, ties
-from pmbandits.pages.studio.sliders import described, written
-from pmbandits.pages.studio.table import Table, for_people
+from pmbandits.pages.studio.sliders import metric_text, metric_with_sliders
+from pmbandits.pages.studio.table import Table, without_option_names
 from pmbandits.palette import colour
-from pmbandits.plots import distortion_line
+from pmbandits.plots import distortion_curve
 from pmbandits.supports import Binary
 
-_DRAWN = 10  # arms in a chart
-_LISTED = 60  # arms in a table
+_MOST_ARMS_DRAWN = 10  # arms in a chart
+_MOST_ARMS_LISTED = 60  # arms in a table
 _MOST_METRICS = 8  # side by side
 _STEPS = 21  # of a slider whose whole way is shown
-_CLOSER, _CLOSE, _JUMP = 48, 0.004, 0.2  # more steps where shares jump; how close they come; a share that is a jump
+_MOST_BISECTIONS, _SMALLEST_STEP, _JUMP = (
+    48,
+    0.004,
+    0.2,
+)  # more steps where shares jump; how close they come; a share that is a jump
 
 
 def overview(table: Table) -> dict[str, Any]:
     """What the page shows of a table before any question."""
-    first = table.peek
+    first = table.sniff
     out: dict[str, Any] = {
         "name": table.name,
         "columns": first.columns,
@@ -46,17 +50,17 @@ def overview(table: Table) -> dict[str, Any]:
             "decimal": first.decimal,
             "sure": first.sure,
         },
-        "why": table.trouble,
+        "why": table.read_error,
         "own": bool(table.example),
-        "begin": examples.BEGIN.get(table.example, {}).get("say", ""),
-        "when": table.when,
+        "begin": examples.INITIAL_STATE.get(table.example, {}).get("say", ""),
+        "when": table.date_column,
         "read": None,
     }
     if not table.is_read:
         return out
-    log, support = table.problem.log, table.asked["support"]
+    log, support = table.problem.log, table.params["support"]
     out["asked"] = {
-        **{name: value for name, value in table.asked.items() if name != "support"},
+        **{name: value for name, value in table.params.items() if name != "support"},
         "range": "unknown" if support is None else "binary" if isinstance(support, Binary) else "between",
         "ends": None if support is None else [support.lo, support.hi],
     }
@@ -65,16 +69,16 @@ def overview(table: Table) -> dict[str, Any]:
         "used": log.used,
         "outcomes": log.outcomes,
         "per": log.per,
-        "outcome": sentences.outcome(table),
+        "outcome": sentences.reward_note(table),
         "outcomes_can_be": sentences.outcomes(table),
-        "account": for_people(log.account()),
+        "account": without_option_names(log.row_report()),
         "examples": [str(bad) for bad in log.examples],
         "arms": [
             {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
-            for k, a in enumerate(log.arms[:_LISTED])
+            for k, a in enumerate(log.arms[:_MOST_ARMS_LISTED])
         ],
         "count": len(log.arms),
-        "bend": table.bend,
+        "bend": table.linear_width,
         "undrawn": _undrawn(table),
         "support": [table.problem.support.lo, table.problem.support.hi],
         "declared": table.problem.declared,
@@ -91,86 +95,91 @@ def _undrawn(table: Table) -> str:
     return f"A few rewards {' and '.join(said)} are not drawn." if said else ""
 
 
-def look(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The quick answer, for somebody who moves a slider."""
+def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A preview of the best mixture for a metric, with its curves and sentences, for somebody who moves a slider."""
     start = perf_counter()
-    metric, limits = _metric(asked.get("metric")), table.limits(asked.get("limits"))
-    seen = table.glance.look(metric, limits)
+    metric, limits = _metric(params.get("metric")), table.limits(params.get("limits"))
+    seen = table.preview.best_mixture(metric, limits)
     names = table.names
-    same = ties.tied(seen, limits)
-    order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.singles[k]))
-    drawn = sorted(order[:_DRAWN])
+    same = ties.tied_arms(seen, limits)
+    order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.arm_utilities[k]))
+    drawn = sorted(order[:_MOST_ARMS_DRAWN])
     mixed = seen.weights @ table.above
     curves = np.vstack((table.above[drawn], mixed[None]))
     if (seen.weights > 0.0).sum() == 1:  # a mixture of one arm has the curve of that arm
         curves = curves[:-1]
     with np.errstate(all="ignore"):
         bent = np.asarray(metric._h(curves.ravel())).reshape(-1, table.grid.size)
-    u, h = distortion_line(metric)
+    u, h = distortion_curve(metric)
     few = np.unique(np.concatenate((np.linspace(0, u.size - 1, 120).astype(np.intp), np.flatnonzero(np.isnan(h)))))
     rank = np.linspace(1.0, 0.0, 101)
     at = np.asarray(metric(rank), dtype=np.float64)
     return {
-        "text": written(metric),
-        "words": spoken(metric),
-        "bends": sentences.BENDS[metric.shape],
+        "text": metric_text(metric),
+        "words": describe_metric(metric),
+        "bends": sentences.CURVATURE_TEXT[metric.shape],
         "curve": {"u": u[few], "h": h[few]},
         "attention": {"q": np.linspace(0.5, 99.5, 100), "w": (at[:-1] - at[1:]) * 100.0},
-        "tie": ties.explained(table, metric, seen, same) if same else None,
+        "tie": ties.explain_tie(table, metric, seen, same) if same else None,
         "arms": [
             {
                 "place": k,
                 "name": names[k],
                 "colour": colour(k),
                 "share": None if same else seen.weights[k],
-                "worth": seen.singles[k],
+                "worth": seen.arm_utilities[k],
                 "mean": table.means[k],
                 "n": table.problem.log.arms[k].n,
             }
-            for k in order[:_LISTED]
+            for k in order[:_MOST_ARMS_LISTED]
         ],
-        "more": max(len(names) - _LISTED, 0),
+        "more": max(len(names) - _MOST_ARMS_LISTED, 0),
         "worth": seen.value,
         "average": float(seen.weights @ table.means),
-        "best": {"name": names[seen.best_arm], "place": seen.best_arm, "worth": float(seen.singles.max())},
+        "best": {"name": names[seen.best_arm], "place": seen.best_arm, "worth": float(seen.arm_utilities.max())},
         "gain": seen.gain,
-        "sentence": sentences.play(names, seen.weights),
-        "gives": sentences.worth(names, seen, table.means, metric),
-        "price": sentences.price(names, seen, limits, metric),
+        "sentence": sentences.play_text(names, seen.weights),
+        "gives": sentences.utility(names, seen, table.means, metric),
+        "price": sentences.gain_text(names, seen, limits, metric),
         "limits": None
         if limits is None
-        else {"text": str(limits), "cost": seen.cost, "unlimited": seen.unlimited, "sentence": sentences.cost(seen)},
+        else {
+            "text": str(limits),
+            "cost": seen.cost,
+            "unlimited": seen.unconstrained_value,
+            "sentence": sentences.cost(seen),
+        },
         "drawn": drawn,
         "grid": table.grid,
         "above": curves,
         "bent": bent,
-        "again": again(table, _with_kept(metric, asked.get("kept")), limits, asked),
+        "again": repro_call(table, _kept_and_current(metric, params.get("kept")), limits, params),
         "ms": 1e3 * (perf_counter() - start),
     }
 
 
-def why(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Why a mixture is best; it is asked for when nobody moves a slider any more."""
-    metric, limits = _metric(asked.get("metric")), table.limits(asked.get("limits"))
-    return {"why": sentences.why(table, table.glance.look(metric, limits), metric, limits)}
+def explain_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Why a mixture is best, in sentences; requested when the sliders rest."""
+    metric, limits = _metric(params.get("metric")), table.limits(params.get("limits"))
+    return {"why": sentences.explain_mixture(table, table.preview.best_mixture(metric, limits), metric, limits)}
 
 
-def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+def shares_along_slider(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """The best shares along a slider, from one preference (``from``) to another (``to``), and where they jump."""
-    one, two = _metric(asked.get("from")), _metric(asked.get("to"))
-    limits = table.limits(asked.get("limits"))
+    one, two = _metric(params.get("from")), _metric(params.get("to"))
+    limits = table.limits(params.get("limits"))
 
     def at(place: float) -> FloatArray | None:
-        seen = table.glance.look(_between(one, two, place), limits)
-        return None if ties.tied(seen, limits) else seen.weights
+        seen = table.preview.best_mixture(_interpolate_metrics(one, two, place), limits)
+        return None if ties.tied_arms(seen, limits) else seen.weights
 
     found = [(float(v), at(float(v))) for v in np.linspace(0.0, 1.0, _STEPS)]
     steps, shares = [v for v, w in found if w is not None], [w for _, w in found if w is not None]
     if not steps:  # nowhere along this slider the arms can be told apart
         return {"steps": [], "arms": [], "changes": ""}
-    left, k = _CLOSER, 0
+    left, k = _MOST_BISECTIONS, 0
     while k < len(steps) - 1:  # where the choice changes much, it is looked at more closely
-        if left and steps[k + 1] - steps[k] > _CLOSE and float(np.abs(shares[k + 1] - shares[k]).max()) > _JUMP:
+        if left and steps[k + 1] - steps[k] > _SMALLEST_STEP and float(np.abs(shares[k + 1] - shares[k]).max()) > _JUMP:
             left -= 1
             middle = round(0.5 * (steps[k] + steps[k + 1]), 6)
             between = at(middle)
@@ -179,15 +188,15 @@ def way(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
         else:
             k += 1
     every = np.array(shares)
-    used = [int(k) for k in np.argsort(-every.max(axis=0), kind="stable")[:_DRAWN] if every[:, k].max() > 0.0]
+    used = [int(k) for k in np.argsort(-every.max(axis=0), kind="stable")[:_MOST_ARMS_DRAWN] if every[:, k].max() > 0.0]
     return {
         "steps": 100.0 * np.array(steps),
         "arms": [{"name": table.names[k], "colour": colour(k), "shares": 100.0 * every[:, k]} for k in sorted(used)],
-        "changes": _changes(table.names, steps, every),
+        "changes": _jumps_text(table.names, steps, every),
     }
 
 
-def _changes(names: Sequence[str], steps: Sequence[float], shares: FloatArray) -> str:
+def _jumps_text(names: Sequence[str], steps: Sequence[float], shares: FloatArray) -> str:
     """Where the choice jumps, in a sentence."""
     said = []
     for k in np.flatnonzero(np.abs(np.diff(shares, axis=0)).max(axis=1) > _JUMP).tolist():
@@ -199,83 +208,83 @@ def _changes(names: Sequence[str], steps: Sequence[float], shares: FloatArray) -
     return f"The choice jumps {', '.join(said[:6])}{' and so on' if len(said) > 6 else ''}."
 
 
-def _between(one: Distortion, two: Distortion, share: float) -> Distortion:
+def _interpolate_metrics(one: Distortion, two: Distortion, share: float) -> Distortion:
     if share in (0.0, 1.0):
         return two if share else one
     return round(1.0 - share, 6) * one + round(share, 6) * two
 
 
-def compare(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
+def compare(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """Several preferences side by side, each within its limits: what each would play, and what others think of it."""
-    rows = asked.get("rows")
+    rows = params.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise ValueError("give the preferences to compare as rows, each with its limits.")
     metrics = _metrics([row.get("metric") for row in rows])
     limits = [table.limits(row.get("limits")) for row in rows]
-    seen = [table.glance.look(metric, kept) for metric, kept in zip(metrics, limits, strict=True)]
-    worth = [[table.glance.worth(metric, other.weights) for other in seen] for metric in metrics]
+    seen = [table.preview.best_mixture(metric, kept) for metric, kept in zip(metrics, limits, strict=True)]
+    utility = [[table.preview.utility(metric, other.weights) for other in seen] for metric in metrics]
     used = [k for k in range(len(table.names)) if any(s.weights[k] > 0.0 for s in seen)]
     return {
         "arms": [{"name": table.names[k], "colour": colour(k)} for k in used],
         "rows": [
             {
-                "text": written(metric),
-                "words": spoken(metric),
+                "text": metric_text(metric),
+                "words": describe_metric(metric),
                 "limits": "" if kept is None else str(kept),
                 "shares": [float(s.weights[k]) for k in used],
-                "plays": sentences.mixed(table.names, s.weights) if not ties.tied(s, kept) else "it cannot choose",
+                "plays": sentences.mixed(table.names, s.weights) if not ties.tied_arms(s, kept) else "it cannot choose",
                 "worth": s.value,
                 "average": float(s.weights @ table.means),
                 "best": table.names[s.best_arm],
-                "best_worth": float(s.singles.max()),
+                "best_worth": float(s.arm_utilities.max()),
                 "gain": s.gain,
                 "others": row,
-                "lost": [_lost(s.value - other, s.value) for other in row],
+                "lost": [_loss_text(s.value - other, s.value) for other in row],
             }
-            for metric, kept, s, row in zip(metrics, limits, seen, worth, strict=True)
+            for metric, kept, s, row in zip(metrics, limits, seen, utility, strict=True)
         ],
     }
 
 
-def _lost(part: float, whole: float) -> str:
+def _loss_text(part: float, whole: float) -> str:
     """What is lost, in percent; under other limits something may be gained."""
-    said = sentences.percent(abs(part), whole)
+    said = sentences.format_percent(abs(part), whole)
     return f"gains {said}" if part < 0.0 and said not in ("", "0 %") else said
 
 
-def again(table: Table, metrics: Sequence[Distortion], limits: Limits | None, asked: Mapping[str, Any]) -> Any:
-    """The same as a command and as lines of Python."""
-    texts = [written(metric) for metric in metrics]
-    options = {**table.asked, "shares": None if limits is None else str(limits), "level": _level(asked)}
+def repro_call(table: Table, metrics: Sequence[Distortion], limits: Limits | None, params: Mapping[str, Any]) -> Any:
+    """How to reproduce the answer: as a shell command and as lines of Python."""
+    texts = [metric_text(metric) for metric in metrics]
+    options = {**table.params, "shares": None if limits is None else str(limits), "level": _level(params)}
     said = texts[0] if len(texts) == 1 else texts
     return {
-        "command": as_command(table.said, texts, options, "report.html"),
-        "python": in_python(table.said, said, options),
+        "command": shell_command(table.said, texts, options, "report.html"),
+        "python": python_call(table.said, said, options),
     }
 
 
-def careful(table: Table, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The question of a careful verdict, as the process that answers it takes it."""
-    metrics = _metrics(asked.get("metrics") or [asked.get("metric")])
-    limits = table.limits(asked.get("limits"))
+def careful(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The request for a verdict, as the verdict worker takes it."""
+    metrics = _metrics(params.get("metrics") or [params.get("metric")])
+    limits = table.limits(params.get("limits"))
     return {
-        "metrics": [written(metric) for metric in metrics],
+        "metrics": [metric_text(metric) for metric in metrics],
         "shares": None if limits is None else str(limits),
-        "level": _level(asked),
-        "loss": table.asked["loss"],
-        "repeat": again(table, metrics, limits, asked)["python"],
+        "level": _level(params),
+        "loss": table.params["loss"],
+        "repeat": repro_call(table, metrics, limits, params)["python"],
         "source": table.name,
     }
 
 
-def _with_kept(metric: Distortion, kept: Any) -> list[Distortion]:
+def _kept_and_current(metric: Distortion, kept: Any) -> list[Distortion]:
     """The preferences that were kept, and the present one, each once."""
     listed = [*(_metrics(kept) if kept else []), metric]
     return list(dict.fromkeys(listed))[:_MOST_METRICS]
 
 
-def _level(asked: Mapping[str, Any]) -> float:
-    return _check.within("level", asked.get("level", 0.95), 0.5, 1.0, open_hi=True)
+def _level(params: Mapping[str, Any]) -> float:
+    return _validation.within("level", params.get("level", 0.95), 0.5, 1.0, open_hi=True)
 
 
 def _metric(text: Any) -> Distortion:
@@ -290,4 +299,13 @@ def _metrics(texts: Any) -> list[Distortion]:
     return [_metric(text) for text in texts]
 
 
-__all__ = ["again", "careful", "compare", "described", "look", "overview", "way", "why"]
+__all__ = [
+    "best_mixture",
+    "careful",
+    "compare",
+    "explain_mixture",
+    "metric_with_sliders",
+    "overview",
+    "repro_call",
+    "shares_along_slider",
+]

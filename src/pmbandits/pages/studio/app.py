@@ -1,4 +1,4 @@
-"""The studio's addresses and its page."""
+"""The studio's routes: each is a function, and the studio is the app's state."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-from pmbandits import __version__
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
 from pmbandits.pages import web
 from pmbandits.pages.studio import answers, examples, sliders
-from pmbandits.pages.studio.careful import Careful, Stale
-from pmbandits.pages.studio.table import Table, keep
+from pmbandits.pages.studio.table import Table, new_upload_file
+from pmbandits.pages.studio.verdict_worker import Superseded, VerdictWorker
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
+_MAX_UPLOAD_BYTES = 1 << 30  # bytes of a file that is dropped in
+_MOST_TABLES = 4  # tables that are kept at a time
 
-_LARGEST = 1 << 30  # bytes of a file that is dropped in
-_KEPT = 4  # tables that are kept at a time
+Params = dict[str, Any]
 
 
 class Studio:
@@ -31,23 +32,32 @@ class Studio:
 
     def __init__(self, path: Path | None = None) -> None:
         self.tables: dict[int, Table] = {}
-        self.careful = Careful()
+        self.careful = VerdictWorker()
         self._ids = itertools.count(1)
         self.first: int | None = None
-        self.first = self.add(Table(path, path.name, own=False)) if path is not None else None
+        self.first = self.add(Table(path, path.name, is_upload=False)) if path is not None else None
 
     def add(self, table: Table) -> int:
         """Take in a table, and read it if it is clear which columns are meant."""
-        table.begin(examples.BEGIN.get(table.example, {}))
+        table.read_if_unambiguous(examples.INITIAL_STATE.get(table.example, {}))
         at = next(self._ids)
         self.tables[at] = table
-        for old in [k for k in self.tables if k != self.first][: max(len(self.tables) - _KEPT, 0)]:
-            self.tables.pop(old).forget()
+        for old in [k for k in self.tables if k != self.first][: max(len(self.tables) - _MOST_TABLES, 0)]:
+            self.tables.pop(old).delete_upload()
         return at
 
-    def table(self, asked: dict[str, Any], *, read: bool = True) -> Table:
-        """The table that a question is about."""
-        found = self.tables.get(asked.get("table", -1))
+    def add_upload(self, path: Path, name: str, example: str = "") -> dict[str, Any]:
+        """Take in a file that was dropped in, which is deleted if it is no table; returns it as the page takes it."""
+        try:
+            table = Table(path, name, is_upload=True, example=example)
+        except Exception:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            raise
+        return self.shown(self.add(table))
+
+    def table(self, params: Params, *, read: bool = True) -> Table:
+        """The table that a request is about."""
+        found = self.tables.get(params.get("table", -1))
         if found is None:
             raise ValueError("this table is not there any more; drop it in again.")
         if read and not found.is_read:
@@ -58,132 +68,128 @@ class Studio:
         """A table as the page takes it."""
         return {"table": at, **answers.overview(self.tables[at])}
 
-    def end(self) -> None:
-        """Forget everything."""
-        self.careful.end()
-        for table in self.tables.values():
-            table.forget()
+    def read(self, params: Params) -> dict[str, Any]:
+        """Read a table as the page says."""
+        self.table(params, read=False).read(params)
+        self.careful.start()
+        return self.shown(params["table"])
 
-
-def make(studio: Studio) -> Starlette:
-    """The app, without its watchman."""
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.responses import HTMLResponse
-    from starlette.responses import Response as Answer
-    from starlette.routing import Route
-
-    async def page(request: Request) -> Response:
-        return HTMLResponse(_page(), headers={**web.HEADERS, "Cache-Control": "no-store"})
-
-    async def file(request: Request) -> Response:
-        return web.asset(request.path_params["name"])
-
-    async def start(request: Request) -> Response:
-        given = request.query_params.get("table", "")  # a page that was loaded again
-        at = int(given) if given.isascii() and given.isdigit() and int(given) in studio.tables else studio.first
-        first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
-        return web.as_json(
-            {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
-        )
-
-    async def drop(request: Request) -> Response:
-        name = Path(request.query_params.get("name", "table.csv").replace("\\", "/")).name or "table.csv"
-        path, handle = keep(name)
-        size = 0
-        with handle:
-            async for piece in request.stream():
-                size += len(piece)
-                if size > _LARGEST:
-                    raise ValueError(
-                        f"the file is larger than {_LARGEST >> 20} MB; start the studio with its path instead."
-                    )
-                handle.write(piece)
-        return await run_in_threadpool(taken, path, name)
-
-    def taken(path: Path, name: str, example: str = "") -> Response:
+    def verdict(self, params: Params) -> Any:
+        """The advice on a preference; stale if a newer question came."""
+        table = self.table(params)
         try:
-            table = Table(path, name, own=True, example=example)
-        except Exception:
-            shutil.rmtree(path.parent, ignore_errors=True)
-            raise
-        return web.as_json(studio.shown(studio.add(table)))
-
-    async def example(request: Request) -> Response:
-        asked = await web.question(request)
-        folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
-        path = await run_in_threadpool(examples.write, str(asked.get("name")), folder)
-        return await run_in_threadpool(taken, path, path.name, path.stem)
-
-    async def whole(request: Request) -> Response:
-        given = request.query_params.get("table", "")
-        table = studio.table({"table": int(given) if given.isascii() and given.isdigit() else -1}, read=False)
-        if not table.own:
-            raise ValueError("this file is on your machine already.")
-        headers = {**web.HEADERS, "Content-Disposition": f"attachment; filename*=utf-8''{quote(table.name)}"}
-        return Answer(table.path.read_bytes(), headers=headers, media_type="application/octet-stream")
-
-    def asking(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
-        async def asked(request: Request) -> Response:
-            question = await web.question(request)
-            return web.as_json(await run_in_threadpool(answer, question))
-
-        return asked
-
-    def read(asked: dict[str, Any]) -> Any:
-        studio.table(asked, read=False).read(asked)
-        studio.careful.start()
-        return studio.shown(asked["table"])
-
-    def verdict(asked: dict[str, Any]) -> Any:
-        table = studio.table(asked)
-        try:
-            return studio.careful.ask(table.problem, answers.careful(table, asked))
-        except Stale:
+            return self.careful.ask(table.problem, answers.careful(table, params))
+        except Superseded:
             return {"stale": True}
 
-    async def report(request: Request) -> Response:
-        asked = await web.question(request)
-        table = studio.table(asked)
-        question = {**answers.careful(table, asked), "report": True}
-        found = await run_in_threadpool(lambda: studio.careful.ask(table.problem, question, replaceable=False))
-        headers = {**web.HEADERS, "Content-Disposition": 'attachment; filename="report.html"'}
-        return Answer(found["page"], headers=headers, media_type="text/html; charset=utf-8")
+    def report(self, params: Params) -> str:
+        """The HTML report on some preferences."""
+        table = self.table(params)
+        question = {**answers.careful(table, params), "report": True}
+        page: str = self.careful.ask(table.problem, question, replaceable=False)["page"]
+        return page
 
-    questions: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "/read": read,
-        "/wish": lambda asked: sliders.understood(str(asked.get("said", "")), formula=bool(asked.get("formula"))),
-        "/look": lambda asked: answers.look(studio.table(asked), asked),
-        "/why": lambda asked: answers.why(studio.table(asked), asked),
-        "/way": lambda asked: answers.way(studio.table(asked), asked),
-        "/compare": lambda asked: answers.compare(studio.table(asked), asked),
-        "/verdict": verdict,
-    }
-    return Starlette(
+    def end(self) -> None:
+        """End the verdict worker and delete all uploads."""
+        self.careful.end()
+        for table in self.tables.values():
+            table.delete_upload()
+
+
+_QUESTIONS: dict[str, Callable[[Studio, Params], Any]] = {
+    "/read": Studio.read,
+    "/wish": lambda _, params: sliders.parse_preference(
+        str(params.get("said", "")), formula=bool(params.get("formula"))
+    ),
+    "/look": lambda studio, params: answers.best_mixture(studio.table(params), params),
+    "/why": lambda studio, params: answers.explain_mixture(studio.table(params), params),
+    "/way": lambda studio, params: answers.shares_along_slider(studio.table(params), params),
+    "/compare": lambda studio, params: answers.compare(studio.table(params), params),
+    "/verdict": Studio.verdict,
+}
+
+
+def make_app(studio: Studio) -> Starlette:
+    """The Starlette app of the studio, without the token middleware."""
+    posts = {"/drop": _upload, "/example": _example, "/report": _report, **dict.fromkeys(_QUESTIONS, _question)}
+    app = Starlette(
         routes=[
-            Route("/", page),
-            Route("/assets/{name}", file),
-            Route("/start", web.kindly(start)),
-            Route("/table", web.kindly(whole)),
-            Route("/drop", web.kindly(drop), methods=["POST"]),
-            Route("/example", web.kindly(example), methods=["POST"]),
-            Route("/report", web.kindly(report), methods=["POST"]),
-            *(Route(at, web.kindly(asking(answer)), methods=["POST"]) for at, answer in questions.items()),
+            Route("/", _page),
+            Route("/assets/{name}", web.asset_route),
+            Route("/start", web.with_error_responses(_start)),
+            Route("/table", web.with_error_responses(_download)),
+            *(Route(at, web.with_error_responses(handler), methods=["POST"]) for at, handler in posts.items()),
         ]
     )
+    app.state.studio = studio
+    return app
+
+
+async def _page(request: Request) -> Response:
+    return HTMLResponse(web.html_page("studio.html"), headers={**web.HEADERS, "Cache-Control": "no-store"})
+
+
+async def _start(request: Request) -> Response:
+    studio, at = request.app.state.studio, _table_number(request)  # of a page that was loaded again
+    at = at if at in studio.tables else studio.first
+    first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
+    return web.json_response(
+        {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
+    )
+
+
+async def _upload(request: Request) -> Response:
+    name = Path(request.query_params.get("name", "table.csv").replace("\\", "/")).name or "table.csv"
+    path, handle = new_upload_file(name)
+    size = 0
+    with handle:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > _MAX_UPLOAD_BYTES:
+                raise ValueError(
+                    f"the file is larger than {_MAX_UPLOAD_BYTES >> 20} MB; start the studio with its path instead."
+                )
+            handle.write(piece)
+    return web.json_response(await run_in_threadpool(request.app.state.studio.add_upload, path, name))
+
+
+async def _example(request: Request) -> Response:
+    params = await web.json_body(request)
+    folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
+    path = await run_in_threadpool(examples.write, str(params.get("name")), folder)
+    return web.json_response(await run_in_threadpool(request.app.state.studio.add_upload, path, path.name, path.stem))
+
+
+async def _download(request: Request) -> Response:
+    table = request.app.state.studio.table({"table": _table_number(request)}, read=False)
+    if not table.is_upload:
+        raise ValueError("this file is on your machine already.")
+    headers = {**web.HEADERS, "Content-Disposition": f"attachment; filename*=utf-8''{quote(table.name)}"}
+    return Response(table.path.read_bytes(), headers=headers, media_type="application/octet-stream")
+
+
+async def _report(request: Request) -> Response:
+    page = await run_in_threadpool(request.app.state.studio.report, await web.json_body(request))
+    headers = {**web.HEADERS, "Content-Disposition": 'attachment; filename="report.html"'}
+    return Response(page, headers=headers, media_type="text/html; charset=utf-8")
+
+
+async def _question(request: Request) -> Response:
+    answer = _QUESTIONS[request.scope["path"]]
+    return web.json_response(await run_in_threadpool(answer, request.app.state.studio, await web.json_body(request)))
+
+
+def _table_number(request: Request) -> int:
+    """The number of a table in the address; -1 if there is none."""
+    given = request.query_params.get("table", "")
+    return int(given) if given.isascii() and given.isdigit() else -1
 
 
 def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """``pmbandits studio``."""
-    web.check_installed("pmbandits studio")
     studio = Studio(path)
     studio.careful.start()
     try:
-        web.serve(lambda: make(studio), port=port, show=show, browse=browse)
+        web.serve(lambda: make_app(studio), port=port, show=show, browse=browse)
     finally:
         studio.end()
-
-
-def _page() -> str:
-    body = web.files()["studio.html"].decode().replace("{version}", escape(__version__))
-    return web.document("pmbandits studio", body, scripts=("uplot.js", "charts.js", "copy.js", "table.js", "studio.js"))

@@ -12,7 +12,7 @@ EXAMPLES = {
     "shop": "A shop: what 4 offers earned with each of 8,000 visitors. Most visitors buy nothing.",
     "savings": "Savings: what 4 ways to invest brought in each of 600 months, in percent.",
 }
-BEGIN = {"scouts": {"say": "go for the best 10 %", "range": {"kind": "between", "lo": 0.0, "hi": 100.0}}}
+INITIAL_STATE = {"scouts": {"say": "go for the best 10 %", "range": {"kind": "between", "lo": 0.0, "hi": 100.0}}}
 """With what an example begins: a preference, and where rewards can lie."""
 
 

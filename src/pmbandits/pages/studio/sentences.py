@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmbandits._check import FloatArray
-from pmbandits.advice import words
-from pmbandits.advice.glance import Look
-from pmbandits.limits import Limits
+from pmbandits._validation import FloatArray
+from pmbandits.advice import sentences
+from pmbandits.advice.preview import PreviewResult
+from pmbandits.constraints import Limits
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio.table import Table
-from pmbandits.pages.studio.ties import between, most_common
+from pmbandits.pages.studio.ties import most_common, percent_range
 
 _PERIODS = {"day": "day", "week": "week", "month": "month"}
 _TRIED = 0.1  # the share of another arm that is tried beside a mixture
-BENDS = {
+CURVATURE_TEXT = {
     "concave": "This curve bends like a hill. So a mixture is worth at least the average of what its arms are worth, "
     "and can be worth more than the best of them.",
     "convex": "This curve bends like a bowl. So a mixture is worth at most the average of what its arms are worth, and "
@@ -30,65 +30,68 @@ BENDS = {
 
 def outcomes(table: Table) -> dict[str, str]:
     """What one reward can be, by period (``""``: what it is in the table), for a list to choose from."""
-    asked = table.asked
-    what = "" if asked["wide"] else f" “{asked['reward']}”"
-    out = {"": "a cell of the table" if asked["wide"] else f"a row: its{what}"}
-    periods = list(_PERIODS) if table.when is not None else ["time"] if asked.get("time") else []
-    return out | {period: f"a {_period(table, period)}: the average{what} of an arm in it" for period in periods}
+    params = table.params
+    what = "" if params["wide"] else f" “{params['reward']}”"
+    out = {"": "a cell of the table" if params["wide"] else f"a row: its{what}"}
+    periods = list(_PERIODS) if table.date_column is not None else ["time"] if params.get("time") else []
+    return out | {period: f"a {_period_name(table, period)}: the average{what} of an arm in it" for period in periods}
 
 
-def outcome(table: Table) -> str:
-    """What else must be known of one reward."""
+def reward_note(table: Table) -> str:
+    """A note on what one reward is: periods that were averaged, and a reward that is very common."""
     log, said = table.problem.log, []
     if log.per is not None:
-        period = _period(table, log.per)
+        period = _period_name(table, log.per)
         said.append(
             f"{log.used:,} rows became {log.outcomes:,} rewards. A mixture means here that in each {period} one arm is "
             f"played alone: if two arms took turns within one {period}, its average would be another one."
         )
     common = most_common(table)
     if common is not None and len(table.names) > 1:
-        said.append(f"{between(common[1])} of the rewards of each arm are {common[0]:g}.")
+        said.append(f"{percent_range(common[1])} of the rewards of each arm are {common[0]:g}.")
     return " ".join(said)
 
 
-def _period(table: Table, per: str) -> str:
-    return _PERIODS.get(per) or f"value of “{table.asked['time']}”"
+def _period_name(table: Table, per: str) -> str:
+    return _PERIODS.get(per) or f"value of “{table.params['time']}”"
 
 
-def play(names: Sequence[str], weights: FloatArray) -> str:
-    """What to play."""
+def play_text(names: Sequence[str], weights: FloatArray) -> str:
+    """What to play, as a sentence."""
     return f"Play {mixed(names, weights)}{' alone' if (weights > 0.0).sum() == 1 else ''}."
 
 
 def mixed(names: Sequence[str], weights: FloatArray) -> str:
     """The shares that are not 0, with their arms."""
-    return words.shares({names[k]: float(weights[k]) for k in np.flatnonzero(weights > 0.0).tolist()})
+    return sentences.mixture_text({names[k]: float(weights[k]) for k in np.flatnonzero(weights > 0.0).tolist()})
 
 
-def worth(names: Sequence[str], seen: Look, means: FloatArray, metric: Distortion) -> str:
-    """What it is worth, and what it gives and costs by the plain average."""
+def utility(names: Sequence[str], seen: PreviewResult, means: FloatArray, metric: Distortion) -> str:
+    """The utility of the mixture, and what it gives and costs by the plain average, in sentences."""
     if metric.name == "mean":
-        return f"Its average is {number(seen.value, seen)} in these data."
+        return f"Its average is {format_number(seen.value, seen)} in these data."
     given, best = float(seen.weights @ means), int(np.argmax(means))
-    said = f"By this preference it is worth {number(seen.value, seen)} in these data. By the plain average it gives "
-    said += number(given, seen, means=means)
+    said = (
+        f"By this preference it is worth {format_number(seen.value, seen)} in these data. By the plain average "
+        f"it gives "
+    )
+    said += format_number(given, seen, means=means)
     size = float(np.abs(means).max())
     if float(means[best]) - given <= 1e-9 * size:
         return f"{said}, and no arm gives more."
-    instead = f"{names[best]} alone gives {number(float(means[best]), seen, means=means)}"
-    less = percent(float(means[best]) - given, float(means[best])) if means[best] > 0.0 else ""
+    instead = f"{names[best]} alone gives {format_number(float(means[best]), seen, means=means)}"
+    less = format_percent(float(means[best]) - given, float(means[best])) if means[best] > 0.0 else ""
     return f"{said}{f': {less} less, because' if less else ', while'} {instead}."
 
 
-def price(names: Sequence[str], seen: Look, limits: Limits | None, metric: Distortion) -> str:
+def gain_text(names: Sequence[str], seen: PreviewResult, limits: Limits | None, metric: Distortion) -> str:
     """What mixing gains over the best single arm, and whether it can."""
     if len(names) == 1:
         return "There is only one arm."
-    name, best = names[seen.best_arm], float(seen.singles.max())
+    name, best = names[seen.best_arm], float(seen.arm_utilities.max())
     if seen.weights[seen.best_arm] == 1.0:
-        second = int(np.argsort(-seen.singles, kind="stable")[1])
-        said = f"Next is {names[second]} with {number(float(seen.singles[second]), seen)}."
+        second = int(np.argsort(-seen.arm_utilities, kind="stable")[1])
+        said = f"Next is {names[second]} with {format_number(float(seen.arm_utilities[second]), seen)}."
         if limits is None:
             said += {
                 "concave": " Mixing can pay for this preference, but not with these arms.",
@@ -96,47 +99,50 @@ def price(names: Sequence[str], seen: Look, limits: Limits | None, metric: Disto
             }.get(metric.shape, " Mixing never pays for this preference: the curve h below says why.")
         return said
     if seen.gain >= 0.0:
-        share = percent(seen.gain, best)
+        share = format_percent(seen.gain, best)
         share = f" ({share})" if share else ""
-        alone = f"{name} alone, the best single arm, is worth {number(best, seen)}"
-        return f"{alone}: mixing gains {number(seen.gain, seen, 3)}{share}."
+        alone = f"{name} alone, the best single arm, is worth {format_number(best, seen)}"
+        return f"{alone}: mixing gains {format_number(seen.gain, seen, 3)}{share}."
     forbidden = "the limits forbid to play it alone" if limits is not None else "it is not what is played"
-    return f"{name} alone is worth {number(best, seen)}, but {forbidden}."
+    return f"{name} alone is worth {format_number(best, seen)}, but {forbidden}."
 
 
-def cost(seen: Look) -> str:
-    """What the limits cost."""
-    if seen.cost <= 1e-9 * max(abs(seen.unlimited), abs(seen.value)):
+def cost(seen: PreviewResult) -> str:
+    """What the limits cost, as a sentence."""
+    if seen.cost <= 1e-9 * max(abs(seen.unconstrained_value), abs(seen.value)):
         return "The limits cost nothing."
-    share = percent(seen.cost, seen.unlimited)
+    share = format_percent(seen.cost, seen.unconstrained_value)
     share = f" ({share})" if share else ""
-    without = f"without them {number(seen.unlimited, seen)} could be reached"
-    return f"The limits cost {number(seen.cost, seen, 3)}{share}: {without}."
+    without = f"without them {format_number(seen.unconstrained_value, seen)} could be reached"
+    return f"The limits cost {format_number(seen.cost, seen, 3)}{share}: {without}."
 
 
-def why(table: Table, seen: Look, metric: Distortion, limits: Limits | None) -> str:
+def explain_mixture(table: Table, seen: PreviewResult, metric: Distortion, limits: Limits | None) -> str:
     """Why these arms are mixed: what each of them brings, and why a better single arm is left out."""
     played = [int(k) for k in np.argsort(-seen.weights, kind="stable") if seen.weights[k] > 0.0]
     if not 1 < len(played) <= 3 or limits is not None or metric.shape != "concave":
         return ""
-    said = _brought(table, seen, metric, played)
-    least = min(played, key=lambda k: seen.singles[k])
-    others = [k for k in range(len(table.names)) if k not in played and seen.singles[k] > seen.singles[least]]
+    said = _arm_contributions(table, seen, metric, played)
+    least = min(played, key=lambda k: seen.arm_utilities[k])
+    others = [
+        k for k in range(len(table.names)) if k not in played and seen.arm_utilities[k] > seen.arm_utilities[least]
+    ]
     if others:
-        other = max(others, key=lambda k: seen.singles[k])
+        other = max(others, key=lambda k: seen.arm_utilities[k])
         weights = (1.0 - _TRIED) * seen.weights
         weights[other] += _TRIED
-        then = table.glance.worth(metric, weights)
+        then = table.preview.utility(metric, weights)
         if then < seen.value:
             said += (
                 f" {table.names[other]} alone is worth more than {table.names[least]} alone, but not beside the "
-                f"others: with {100 * _TRIED:.0f} % of it the mixture would be worth {number(then, seen)} instead of "
-                f"{number(seen.value, seen)}."
+                f"others: with {100 * _TRIED:.0f} % of it the mixture would be worth {format_number(then, seen)} "
+                f"instead of "
+                f"{format_number(seen.value, seen)}."
             )
     return said.strip()
 
 
-def _brought(table: Table, seen: Look, metric: Distortion, played: list[int]) -> str:
+def _arm_contributions(table: Table, seen: PreviewResult, metric: Distortion, played: list[int]) -> str:
     """How often, and how large, the rewards of each arm are among the outcomes that count most."""
     total = float(metric(1.0))
     if metric.monotonicity != "increasing" or total <= 0.0:
@@ -156,18 +162,20 @@ def _brought(table: Table, seen: Look, metric: Distortion, played: list[int]) ->
         if not 0.0 < top < 1.0 or share == 0.0:
             return ""
         average = float(samples[k].x[there] @ samples[k].p[there]) / share
-        parts.append(f"{table.names[k]} brings {average:.3g} on average with {percent(share, 1.0)} of its rewards")
+        parts.append(
+            f"{table.names[k]} brings {average:.3g} on average with {format_percent(share, 1.0)} of its rewards"
+        )
     most = f"Why a mixture: the best {100 * top:.2g} % of the outcomes count most, those above {least:.3g}."
     return f"{most} There {'; '.join(parts)}."
 
 
-def number(value: float, seen: Look, digits: int = 4, means: FloatArray | None = None) -> str:
+def format_number(value: float, seen: PreviewResult, digits: int = 4, means: FloatArray | None = None) -> str:
     """A number of the size of the rewards: what is left of rounding errors is 0."""
-    size = float(np.abs(seen.singles if means is None else means).max())
+    size = float(np.abs(seen.arm_utilities if means is None else means).max())
     return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
 
 
-def percent(part: float, whole: float) -> str:
+def format_percent(part: float, whole: float) -> str:
     """A part in percent of the whole; empty where that says nothing."""
     if abs(whole) < 1e-12 * max(abs(part), 1e-300) or whole == 0.0:
         return ""

@@ -11,12 +11,12 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Support
 
 
-def tail_metric(alpha: float | None) -> Distortion | None:
+def default_tail_metric(alpha: float | None) -> Distortion | None:
     """The metric where none is given: α alone is a lower-tail CVaR."""
     return None if alpha is None else LowerCVaR(alpha)
 
 
-def depth(horizon: int, delta: float | None) -> float:
+def log_inverse_delta(horizon: int, delta: float | None) -> float:
     """ln(1/δ), with δ = 1/T² where it is not given."""
     return 2.0 * math.log(horizon) if delta is None else -math.log(delta)
 
@@ -33,7 +33,7 @@ def tail_level(policy: str, metric: Distortion, alpha: float | None) -> float:
     )
 
 
-def bounded(policy: str, support: Support) -> None:
+def require_upper_bound(policy: str, support: Support) -> None:
     """Refuse supports without an upper end."""
     if not np.isfinite(support.hi):
         raise ValueError(
@@ -42,7 +42,7 @@ def bounded(policy: str, support: Support) -> None:
         )
 
 
-def continuous(policy: str, metric: Distortion) -> None:
+def require_continuous(policy: str, metric: Distortion) -> None:
     """Refuse distortions that jump."""
     if metric.jumps:
         raise ValueError(

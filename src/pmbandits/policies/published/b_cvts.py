@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.engine.options import option, share
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import option, share
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded, tail_level, tail_metric
-from pmbandits.policies.published._laws import draw_rewards, lower_cvar, scratch, unpack_tail, update_cvar
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._checks import default_tail_metric, require_upper_bound, tail_level
+from pmbandits.policies.published._functionals import (
+    draw_dirichlet_on_rewards,
+    unpack_tail,
+    update_by_cvar,
+    weight_buffer,
+    weighted_lower_cvars,
+)
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -19,13 +25,13 @@ from pmbandits.supports import Support
 def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
     s = unpack_tail(memory)
-    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    draw_rewards(s, False, weight, anchor, total)
-    lower_cvar(s, s.tail, weight, total, s.index)
+    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    draw_dirichlet_on_rewards(s, False, weight, anchor, total)
+    weighted_lower_cvars(s, s.tail, weight, total, s.index)
     return pull(s, largest(s))
 
 
-class BCVTS(Policy, name="b_cvts", choose=choose, update=update_cvar, unpack=unpack_tail):
+class BCVTS(Policy, name="b_cvts", choose=choose, update=update_by_cvar, unpack=unpack_tail):
     """B-CVTS: draw random weights for the rewards of each arm, and pull the arm whose CVaR is then the largest.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -70,8 +76,8 @@ class BCVTS(Policy, name="b_cvts", choose=choose, update=update_cvar, unpack=unp
     alpha: float | None = option(default=None, check=share)
 
     def default_metric(self) -> Distortion | None:
-        return tail_metric(self.options["alpha"])
+        return default_tail_metric(self.options["alpha"])
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("BCVTS", support)
+        require_upper_bound("BCVTS", support)
         return Setup(grid=np.eye(n_arms), numbers={"tail": tail_level("BCVTS", metric, self.options["alpha"])})

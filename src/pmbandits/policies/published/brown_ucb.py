@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
+from pmbandits.engine.options import option, probability, share, whole
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import option, probability, share, whole
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded, depth, tail_level, tail_metric
-from pmbandits.policies.published._laws import empirical_cvars, unpack_tail, update_cvar
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._checks import default_tail_metric, log_inverse_delta, require_upper_bound, tail_level
+from pmbandits.policies.published._functionals import empirical_cvars, unpack_tail, update_by_cvar
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -23,11 +23,11 @@ def choose(memory: int) -> int:
     s = unpack_tail(memory)
     empirical_cvars(s, s.tail, s.index)
     for i in range(s.n_arms):
-        s.index[i] = s.index[i] + s.scale / math.sqrt(s.told[i]) if s.told[i] > 0 else np.inf
+        s.index[i] = s.index[i] + s.scale / math.sqrt(s.n_rewards[i]) if s.n_rewards[i] > 0 else np.inf
     return pull(s, largest(s))
 
 
-class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_cvar, unpack=unpack_tail):
+class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_by_cvar, unpack=unpack_tail):
     """Brown-UCB: pull the arm whose lower-tail CVaR plus a bonus for what is not yet known is the largest.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -53,7 +53,7 @@ class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_cvar, unpa
     References
     ----------
     D. B. Brown (2007), *Large deviations bounds for estimating conditional value-at-risk*, OR Letters 35; as the
-    yardstick of Tamkin, Keramati, Dann and Brunskill (2019).
+    baseline of Tamkin, Keramati, Dann and Brunskill (2019).
 
     Examples
     --------
@@ -68,11 +68,11 @@ class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_cvar, unpa
     delta: float | None = option(default=None, check=probability)
 
     def default_metric(self) -> Distortion | None:
-        return tail_metric(self.options["alpha"])
+        return default_tail_metric(self.options["alpha"])
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("BrownUCB", support)
+        require_upper_bound("BrownUCB", support)
         o = self.options
         level = tail_level("BrownUCB", metric, o["alpha"])
-        scale = support.width / level * math.sqrt(0.5 * depth(o["horizon"], o["delta"]))
+        scale = support.width / level * math.sqrt(0.5 * log_inverse_delta(o["horizon"], o["delta"]))
         return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})

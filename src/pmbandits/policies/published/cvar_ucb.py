@@ -6,32 +6,32 @@ import math
 
 import numpy as np
 
+from pmbandits.engine.options import option, share, whole
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import option, share, whole
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded, tail_level, tail_metric
-from pmbandits.policies.published._laws import shifted_cvar, unpack_tail, update_cvar
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._checks import default_tail_metric, require_upper_bound, tail_level
+from pmbandits.policies.published._functionals import optimistic_cvars, unpack_tail, update_by_cvar
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
 
 @kernel
 def choose(memory: int) -> int:
-    """The arm whose lower-tail CVaR can be the largest in a band around its empirical law."""
+    """The arm whose lower-tail CVaR can be the largest in a band around its empirical distribution."""
     s = unpack_tail(memory)
     shift = np.empty(s.n_arms)
     for i in range(s.n_arms):
-        shift[i] = s.scale / math.sqrt(s.told[i]) if s.told[i] > 0 else 1.0
-    shifted_cvar(s, s.tail, shift, s.index)
+        shift[i] = s.scale / math.sqrt(s.n_rewards[i]) if s.n_rewards[i] > 0 else 1.0
+    optimistic_cvars(s, s.tail, shift, s.index)
     for i in range(s.n_arms):
-        if s.told[i] == 0:
+        if s.n_rewards[i] == 0:
             s.index[i] = np.inf
     return pull(s, largest(s))
 
 
-class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_cvar, unpack=unpack_tail):
+class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_by_cvar, unpack=unpack_tail):
     """CVaR-UCB: pull the arm whose lower-tail CVaR can be the largest inside a confidence band.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -74,10 +74,10 @@ class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_cvar, unpack
     alpha: float | None = option(default=None, check=share)
 
     def default_metric(self) -> Distortion | None:
-        return tail_metric(self.options["alpha"])
+        return default_tail_metric(self.options["alpha"])
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("CVaRUCB", support)
+        require_upper_bound("CVaRUCB", support)
         level = tail_level("CVaRUCB", metric, self.options["alpha"])
         scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))
         return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.engine.options import option, share
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import option, share
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import tail_level, tail_metric
-from pmbandits.policies.published._laws import draw_atoms, lower_cvar, scratch, unpack_tail, update_cvar
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._checks import default_tail_metric, tail_level
+from pmbandits.policies.published._functionals import (
+    draw_dirichlet_on_atoms,
+    unpack_tail,
+    update_by_cvar,
+    weight_buffer,
+    weighted_lower_cvars,
+)
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Binary, Finite, Support
 
@@ -19,13 +25,13 @@ from pmbandits.supports import Binary, Finite, Support
 def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
     s = unpack_tail(memory)
-    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    draw_atoms(s, 1.0, 0.0, 0.0, weight, anchor, total)
-    lower_cvar(s, s.tail, weight, total, s.index)
+    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    draw_dirichlet_on_atoms(s, 1.0, 0.0, 0.0, weight, anchor, total)
+    weighted_lower_cvars(s, s.tail, weight, total, s.index)
     return pull(s, largest(s))
 
 
-class MCVTS(Policy, name="m_cvts", choose=choose, update=update_cvar, unpack=unpack_tail):
+class MCVTS(Policy, name="m_cvts", choose=choose, update=update_by_cvar, unpack=unpack_tail):
     """M-CVTS: draw a distribution of each arm from its posterior, and pull the arm whose draw has the largest CVaR.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -68,7 +74,7 @@ class MCVTS(Policy, name="m_cvts", choose=choose, update=update_cvar, unpack=unp
     alpha: float | None = option(default=None, check=share)
 
     def default_metric(self) -> Distortion | None:
-        return tail_metric(self.options["alpha"])
+        return default_tail_metric(self.options["alpha"])
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         if not isinstance(support, (Binary, Finite)):

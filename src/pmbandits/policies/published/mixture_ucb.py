@@ -7,20 +7,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pmbandits.engine.options import above, known_estimates, one_of, option, within
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._climb import maximise
-from pmbandits.mixtures._index import POOLED, ready
-from pmbandits.mixtures._sampling import fewest, largest, pull, shares_played, time_so_far
-from pmbandits.mixtures._within import furthest
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import above, known_estimates, one_of, option, within
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded, quadratic_parts
-from pmbandits.policies.published._slopes import look_again, look_at_slopes, time_to_look, wait_for_slopes
-from pmbandits.policies.simple import random_share
+from pmbandits.mixtures._concave_solver import maximise
+from pmbandits.mixtures._constraints import maximise_linear
+from pmbandits.mixtures._index import LIPSCHITZ_BONUS, ready
+from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull, shares_played
+from pmbandits.policies.baselines import random_share
+from pmbandits.policies.published._checks import quadratic_parts, require_upper_bound
+from pmbandits.policies.published._gradient import (
+    gradient_is_due,
+    gradient_wait,
+    schedule_next_gradient,
+    update_gradient,
+)
 from pmbandits.state.compile import kernel
-from pmbandits.state.shared import shared, step
-from pmbandits.state.views import state
+from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 unpack = state(wait=float, solves=int, beta=float, sensitivity=float, diagonal=float)
@@ -29,24 +34,24 @@ unpack = state(wait=float, solves=int, beta=float, sensitivity=float, diagonal=f
 @step("state, int -> float", unpack)
 def bonus(s: Any, i: int) -> float:
     """Δ_L·√(β·ln t/(2n)) + Δ_κ/n."""
-    n = s.told[i]
-    chance: float = s.sensitivity * math.sqrt(0.5 * s.beta * math.log(time_so_far(s) + 1.0) / n)
+    n = s.n_rewards[i]
+    chance: float = s.sensitivity * math.sqrt(0.5 * s.beta * math.log(elapsed_rounds(s) + 1.0) / n)
     return chance + s.diagonal / n
 
 
 @shared("state -> none", unpack)
-def optimistic_mixture(s: Any) -> None:
+def update_optimistic_grid_mixture(s: Any) -> None:
     """Make ``s.mix`` the mixture with the largest empirical utility plus bonus, if it is time to look."""
-    if ready(s) and time_to_look(s):
-        far = np.empty(s.n_arms)
+    if ready(s) and gradient_is_due(s):
+        bonuses = np.empty(s.n_arms)
         for i in range(s.n_arms):
-            far[i] = bonus(s, i)
-        maximise(s, s.mix, np.zeros(s.n_arms), np.ones(s.n_arms), POOLED, far)
-        look_again(s, s.wait)
+            bonuses[i] = bonus(s, i)
+        maximise(s, s.mix, np.zeros(s.n_arms), np.ones(s.n_arms), LIPSCHITZ_BONUS, bonuses)
+        schedule_next_gradient(s, s.wait)
 
 
 @step("state -> int")
-def drawn(s: Any) -> int:
+def draw_arm(s: Any) -> int:
     """An arm, drawn with the probabilities ``s.mix``."""
     rest, arm = random_share(s), 0
     for i in range(s.n_arms):
@@ -65,14 +70,14 @@ def choose(memory: int) -> int:
     if not ready(s):
         return pull(s, fewest(s))
     if s.solves == 1:
-        optimistic_mixture(s)
-        return pull(s, drawn(s))
-    if time_to_look(s):
-        look_at_slopes(s, s.wait)
+        update_optimistic_grid_mixture(s)
+        return pull(s, draw_arm(s))
+    if gradient_is_due(s):
+        update_gradient(s, s.wait)
     for i in range(s.n_arms):
         s.index[i] = s.slope[i] + bonus(s, i)
     if s.n_limited > 0:  # the step is towards the best mixture within the limits
-        furthest(s, s.index, s.mix)
+        maximise_linear(s, s.index, s.mix)
     return pull(s, largest(s))
 
 
@@ -81,7 +86,7 @@ def update(memory: int) -> None:
     """The mixture is the shares played so far, or the optimistic one."""
     s = unpack(memory)
     if s.solves == 1:
-        optimistic_mixture(s)
+        update_optimistic_grid_mixture(s)
     else:
         shares_played(s, s.mix)
     s.dirty = 0
@@ -156,13 +161,13 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
     forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("MixtureUCB", support)
+        require_upper_bound("MixtureUCB", support)
         mean, gini = quadratic_parts("MixtureUCB", metric)
         solves, wait = self.options["form"] == "cab", self.options["tolerance"]
         if wait is None:
             wait = 0.01 if solves else 0.001
         numbers = {
-            "wait": wait if solves else wait_for_slopes(wait, support),
+            "wait": wait if solves else gradient_wait(wait, support),
             "solves": int(solves),
             "beta": self.options["beta"],
             "sensitivity": (gini + abs(mean)) * support.width,

@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 
+from pmbandits.engine.options import option, probability, whole, within
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import option, probability, whole, within
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded, depth
-from pmbandits.policies.published._laws import call_best, mean_variance
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._checks import log_inverse_delta, require_upper_bound
+from pmbandits.policies.published._functionals import mean_variance, set_mixture_to_best_arm
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 unpack = state(rho=float, scale=float)
@@ -27,18 +27,18 @@ def choose(memory: int) -> int:
     s = unpack(memory)
     mean_variance(s, s.rho, s.index)
     for i in range(s.n_arms):  # the smallest bound is the largest with the sign turned
-        s.index[i] = s.scale / math.sqrt(s.told[i]) - s.index[i] if s.told[i] > 0 else np.inf
+        s.index[i] = s.scale / math.sqrt(s.n_rewards[i]) - s.index[i] if s.n_rewards[i] > 0 else np.inf
     return pull(s, largest(s))
 
 
 @kernel
 def update(memory: int) -> None:
-    """Call that arm best whose rewards have the smallest variance − ρ·mean."""
+    """Set the mixture to the arm whose rewards have the smallest variance − ρ·mean."""
     s = unpack(memory)
     mean_variance(s, s.rho, s.value)
     for i in range(s.n_arms):
         s.value[i] = -s.value[i]
-    call_best(s)
+    set_mixture_to_best_arm(s)
 
 
 class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
@@ -46,7 +46,7 @@ class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
 
     **What it looks for:** the single arm with the smallest mean–variance σ² − ρμ. This is not a distortion of the
     survival function, so the metric is not used. Score the policy with mean–variance itself; the ``risk`` page of
-    ``pmbandits reproduce`` does so.
+    ``python -m research risk`` does so.
 
     **What it assumes:** rewards lie in a bounded interval, and the horizon is known.
 
@@ -84,8 +84,8 @@ class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
         return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("MVLCB", support)
+        require_upper_bound("MVLCB", support)
         o = self.options
         factor = 5.0 * support.width**2 + o["rho"] * support.width
-        scale = factor * math.sqrt(0.5 * depth(o["horizon"], o["delta"]))
+        scale = factor * math.sqrt(0.5 * log_inverse_delta(o["horizon"], o["delta"]))
         return Setup(grid=np.eye(n_arms), numbers={"rho": o["rho"], "scale": scale})

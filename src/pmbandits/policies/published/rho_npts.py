@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded, continuous
-from pmbandits.policies.published._laws import distorted, draw_rewards, scratch, update_utility
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.published._checks import require_continuous, require_upper_bound
+from pmbandits.policies.published._functionals import (
+    distorted_expectations,
+    draw_dirichlet_on_rewards,
+    update_by_utility,
+    weight_buffer,
+)
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 unpack = state(both_ends=int)
@@ -21,13 +26,13 @@ unpack = state(both_ends=int)
 def choose(memory: int) -> int:
     """The arm whose utility is the largest under weights drawn from the posterior."""
     s = unpack(memory)
-    weight, anchor, total = scratch(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    draw_rewards(s, s.both_ends == 1, weight, anchor, total)
-    distorted(s, weight, anchor, total, s.index)
+    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    draw_dirichlet_on_rewards(s, s.both_ends == 1, weight, anchor, total)
+    distorted_expectations(s, weight, anchor, total, s.index)
     return pull(s, largest(s))
 
 
-class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unpack=unpack):
+class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_by_utility, unpack=unpack):
     """ρ-NPTS: draw random weights for the rewards of each arm, and pull the arm whose utility is then the largest.
 
     **What it looks for:** the single arm with the largest utility U_h, whatever the metric is.
@@ -69,6 +74,6 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_utility, unp
     """
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("RhoNPTS", support)
-        continuous("RhoNPTS", metric)
+        require_upper_bound("RhoNPTS", support)
+        require_continuous("RhoNPTS", metric)
         return Setup(grid=np.eye(n_arms), numbers={"both_ends": int(metric.monotonicity != "increasing")})

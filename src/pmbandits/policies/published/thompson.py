@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 
-from pmbandits._random import POSTERIOR, POSTERIOR_B, inner, log_gamma_variate, philox
+from pmbandits._random import POSTERIOR, POSTERIOR_B, log_gamma_variate, open_uniform, philox
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.normal import normal_quantile
-from pmbandits.mixtures._sampling import largest, pull
-from pmbandits.policies.build import Setup
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._laws import next_key
-from pmbandits.policies.simple import name_best_mean, unpack_scale
+from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.baselines import unpack_scale, update_by_mean
+from pmbandits.policies.published._functionals import next_random_key
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -24,10 +24,10 @@ from pmbandits.supports import Support
 def choose(memory: int) -> int:
     """The arm with the largest mean drawn from its posterior."""
     s = unpack_scale(memory)
-    key = next_key(s)
+    key = next_random_key(s)
     for i in range(s.n_arms):
-        n = s.told[i]
-        if s.mode == BINARY:
+        n = s.n_rewards[i]
+        if s.storage_mode == BINARY:
             ones = log_gamma_variate(key, 0, i, 1.0 + s.counts[i, 1], POSTERIOR)
             zeros = log_gamma_variate(key, 0, i, 1.0 + s.counts[i, 0], POSTERIOR_B)
             s.index[i] = 1.0 / (1.0 + math.exp(min(zeros - ones, 709.0)))
@@ -36,11 +36,11 @@ def choose(memory: int) -> int:
         else:
             zero = np.uint64(0)
             w, _, _, _ = philox(key[0], key[1], zero, np.uint64(i), zero, np.uint64(POSTERIOR))
-            s.index[i] = s.sums[i] / n + s.scale / math.sqrt(n) * normal_quantile(inner(w))
+            s.index[i] = s.sums[i] / n + s.scale / math.sqrt(n) * normal_quantile(open_uniform(w))
     return pull(s, largest(s))
 
 
-class Thompson(Policy, name="thompson", choose=choose, update=name_best_mean, unpack=unpack_scale):
+class Thompson(Policy, name="thompson", choose=choose, update=update_by_mean, unpack=unpack_scale):
     """Thompson sampling for the mean: draw a plausible mean of each arm, and pull the arm with the largest one.
 
     It is here for comparison, as the usual choice of those who look at the mean only.

@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
+from pmbandits.engine.options import above, option
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull, time_so_far
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import above, option
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._laws import empirical_utilities, update_utility
+from pmbandits.mixtures._tracking import elapsed_rounds, largest, pull
+from pmbandits.policies.published._checks import require_upper_bound
+from pmbandits.policies.published._functionals import empirical_utilities, update_by_utility
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 unpack = state(growth=float, scale=float)
@@ -25,17 +25,17 @@ def choose(memory: int) -> int:
     """The arm with the largest utility plus what its stability allows."""
     s = unpack(memory)
     empirical_utilities(s, s.index)
-    depth = 0.5 * s.growth * math.log(time_so_far(s) + 1.0)
+    depth = 0.5 * s.growth * math.log(elapsed_rounds(s) + 1.0)
     for i in range(s.n_arms):
-        if s.told[i] > 0:
-            y = depth / s.told[i]
+        if s.n_rewards[i] > 0:
+            y = depth / s.n_rewards[i]
             s.index[i] += s.scale * max(math.sqrt(y), y ** (0.5 * s.holder_q))
         else:
             s.index[i] = np.inf
     return pull(s, largest(s))
 
 
-class UUCB(Policy, name="u_ucb", choose=choose, update=update_utility, unpack=unpack):
+class UUCB(Policy, name="u_ucb", choose=choose, update=update_by_utility, unpack=unpack):
     """U-UCB: pull the arm whose utility so far, plus a bonus for what chance can do to it, is the largest.
 
     **What it looks for:** the single arm with the largest utility U_h, whatever the metric is. The authors call their
@@ -73,7 +73,7 @@ class UUCB(Policy, name="u_ucb", choose=choose, update=update_utility, unpack=un
     growth: float = option(default=2.01, check=above(2.0))
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("UUCB", support)
+        require_upper_bound("UUCB", support)
         pair = metric.holder(support)
         numbers = {"growth": self.options["growth"], "scale": pair.constant * support.width**pair.q}
         return Setup(grid=np.eye(n_arms), numbers=numbers)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from pmbandits.engine.options import known_estimates, one_of, option, within
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._constraints import maximise_linear
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._sampling import fewest, largest, pull, time_so_far
-from pmbandits.mixtures._within import furthest
-from pmbandits.policies.build import Setup
-from pmbandits.policies.options import known_estimates, one_of, option, within
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import continuous
-from pmbandits.policies.published._slopes import look_at_slopes, name_shares, time_to_look, wait_for_slopes
+from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull
+from pmbandits.policies.published._checks import require_continuous
+from pmbandits.policies.published._gradient import (
+    gradient_is_due,
+    gradient_wait,
+    update_gradient,
+    update_to_shares_played,
+)
 from pmbandits.state.compile import kernel
-from pmbandits.state.views import state
+from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
 unpack = state(wait=float, by_variance=int, reach=float)
@@ -27,22 +32,22 @@ def choose(memory: int) -> int:
     s = unpack(memory)
     if not ready(s):
         return pull(s, fewest(s))
-    if time_to_look(s):
-        s.reach = look_at_slopes(s, s.wait)
-    depth = math.log(time_so_far(s) + 1.0)
+    if gradient_is_due(s):
+        s.reach = update_gradient(s, s.wait)
+    depth = math.log(elapsed_rounds(s) + 1.0)
     for i in range(s.n_arms):
-        n = s.told[i]
+        n = s.n_rewards[i]
         if s.by_variance == 1:
-            bonus = math.sqrt(2.0 * (s.spread[i] + 0.02 * s.reach * s.reach / n) * depth / n)
+            bonus = math.sqrt(2.0 * (s.slope_variance[i] + 0.02 * s.reach * s.reach / n) * depth / n)
         else:
             bonus = 2.0 * s.reach * math.sqrt(3.0 * depth / n)
         s.index[i] = s.slope[i] + bonus
     if s.n_limited > 0:  # the step is towards the best mixture within the limits
-        furthest(s, s.index, s.mix)
+        maximise_linear(s, s.index, s.mix)
     return pull(s, largest(s))
 
 
-class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack):
+class UCFW(Policy, name="ucfw", choose=choose, update=update_to_shares_played, unpack=unpack):
     """UC-Frank-Wolfe: pull the arm towards which the utility of the shares played so far may rise the most.
 
     **What it looks for:** the mixture with the largest utility U_h; the shares that were played come near to it.
@@ -109,6 +114,6 @@ class UCFW(Policy, name="ucfw", choose=choose, update=name_shares, unpack=unpack
     forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        continuous("UCFW", metric)
-        wait = wait_for_slopes(self.options["tolerance"], support)
+        require_continuous("UCFW", metric)
+        wait = gradient_wait(self.options["tolerance"], support)
         return Setup(numbers={"wait": wait, "by_variance": int(self.options["bonus"] == "variance")}, slopes=True)

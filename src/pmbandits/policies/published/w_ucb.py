@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._sampling import largest, pull, time_so_far
-from pmbandits.policies.build import Setup
-from pmbandits.policies.policy import Policy
-from pmbandits.policies.published._checks import bounded
-from pmbandits.policies.published._laws import empirical_utilities, update_utility
-from pmbandits.policies.simple import unpack_scale
+from pmbandits.mixtures._tracking import elapsed_rounds, largest, pull
+from pmbandits.policies.baselines import unpack_scale
+from pmbandits.policies.published._checks import require_upper_bound
+from pmbandits.policies.published._functionals import empirical_utilities, update_by_utility
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -22,16 +22,16 @@ def choose(memory: int) -> int:
     """The arm with the largest utility plus a Hölder bonus."""
     s = unpack_scale(memory)
     empirical_utilities(s, s.index)
-    depth = 1.5 * math.log(time_so_far(s) + 1.0)
+    depth = 1.5 * math.log(elapsed_rounds(s) + 1.0)
     for i in range(s.n_arms):
-        if s.told[i] > 0:
-            s.index[i] += s.scale * (depth / s.told[i]) ** (0.5 * s.holder_q)
+        if s.n_rewards[i] > 0:
+            s.index[i] += s.scale * (depth / s.n_rewards[i]) ** (0.5 * s.holder_q)
         else:
             s.index[i] = np.inf
     return pull(s, largest(s))
 
 
-class WUCB(Policy, name="w_ucb", choose=choose, update=update_utility, unpack=unpack_scale):
+class WUCB(Policy, name="w_ucb", choose=choose, update=update_by_utility, unpack=unpack_scale):
     """W-UCB: pull the arm whose distorted expectation so far, plus a bonus, is the largest.
 
     It is the natural one to compare with for metrics that distort probabilities.
@@ -68,6 +68,6 @@ class WUCB(Policy, name="w_ucb", choose=choose, update=update_utility, unpack=un
     """
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        bounded("WUCB", support)
+        require_upper_bound("WUCB", support)
         pair = metric.holder(support)  # its constant is L·width^(1−q)
         return Setup(grid=np.eye(n_arms), numbers={"scale": pair.constant * support.width**pair.q})

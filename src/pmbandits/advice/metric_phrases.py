@@ -1,0 +1,57 @@
+"""A preference in plain words, with its numbers in them: for reports, and beside the sliders of the studio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pmbandits.metrics.distortion import Distortion
+
+_PHRASES: dict[str, Callable[..., str]] = {
+    "mean": lambda: "the plain average",
+    "lower_cvar": lambda alpha: f"the average of the worst {_percent(alpha)}",
+    "cvar": lambda c: f"the average of the best {_percent(1.0 - c)}",
+    "var": lambda c: "the median" if c == 0.5 else f"the level that is reached in {_percent(1.0 - c)} of the cases",
+    "dual_power": lambda s: f"the best of {s:g} tries, on average",
+    "quadratic": lambda s: f"the average, and {_percent(s)} of the spread (Gini)",
+    "gini_deviation": lambda: "the spread (Gini): half the average distance between two rewards",
+    "mean_median_deviation": lambda: "the spread: the average distance from the median",
+    "inter_quantile_range": lambda lower, upper: f"the gap between the {_percent(lower)} and {_percent(upper)} levels",
+    "pht": lambda s: f"the average, with rare large rewards counting more (by {_percent(1.0 - s)})",
+}  # fmt: skip
+
+
+def describe_metric(metric: Distortion) -> str:
+    """A metric described in words.
+
+    >>> from pmbandits.metrics import metric
+    >>> describe_metric(metric("lower_cvar(0.95)"))
+    'the average of the worst 95 %'
+    >>> describe_metric(metric("0.7*mean + 0.3*cvar(0.9)"))
+    '70 % the plain average, 30 % the average of the best 10 %'
+    >>> describe_metric(metric("mean - 0.5*gini"))
+    'the plain average, less 0.5 times the spread (Gini): half the average distance between two rewards'
+    """
+    terms = metric.terms
+    if len(terms) == 1 and terms[0][0] == 1.0:
+        return _describe_term(terms[0][1])
+    if all(weight > 0.0 for weight, _ in terms) and abs(sum(weight for weight, _ in terms) - 1.0) < 1e-9:
+        return ", ".join(f"{_percent(weight)} {_describe_term(part)}" for weight, part in terms)
+    said: list[str] = []
+    for weight, part in terms:
+        times = "" if abs(weight) == 1.0 else f"{abs(weight):.3g} times "
+        said.append(f"{'less ' if weight < 0.0 else 'and ' if said else ''}{times}{_describe_term(part)}")
+    return ", ".join(said)
+
+
+def _describe_term(part: Any) -> str:
+    values = getattr(part, "parameters", {})
+    name = getattr(part, "name", "")
+    if name in _PHRASES:
+        return _PHRASES[name](**values)
+    numbers = ", ".join(f"{name} = {value:.3g}" for name, value in values.items() if isinstance(value, (int, float)))
+    return f"{getattr(part, 'meaning', '') or 'a curve of your own'}{f' ({numbers})' if numbers else ''}"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.4g} %"

@@ -1,0 +1,70 @@
+"""The call that reproduces an advice: as lines of Python, and as a shell command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from pmbandits import __version__
+from pmbandits.supports import Binary, Interval
+
+ADVISE_DEFAULTS: dict[str, Any] = {
+    "arm": "arm", "reward": "reward", "unit": None, "time": None, "per": None, "wide": False, "decimal": ".",
+    "thousands": "", "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16, "seed": 0,
+    "loss": False,
+}  # fmt: skip
+"""The defaults of :func:`pmbandits.advise`, which the reproduced call leaves out."""
+
+
+def python_call(data: Any, metric: Any, options: Mapping[str, Any]) -> str:
+    """The Python code that reproduces an advice; options that have their default are left out.
+
+    >>> print(python_call("log.csv", "gini", {"loss": True}).splitlines()[1])
+    advice = pmb.advise('log.csv', 'gini', loss=True)
+    """
+    arguments = [repr(str(data)) if isinstance(data, (str, PurePath)) else "data", _python_literal(metric)]
+    arguments += [
+        f"{name}={_python_literal(value)}" for name, value in options.items() if value != ADVISE_DEFAULTS[name]
+    ]
+    return f"import pmbandits as pmb  # {__version__}\nadvice = pmb.advise({', '.join(arguments)})\nprint(advice)"
+
+
+def shell_command(data: str, metrics: Sequence[str], options: Mapping[str, Any], report: str = "") -> str:
+    """The ``pmbandits advise`` command that reproduces an advice, quoted for a shell.
+
+    >>> shell_command("my log.csv", ["cvar(0.9)"], {"reward": "revenue", "wide": False})
+    "pmbandits advise 'my log.csv' --metric 'cvar(0.9)' --reward revenue"
+    """
+    argv = ["pmbandits", "advise", data]
+    for metric in metrics:
+        argv += ["--metric", metric]
+    for name, value in options.items():
+        if value == ADVISE_DEFAULTS[name]:
+            continue
+        if name == "wide" and value is not True:
+            argv += [word for column in value for word in ("--column", column)]
+            continue
+        argv.append(f"--{name}")
+        if value is not True:
+            argv.append(_shell_value(value))
+    return shlex.join([*argv, *(["--out", report] if report else [])])
+
+
+def _shell_value(value: Any) -> str:
+    if isinstance(value, Binary):
+        return "binary"
+    if isinstance(value, Interval):
+        return f"{value.lo:.17g},{value.hi:.17g}"
+    return str(value)
+
+
+def _python_literal(value: Any) -> str:
+    """A value as a Python expression; classes of this library get the prefix ``pmb.``."""
+    if isinstance(value, (str, int, float)):
+        return repr(value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_python_literal, value))}]"
+    return re.sub(r"(?<![\w.'\"])([A-Z]\w*)\(", r"pmb.\1(", repr(value))

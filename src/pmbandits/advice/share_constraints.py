@@ -1,0 +1,115 @@
+"""Inference with constraints on the shares: the vertices of the feasible set take the place of the single arms.
+
+Every mixture that keeps the limits is a mixture of the corners, and each corner is a mixture of arms. So the question
+is the same as without limits: is the recommendation ahead of every other corner, beyond chance?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.advice.inference import (
+    FEWEST_FOR_STANDARD_ERRORS,
+    N_CHOOSING_PARTS,
+    Evidence,
+    Problem,
+    choose_mixture,
+    make_evidence,
+    utilities_of_arms,
+    utility_of_mixture,
+)
+from pmbandits.advice.standard_errors import PSEUDO_REWARDS, Margin, margin_between, mixture_estimate, size, unit_vector
+from pmbandits.arms import Bandit
+from pmbandits.constraints import Limits
+from pmbandits.logs import N_PARTS, Sample, merge_duplicates
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize import oracle
+from pmbandits.optimize.shadow_prices import ShadowPrice
+from pmbandits.tables.distributions import Atoms
+
+_MOST_VERTICES = 64  # with more corners no verdict is given
+
+
+def compute_evidence_constrained(
+    metric: Distortion, problem: Problem, limits: Limits
+) -> tuple[Evidence, dict[str, ShadowPrice]]:
+    """The evidence on one metric within limits on the shares, and the shadow price of each limit in the data."""
+    samples, ends, clusters = problem.samples, problem.ends, problem.clusters
+    distributions = [Atoms(s.x, s.p) for s in samples]
+    best = oracle(metric, Bandit(distributions, [arm.name for arm in problem.log.arms]), shares=limits)
+    weights = np.where(best.weights < 1e-6, 0.0, best.weights)
+    weights /= weights.sum()
+    apparent = utility_of_mixture(metric, samples, weights)
+    corners = limits.polytope.corners(_MOST_VERTICES)
+    others = [] if corners is None else [c for c in corners if np.abs(c - weights).max() > 1e-6]
+    tested_margins: list[Margin] = []
+    p, value, divisions = 1.0, apparent, 0
+    few = tuple(k for k in range(len(samples)) if size(samples, k, clusters) < FEWEST_FOR_STANDARD_ERRORS)
+    if corners is not None and not few and not metric.jumps:
+        tested_margins = [
+            margin_between(metric, weights, c, samples, ends, clusters, rival=k) for k, c in enumerate(others)
+        ]
+        is_vertex = len(others) < len(corners)
+        value, p_values, divisions = _cross_fit(metric, problem, weights, apparent, corners, test=not is_vertex)
+        if is_vertex:
+            p = min(2.0 * max((m.p for m in tested_margins), default=0.5), 1.0)
+        elif p_values:
+            p = min(2.0 * float(np.median(p_values)), 1.0)
+    found = make_evidence(
+        metric,
+        problem,
+        weights,
+        [mixture_estimate(metric, unit_vector(len(samples), k), samples, ends) for k in range(len(samples))],
+        arm_utilities=utilities_of_arms(metric, samples),
+        apparent=apparent,
+        apparent_gain=0.0,
+        value=value,
+        gain=0.0,
+        margins=tuple(tested_margins),
+        p=p,
+        by_bands=(),
+        few=few,
+        divisions=divisions,
+    )
+    return found, best.prices
+
+
+def _cross_fit(
+    metric: Distortion, problem: Problem, weights: FloatArray, apparent: float, corners: FloatArray, test: bool
+) -> tuple[float, list[float], int]:
+    """Cross-fitted value and p-values: choose a mixture of vertices on some rewards, measure on the others."""
+    values, refit_values, p_values = [], [], []
+    measuring = (N_PARTS - N_CHOOSING_PARTS) / N_PARTS
+    pseudo_rewards = measuring * PSEUDO_REWARDS
+    for one, two in problem.divisions():
+        choosing, (samples, clusters) = problem.of_parts(one)[0], problem.of_parts(two)
+        if min(s.n for s in (*choosing, *samples)) == 0:
+            continue
+        shares, _ = choose_mixture(metric, [_mixture_as_sample(choosing, corner) for corner in corners])
+        chosen = np.clip(shares @ corners, 0.0, None)
+        values.append(utility_of_mixture(metric, samples, chosen))
+        refit_values.append(utility_of_mixture(metric, samples, weights))
+        if test:
+            ahead = [
+                margin_between(
+                    metric, chosen, c, samples, problem.ends, clusters, rival=k, pseudo_rewards=pseudo_rewards
+                )
+                for k, c in enumerate(corners)
+            ]
+            p_values.append(max(m.p for m in ahead))
+    if not values:
+        return apparent, [], 0
+    bias = 0.0 if metric.shape == "linear" else (float(np.mean(refit_values)) - apparent) / (1.0 - measuring)
+    return float(np.mean(values)) - bias, p_values, len(values)
+
+
+def _mixture_as_sample(samples: Sequence[Sample], shares: FloatArray) -> Sample:
+    """The sample of a mixture of arms, as if it was one arm."""
+    used: list[int] = np.flatnonzero(shares > 0.0).tolist()
+    x, p = merge_duplicates(
+        np.concatenate([samples[k].x for k in used]), np.concatenate([shares[k] * samples[k].p for k in used])
+    )
+    return Sample(min(samples[k].n for k in used), x, p / p.sum())

@@ -1,0 +1,151 @@
+"""Intervals of Bernoulli means, and the best and worst value inside a Wasserstein ball, by its dual."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.metrics.encoding import h_value
+from pmbandits.state.linking import shared, step
+
+CONCAVE, CONVEX, NEITHER = 1, 2, 3
+SHAPES = {"concave": CONCAVE, "linear": CONCAVE, "convex": CONVEX, "neither": NEITHER}
+_GOLDEN = 0.6180339887498949
+
+
+@step("float, float -> float")
+def kl(p, q):
+    """Bernoulli relative entropy."""
+    total = 0.0
+    if p > 0.0:
+        total += p * math.log(p / q)
+    if p < 1.0:
+        total += (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+    return total
+
+
+@step("float, float -> float")
+def kl_upper(p, level):
+    """The largest q with kl(p, q) ≤ level: Newton from the right, where kl is convex and each step stays right."""
+    if not level < np.inf or p >= 1.0:
+        return 1.0
+    if p <= 0.0:
+        return -math.expm1(-level)
+    q = p + math.sqrt(0.5 * level)  # Pinsker
+    q = min(q, 1.0 - (1.0 - p) * math.exp((p * math.log(p) - level) / (1.0 - p)))  # from p·ln(p/q) ≥ p·ln p
+    if q >= 1.0:
+        q = 1.0 - 1e-16
+    for _ in range(60):
+        gap = kl(p, q) - level
+        step = gap * q * (1.0 - q) / (q - p) if q > p else 0.0
+        if not step > 1e-16 * q:
+            break
+        q = max(q - step, p)
+    return min(q, 1.0)
+
+
+@step("float, float -> float")
+def kl_lower(p, level):
+    """The smallest q with kl(p, q) ≤ level."""
+    return 1.0 - kl_upper(1.0 - p, level)
+
+
+@step("floats, float, float -> float")
+def _argmax_tilted_h(h, sign, slope):
+    """argmax over [0, 1] of sign·h(s) − slope·s, for concave sign·h: golden section."""
+    lo, hi = 0.0, 1.0
+    a, b = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
+    fa = sign * h_value(h, a) - slope * a
+    fb = sign * h_value(h, b) - slope * b
+    for _ in range(70):
+        if fa >= fb:
+            hi, b, fb = b, a, fa
+            a = hi - _GOLDEN * (hi - lo)
+            fa = sign * h_value(h, a) - slope * a
+        else:
+            lo, a, fa = a, b, fb
+            b = lo + _GOLDEN * (hi - lo)
+            fb = sign * h_value(h, b) - slope * b
+    best, value = 0.5 * (lo + hi), 0.0
+    value = sign * h_value(h, best) - slope * best
+    for end in (0.0, 1.0):
+        if sign * h_value(h, end) - slope * end >= value:
+            best, value = end, sign * h_value(h, end) - slope * end
+    return best
+
+
+@shared("floats, float, int, floats, floats, int, float, float, floats, floats -> float")
+def _ball_dual(h, sign, shape, curve, width, cells, radius, multiplier, table, envelope):
+    """λ·r + Σ width·max_s (sign·h(s) − λ|s − S|): for every λ ≥ 0 a bound on the best value in the ball."""
+    total = multiplier * radius
+    if shape == CONCAVE:
+        low = _argmax_tilted_h(h, sign, multiplier)
+        high = _argmax_tilted_h(h, sign, -multiplier)
+        for k in range(cells):
+            s = min(max(curve[k], low), max(high, low))
+            total += width[k] * (sign * h_value(h, s) - multiplier * abs(s - curve[k]))
+    elif shape == CONVEX:
+        at_zero, at_one = sign * h_value(h, 0.0), sign * h_value(h, 1.0)
+        for k in range(cells):
+            s = curve[k]
+            best = max(at_zero - multiplier * s, at_one - multiplier * (1.0 - s))
+            total += width[k] * max(best, sign * h_value(h, s))
+    else:
+        m = table.size
+        for j in range(m):
+            envelope[j] = sign * h_value(h, table[j])
+        for j in range(1, m):
+            envelope[j] = max(envelope[j], envelope[j - 1] - multiplier * (table[j] - table[j - 1]))
+        for j in range(m - 2, -1, -1):
+            envelope[j] = max(envelope[j], envelope[j + 1] - multiplier * (table[j + 1] - table[j]))
+        for k in range(cells):
+            s = curve[k]
+            j = np.searchsorted(table, s)
+            j = min(max(j, 1), m - 1)
+            best = max(envelope[j - 1] - multiplier * (s - table[j - 1]), envelope[j] - multiplier * (table[j] - s))
+            total += width[k] * max(best, sign * h_value(h, s))
+    return total
+
+
+@shared("floats, float, int, floats, floats, int, float, floats, floats -> float")
+def wasserstein_ball_max(h, sign, shape, curve, width, cells, radius, table, envelope):
+    """The largest Σ width·sign·h over curves within W1 distance ``radius``: the least of the dual bounds."""
+    span = 0.0
+    plain = 0.0
+    for k in range(cells):
+        span += width[k]
+        plain += width[k] * sign * h_value(h, curve[k])
+    if sign < 0.0 and shape != NEITHER:
+        shape = CONVEX if shape == CONCAVE else CONCAVE
+    free = _ball_dual(h, sign, shape, curve, width, cells, 0.0, 0.0, table, envelope)
+    if not radius < span:
+        return free
+    if radius <= 0.0:
+        return plain
+    multiplier = 1.0
+    value = _ball_dual(h, sign, shape, curve, width, cells, radius, multiplier, table, envelope)
+    lo, hi = 0.0, 2.0
+    while hi < 1e12:  # bracket the minimum of a convex function
+        further = _ball_dual(h, sign, shape, curve, width, cells, radius, hi, table, envelope)
+        if further >= value:
+            break
+        lo, multiplier, value, hi = multiplier, hi, further, 2.0 * hi
+    a, b = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
+    fa = _ball_dual(h, sign, shape, curve, width, cells, radius, a, table, envelope)
+    fb = _ball_dual(h, sign, shape, curve, width, cells, radius, b, table, envelope)
+    best = min(free, value, fa, fb)
+    for _ in range(60):
+        if fa <= fb:
+            hi, b, fb = b, a, fa
+            a = hi - _GOLDEN * (hi - lo)
+            fa = _ball_dual(h, sign, shape, curve, width, cells, radius, a, table, envelope)
+            best = min(best, fa)
+        else:
+            lo, a, fa = a, b, fb
+            b = lo + _GOLDEN * (hi - lo)
+            fb = _ball_dual(h, sign, shape, curve, width, cells, radius, b, table, envelope)
+            best = min(best, fb)
+        if hi - lo <= 1e-12 * hi:
+            break
+    return best

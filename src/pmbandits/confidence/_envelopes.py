@@ -1,0 +1,99 @@
+"""The ends of an arm's survival, at each x, in bands and KL bands; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits.confidence._kl_bands import (
+    fill_exact_ends_at,
+    fill_kl_band,
+    init_kl_band,
+    kl_band_ends,
+    kl_band_ends_with_error,
+)
+from pmbandits.estimates._rewards import FINITE, rank_error
+from pmbandits.state.linking import shared, step
+
+INTERVAL, BAND, BALL, KL_BAND = range(4)  # kinds of confidence sets
+FEW_ATOMS_FACTOR = (
+    4  # atoms of a finite support, times this: below ``n_exact_ends`` only the ends that occur are worked out
+)
+
+# Bounded memory: the table of radii has 128 entries for each doubling of n. An entry is the radius at its smallest
+# n. Radii fall, so it is at least the radius at n: valid, and wider by 1/128 of itself at most
+# (by 5 % where a ball on the line is made of pieces, and a piece begins).
+ENTRIES_PER_DOUBLING = 128
+COARSE_TABLE_SIZE = ENTRIES_PER_DOUBLING * 35  # n up to 2⁴¹; beyond, the last radius
+
+
+@step("int -> int")
+def coarse_index(n):
+    """The entry of the coarse table for n."""
+    doublings = 0
+    while n >= 2 * ENTRIES_PER_DOUBLING:
+        n >>= 1
+        doublings += 1
+    return min(doublings * ENTRIES_PER_DOUBLING + n, COARSE_TABLE_SIZE - 1)
+
+
+def coarse_table_counts() -> NDArray[np.int64]:
+    """The n of each entry of the coarse table."""
+    entry = np.arange(COARSE_TABLE_SIZE)
+    doublings = np.maximum(entry // ENTRIES_PER_DOUBLING - 1, 0)
+    return (entry - doublings * ENTRIES_PER_DOUBLING) << doublings
+
+
+@step("state, int -> float")
+def radius_after(s, n):
+    """The radius of the confidence set after n rewards."""
+    return s.radii[coarse_index(n)] if s.coarse_radii == 1 else s.radii[n]
+
+
+@step("state -> bool")
+def bounds_survival_pointwise(s):
+    """Whether the sets limit the survival at each x, so that their values are sums over cells."""
+    return s.set_kind == BAND or s.set_kind == KL_BAND
+
+
+@step("state -> bool")
+def has_tail_assumption(s):
+    """Whether rewards are unbounded, and a moment or σ limits the tails (``_heavy_tails``, ``_sub_gaussian``)."""
+    return s.moment_order > 0.0 or s.sub_gaussian_sigma > 0.0
+
+
+@shared("state -> floats")
+def update_kl_bands(s):
+    """Bring all KL bands up to date; returns how far each arm's shares may be off (the rank error of its sketch)."""
+    share_errors = np.zeros(s.n_arms)
+    if s.set_kind == KL_BAND:
+        for i in range(s.n_arms):
+            share_errors[i] = rank_error(s, i)
+            n = s.n_rewards[i]
+            if n > 0 and s.kl_band_built_at[i] != n:
+                s.kl_band_built_at[i] = n
+                row, level = s.kl_band[i], radius_after(s, n)
+                if s.storage_mode != FINITE or FEW_ATOMS_FACTOR * s.n_atoms > s.n_exact_ends:
+                    fill_kl_band(n, level, s.stretched == 1, s.n_exact_ends, row)
+                    continue
+                init_kl_band(n, level, s.stretched == 1, s.n_exact_ends, row)
+                n_above = n
+                fill_exact_ends_at(n_above, n, row)
+                for c in range(s.n_atoms):
+                    if s.counts[i, c] > 0:
+                        n_above -= s.counts[i, c]
+                        fill_exact_ends_at(n_above, n, row)
+    return share_errors
+
+
+@step("int, int, int, float, float, table, int -> two floats")
+def survival_interval(kind, above, n, radius, share_error, kl_band, i):
+    """The ends of arm i's survival where so many of its n rewards lie above, in its band or KL band."""
+    if n == 0:
+        return 0.0, 1.0
+    if kind == BAND:
+        share = above / n
+        return max(share - radius, 0.0), min(share + radius, 1.0)
+    if share_error > 0.0:
+        return kl_band_ends_with_error(above / n, share_error, kl_band[i])
+    return kl_band_ends(above, n, kl_band[i])

@@ -1,0 +1,259 @@
+"""KL bands on the whole line, for heavy tails: each arm has E|X|^p ≤ B; compiled.
+
+For sub-Gaussian rewards see ``_sub_gaussian.py``; whoever does not care which it is calls the functions here.
+
+Beyond all rewards a KL band says nothing, and the survival may stay above 0 for long. There the moment must help. It is
+∫ p·x^(p−1)·S(x) dx over x > 0 plus the same of 1 − S over x < 0, for the mixture too. For any multiplier λ ≥ 0,
+
+    U_h ≤ λ·B + Σ width · max over S between the ends of (h(S) − λ·m·S) + C·B^q·X^(1−pq)/(pq − 1),
+
+where m is the least p·|x|^(p−1) in the cell (with h(S) − h(1) − λ·m·(1 − S) where x < 0), X the end of the cells, and
+|h(u) − h(v)| ≤ C·|u − v|^q with pq > 1. The least of that over λ is the bound; −U_h is bounded in the same way. The
+ends are also cut off by Markov's inequality: S(x) ≤ B·x^(−p). The page "Bands" of the documentation has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
+from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
+from pmbandits.confidence._sub_gaussian import best_mean_multiplier, fill_line_cells, sub_gaussian_utility_bound
+from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
+from pmbandits.state.arrays import fill_with
+from pmbandits.state.linking import shared, step
+
+PIECE_GROWTH = 1.15  # pieces of wide cells: the end of each is so much further from 0 than its beginning
+N_FAR_PIECES = 100  # pieces beyond all rewards, on each side
+SMALL_SHARE = 1e-3  # below this share of the largest reward, pieces may be wider
+_GOLDEN = 0.6180339887498949
+
+
+@shared("floats, float, int, float, float, float -> two floats")
+def max_tilted_h(h, sign, shape, tilt, low, high):
+    """The largest sign·h(S) − tilt·S between low and high, and where it is; ``shape`` is that of sign·h.
+
+    Exact for concave and convex; for neither the two parts are maximised each for itself, which can only be more.
+    """
+    if not high > low:
+        return sign * h_value(h, low) - tilt * low, low
+    if shape == NEITHER:
+        best = h_max(h, low, high) if sign > 0.0 else -h_min(h, low, high)
+        return best - tilt * (low if tilt > 0.0 else high), low
+    at_low, at_high = sign * h_value(h, low) - tilt * low, sign * h_value(h, high) - tilt * high
+    if shape == CONVEX:
+        return (at_low, low) if at_low >= at_high else (at_high, high)
+    small = 1e-6 * (high - low)
+    if at_high >= sign * h_value(h, high - small) - tilt * (high - small):
+        return at_high, high
+    if at_low >= sign * h_value(h, low + small) - tilt * (low + small):
+        return at_low, low
+    a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    left, right = sign * h_value(h, a) - tilt * a, sign * h_value(h, b) - tilt * b
+    for _ in range(44):
+        if left >= right:
+            high, b, right = b, a, left
+            a = high - _GOLDEN * (high - low)
+            left = sign * h_value(h, a) - tilt * a
+        else:
+            low, a, left = a, b, right
+            b = low + _GOLDEN * (high - low)
+            right = sign * h_value(h, b) - tilt * b
+    return (left, a) if left >= right else (right, b)
+
+
+@step("state -> float")
+def reward_scale(s):
+    """Between minus this and this lie all rewards, and most of what the moment allows."""
+    reach, finite = s.moment_bound ** (1.0 / s.moment_order), s.storage_mode == FINITE
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    if cells > 0:
+        reach = max(reach, max(abs(x[0]), abs(x[cells - 1])))
+    return reach
+
+
+@step("state, ints, int, int -> int")
+def remove_rewards_at(s, left, c, only):
+    """Take the rewards at place c of the pool from those that are left; which arm they were of, or −1: of several.
+
+    A small memory (``engine/coarsen.py``) keeps counts of points in place of the pool. ``only``: one arm, or −1.
+    """
+    if s.storage_mode == FINITE:
+        for i in range(s.n_arms):
+            if only < 0 or i == only:
+                left[i] -= s.counts[i, c]
+        return -1
+    i = s.pool_arm[c]
+    if only < 0 or i == only:
+        left[i] -= pool_weight_at(s, c)
+    return i
+
+
+@step("float, float, float -> float")
+def next_piece_end(near, last, reach):
+    """The end of a piece of a cell that begins ``near`` to 0 and ends at ``last``: not much further out."""
+    return min(last, max(PIECE_GROWTH * near, reach * SMALL_SHARE))
+
+
+@shared("state, floats, float, float, float, floats -> float")
+def tail_utility_bound(s, a, sign, multiplier, slope_step, slopes):
+    """A bound on sign·U_h of the mixture, at one multiplier, by the assumption on tails: a moment, or σ."""
+    if s.sub_gaussian_sigma > 0.0:
+        return sub_gaussian_utility_bound(s, a, sign, multiplier, slope_step, slopes)[0]
+    return moment_utility_bound(s, a, sign, multiplier, slope_step, slopes)
+
+
+@shared("state, floats, float, float, float, floats -> float")
+def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
+    """A bound on sign·U_h of the mixture, at one multiplier; and its slopes, unless ``slopes`` is empty.
+
+    Without weights (of size 0): on sign·U_h of any mixture.
+    """
+    sort_pool(s)
+    k, h, order, moment, kind = s.n_arms, s.h, s.moment_order, s.moment_bound, s.set_kind
+    finite, n_rewards, radius = s.storage_mode == FINITE, s.n_rewards, s.radius
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    share_errors, kl_band, any_mixture = update_kl_bands(s), s.kl_band, a.size == 0
+    shape = s.metric_shape
+    if sign < 0.0 and shape != NEITHER:
+        shape = CONVEX if shape == CONCAVE else CONCAVE
+    left, floor, top = n_rewards.copy(), np.empty(k), np.empty(k)
+    for i in range(k):
+        floor[i], top[i] = survival_interval(kind, left[i], n_rewards[i], radius[i], share_errors[i], kl_band, i)
+    fill_with(slopes, 0.0)
+    one, reach = h_value(h, 1.0), reward_scale(s)
+    cutoff, both, least = reach * PIECE_GROWTH**N_FAR_PIECES, order * s.modulus_exponent, s.low
+    beyond = s.modulus_constant * moment**s.modulus_exponent * cutoff ** (1.0 - both) / (both - 1.0)
+    total = multiplier * moment + beyond * (1.0 if least > -cutoff else 2.0)
+    if least > 0.0:  # up to there the survival is 1
+        total += sign * one * least - multiplier * least**order
+    before = max(-cutoff, least)
+    for c in range(cells + 1):
+        here = x[c] if c < cells else cutoff
+        if here > before:
+            low, high, upper_complement = 0.0, 0.0, 0.0
+            if any_mixture:
+                low, high = 1.0, 0.0
+                for i in range(k):
+                    low, high = min(low, floor[i]), max(high, top[i])
+            else:
+                for i in range(k):
+                    low += a[i] * floor[i]
+                    high += a[i] * top[i]
+                    upper_complement += a[i] * (1.0 - top[i])
+                high = high if high < 0.5 else 1.0 - upper_complement
+            for part in range(2):  # what lies below 0, and what lies above
+                near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
+                while near < last:  # wide cells in pieces
+                    beside = next_piece_end(near, last, reach)
+                    width, cap, tilt = beside - near, 1.0, 0.0
+                    if near > 0.0:
+                        cap = min(1.0, moment * near ** (-order))
+                        tilt = multiplier * order * near ** (order - 1.0)
+                    near = beside
+                    if part == 0:
+                        bottom, peak = max(low, 1.0 - cap), max(high, 1.0 - cap)
+                        value, where = max_tilted_h(h, sign, shape, -tilt, bottom, peak)
+                        total += width * (value - sign * one - tilt)
+                        tilt = -tilt
+                    else:
+                        bottom, peak = low, max(min(high, cap), low)
+                        value, where = max_tilted_h(h, sign, shape, tilt, bottom, peak)
+                        total += width * value
+                    if slopes.size == 0:
+                        continue
+                    if where >= peak and peak == high:
+                        steep = width * (sign * h_slope(h, peak, slope_step) - tilt)
+                        for i in range(k):
+                            slopes[i] += steep * top[i]
+                    elif where <= bottom and bottom == low:
+                        steep = width * (sign * h_slope(h, bottom, slope_step) - tilt)
+                        for i in range(k):
+                            slopes[i] += steep * floor[i]
+            before = here
+        if c < cells:
+            whose = remove_rewards_at(s, left, c, -1)
+            first, end = (0, k) if whose < 0 else (whose, whose + 1)
+            for i in range(first, end):
+                floor[i], top[i] = survival_interval(
+                    kind, left[i], n_rewards[i], radius[i], share_errors[i], kl_band, i
+                )
+    return total
+
+
+@shared("state, floats, float -> float")
+def best_tail_multiplier(s, a, sign):
+    """The multiplier at which the bound on sign·U_h of the mixture is least: golden section, in its logarithm."""
+    if s.sub_gaussian_sigma > 0.0:
+        return best_mean_multiplier(s, a, sign)
+    none = np.empty(0)
+    scale = s.modulus_constant * s.moment_bound ** (1.0 / s.moment_order - 1.0)
+    lo, hi = math.log(1e-7 * scale), math.log(30.0 * scale)
+    x, y = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
+    fx, fy = (
+        moment_utility_bound(s, a, sign, math.exp(x), 0.0, none),
+        moment_utility_bound(s, a, sign, math.exp(y), 0.0, none),
+    )
+    for _ in range(14):
+        if fx <= fy:
+            hi, y, fy = y, x, fx
+            x = hi - _GOLDEN * (hi - lo)
+            fx = moment_utility_bound(s, a, sign, math.exp(x), 0.0, none)
+        else:
+            lo, x, fx = x, y, fy
+            y = lo + _GOLDEN * (hi - lo)
+            fy = moment_utility_bound(s, a, sign, math.exp(y), 0.0, none)
+    multiplier, least = (math.exp(x), fx) if fx <= fy else (math.exp(y), fy)
+    return multiplier if least < moment_utility_bound(s, a, sign, 0.0, 0.0, none) else 0.0
+
+
+@shared("state -> none")
+def update_tail_multipliers(s):
+    """Find both multipliers anew for the current mixture, after a tenth more rewards. Any multiplier is valid."""
+    if s.rewards < s.tail_multipliers[2]:
+        return
+    s.tail_multipliers[0], s.tail_multipliers[1] = (
+        best_tail_multiplier(s, s.mix, 1.0),
+        best_tail_multiplier(s, s.mix, -1.0),
+    )
+    s.tail_multipliers[2] = s.rewards + 1 + s.rewards // 10
+
+
+@shared("state, int -> float")
+def tail_w1_radius(s, i):
+    """The W1 radius of arm i's KL band, cut off by Markov's inequality or σ, around the arm's rewards."""
+    if s.sub_gaussian_sigma > 0.0:
+        if s.n_rewards[i] == 0:
+            return np.inf
+        fill_line_cells(s)
+        return s.line_radius[i]
+    sort_pool(s)
+    order, moment, reach, finite = s.moment_order, s.moment_bound, reward_scale(s), s.storage_mode == FINITE
+    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    share_error, kl_band, n = update_kl_bands(s)[i], s.kl_band, s.n_rewards[i]
+    cutoff = reach * PIECE_GROWTH**N_FAR_PIECES
+    total = moment * cutoff ** (1.0 - order) / (order - 1.0) * (1.0 if s.low > -cutoff else 2.0)
+    left, before = s.n_rewards.copy(), max(-cutoff, s.low)
+    for c in range(cells + 1):
+        if c < cells and (s.counts[i, c] == 0 if finite else s.pool_arm[c] != i):
+            continue
+        here = x[c] if c < cells else cutoff
+        if here > before:
+            lower, upper = survival_interval(s.set_kind, left[i], n, s.radius[i], share_error, kl_band, i)
+            share = left[i] / n if n > 0 else 0.0
+            for part in range(2):
+                near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
+                while near < last:
+                    beside = next_piece_end(near, last, reach)
+                    cap = min(1.0, moment * near ** (-order)) if near > 0.0 else 1.0
+                    up = upper if part == 0 else min(upper, cap)
+                    down = lower if part == 1 else max(lower, 1.0 - cap)
+                    total += (beside - near) * max(max(up - share, share - down), 0.0)
+                    near = beside
+            before = here
+        if c < cells:
+            remove_rewards_at(s, left, c, i)
+    return total

@@ -1,0 +1,347 @@
+"""The mixtures that keep all limits: a polytope inside the simplex.
+
+    P = { a ≥ 0, Σ a = 1, matrix · a ≤ bound, with equality in some rows }
+
+What is said about P does not rest on the tolerance of a linear program: a largest value comes with a bound that holds
+for any multipliers, and points are averages of corners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._validation import FloatArray
+
+FEASIBILITY_TOLERANCE = 1e-9  # how far a mixture may be beyond a limit and still keeps it: rounding
+_LP_TOLERANCE = 1e-10  # tolerance of the linear programs
+_NARROWEST, _PREFER_WIDE = 1e5, 1e-6  # one over the least distance to a limit of a point inside; and the cost of that
+
+
+@dataclass(frozen=True)
+class LinearMaximum:
+    """The largest value of a linear function on P: where, a bound for it, and the multiplier of each row."""
+
+    at: FloatArray
+    upper: float
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True)
+class Interior:
+    """P seen from its inside: ``rows · a < bound`` can be strict for all rows together, and so can a > 0.
+
+    Limits that always hold with equality are among ``equal · a = level``; arms that never have a share are left out.
+    """
+
+    arms: NDArray[np.intp]  # those that can have a share; all else is about these
+    rows: FloatArray
+    bound: FloatArray
+    equal: FloatArray  # the first row is Σ a = 1; no row follows from others
+    level: FloatArray
+    centre: FloatArray  # keeps all limits strictly
+
+    @property
+    def is_simplex(self) -> bool:
+        """Whether there are no limits."""
+        return self.bound.size == 0 and self.level.size == 1
+
+    def scatter(self, numbers: FloatArray, n_arms: int) -> FloatArray:
+        """One number for each of all arms: 0 for those that never have a share."""
+        out = np.zeros(n_arms)
+        out[self.arms] = numbers
+        return out
+
+    def slack(self, a: FloatArray) -> FloatArray:
+        """How far a mixture is from each limit."""
+        return np.asarray(self.bound - self.rows @ a)
+
+    def keeps(self, a: FloatArray) -> bool:
+        """Whether a mixture keeps all limits strictly."""
+        return self.is_simplex or bool((a > 0.0).all() and (self.slack(a) > 0.0).all())
+
+    def from_start(self, start: FloatArray) -> FloatArray:
+        """A mixture near the start that keeps all limits strictly."""
+        if self.is_simplex:
+            weights = np.maximum(start, 1e-3 / start.size)
+            return np.asarray(weights / weights.sum())
+        near = 0.1 * self.centre + 0.9 * start
+        off = float(np.abs(self.equal @ near - self.level).max())
+        return near if off <= 1e-12 and self.keeps(near) else self.centre
+
+    def eliminate(self, a: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+        """Basic arms, the rest, and a matrix ``give``: relative steps of basic arms are −give · steps of the rest.
+
+        The basic arms have shares as large as possible. Such steps keep the equalities.
+        """
+        if self.level.size == 1:
+            largest = int(np.argmax(a))
+            rest = np.delete(np.arange(a.size), largest)
+            return np.array([largest]), rest, a[None, rest] / a[largest]
+        from scipy.linalg import qr
+
+        scaled, m = self.equal * a, self.level.size
+        order = np.asarray(qr(scaled, mode="r", pivoting=True)[1], dtype=np.intp)
+        basic, rest = order[:m], np.sort(order[m:])
+        return basic, rest, np.asarray(np.linalg.solve(scaled[:, basic], scaled[:, rest]))
+
+    def without_drift(self, a: FloatArray) -> FloatArray:
+        """The mixture with its equalities set right, which rounding has moved."""
+        if self.level.size == 1:
+            return np.asarray(a / a.sum())
+        basic, rest, _ = self.eliminate(a)
+        out = a.copy()
+        out[basic] = np.linalg.solve(self.equal[:, basic], self.level - self.equal[:, rest] @ a[rest])
+        return out
+
+    def highest(self, slopes: FloatArray, a: FloatArray, prices: FloatArray) -> float:
+        """A bound on ⟨slopes, b⟩ for all b in P, by the prices of limits; the equalities' follow from the mixture a."""
+        if self.is_simplex:
+            return float(slopes.max())
+        basic = self.eliminate(a)[0]
+        rest = slopes - prices @ self.rows
+        return self.highest_with(
+            slopes, prices, np.asarray(np.linalg.solve(self.equal[:, basic].T, rest[basic]), float)
+        )
+
+    def highest_with(self, slopes: FloatArray, prices: FloatArray, equality_prices: FloatArray) -> float:
+        """A bound on ⟨slopes, b⟩ for all b in P that holds for any prices, those of limits ≥ 0, because Σ b = 1."""
+        rest = slopes - prices @ self.rows - equality_prices @ self.equal
+        return float(prices @ self.bound + equality_prices @ self.level + rest.max())
+
+
+@dataclass(frozen=True)
+class Polytope:
+    """Mixtures that keep linear limits."""
+
+    matrix: FloatArray
+    bound: FloatArray
+    equal: NDArray[np.bool_]
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return int(self.matrix.shape[1])
+
+    def excess(self, points: FloatArray) -> FloatArray:
+        """By how much each point (row) is beyond each limit; 0 where it keeps it."""
+        over = np.atleast_2d(points) @ self.matrix.T - self.bound
+        return np.where(self.equal, np.abs(over), np.maximum(over, 0.0))
+
+    def without(self, row: int) -> Polytope:
+        kept = np.arange(self.bound.size) != row
+        return Polytope(self.matrix[kept], self.bound[kept], self.equal[kept])
+
+    # ---- linear programs ---------------------------------------------------------------------------------
+    def maximise_linear(self, slopes: FloatArray) -> LinearMaximum | None:
+        """The largest ⟨slopes, a⟩ on P; ``None`` if P is empty.
+
+        For any multipliers y (not negative for ≤): ⟨s, a⟩ ≤ y·bound + max_i (s − yᵀ·matrix)_i, because Σ a = 1.
+        """
+        if self.bound.size == 0:
+            return LinearMaximum(np.eye(self.n_arms)[int(np.argmax(slopes))], float(slopes.max()), np.zeros(0))
+        size = float(np.abs(slopes).max(initial=0.0)) or 1.0
+        found = self._solve_linear_program(-slopes / size)
+        if found is None:
+            return None
+        at, multipliers = found
+        multipliers = np.where(self.equal, multipliers, np.maximum(multipliers, 0.0)) * size
+        rest = slopes - multipliers @ self.matrix
+        return LinearMaximum(at, float(multipliers @ self.bound + rest.max()), multipliers)
+
+    def _solve_linear_program(self, cost: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """The mixture of least cost and the multipliers of the limits."""
+        from scipy.optimize import linprog
+
+        most, same = ~self.equal, self.equal
+        found = linprog(
+            cost,
+            A_ub=self.matrix[most] if most.any() else None,
+            b_ub=self.bound[most] if most.any() else None,
+            A_eq=np.vstack((np.ones(self.n_arms), self.matrix[same])),
+            b_eq=np.append(1.0, self.bound[same]),
+            bounds=(0.0, 1.0),
+            method="highs",
+            options={"primal_feasibility_tolerance": _LP_TOLERANCE, "dual_feasibility_tolerance": _LP_TOLERANCE},
+        )
+        if found.x is None or not found.success:
+            return None
+        multipliers = np.zeros(self.bound.size)
+        if most.any():
+            multipliers[most] = -np.asarray(found.ineqlin.marginals)
+        multipliers[same] = -np.asarray(found.eqlin.marginals)[1:]
+        at = np.clip(np.asarray(found.x), 0.0, 1.0)
+        return at / at.sum(), multipliers
+
+    def feasible(self) -> FloatArray | None:
+        """Some mixture that keeps the limits, or ``None`` if there is none."""
+        found = self._solve_linear_program(np.zeros(self.n_arms))
+        if found is None or float(self.excess(found[0]).max(initial=0.0)) > FEASIBILITY_TOLERANCE:
+            return None
+        return found[0]
+
+    def inside(self) -> FloatArray | None:
+        """A mixture in the middle of P: every arm that can have a share has one."""
+        count = self.n_arms
+        point = self.feasible()
+        if point is None:
+            return None
+        points = [point]
+        for _ in range(count + 1):
+            missing = np.mean(points, axis=0) <= FEASIBILITY_TOLERANCE
+            if not missing.any():
+                break
+            found = self.maximise_linear(missing.astype(np.float64))
+            if found is None or float(found.at[missing].sum()) <= FEASIBILITY_TOLERANCE:
+                break
+            points.append(found.at)
+        rng = np.random.default_rng(0)
+        for _ in range(4):
+            found = self.maximise_linear(rng.normal(size=count))
+            if found is not None:
+                points.append(found.at)
+        return np.asarray(np.mean(points, axis=0))
+
+    @cached_property
+    def interior(self) -> Interior | None:
+        """P without what always holds with equality; ``None`` if P is empty.
+
+        One linear program (Freund, Roundy and Todd 1985) finds a mixture that is strictly inside of every limit that
+        can be kept strictly: with a' = τ·a for some τ ≥ 1, as many distances z to the limits of τ·P as possible are 1.
+        """
+        count = self.n_arms
+        if self.bound.size == 0:
+            every = np.arange(count)
+            return Interior(
+                every, np.zeros((0, count)), np.zeros(0), np.ones((1, count)), np.ones(1), np.full(count, 1.0 / count)
+            )
+        from scipy.optimize import linprog
+
+        rows, bound = self.matrix[~self.equal], self.bound[~self.equal]
+        equal, level = np.vstack((np.ones(count), self.matrix[self.equal])), np.append(1.0, self.bound[self.equal])
+        n = count + bound.size  # a ≥ 0 are limits, too
+        sides = np.vstack((-np.eye(count), rows))
+        bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * count
+        found = linprog(
+            np.concatenate((np.zeros(count), [_PREFER_WIDE], -np.ones(n))),
+            A_ub=np.column_stack((sides, -np.append(np.zeros(count), bound), np.eye(n))),
+            b_ub=np.zeros(n),
+            A_eq=np.column_stack((equal, -level, np.zeros((level.size, n)))),
+            b_eq=np.zeros(level.size),
+            bounds=[*bounds, (1.0, _NARROWEST), *([(0.0, 1.0)] * n)],
+            method="highs",
+            options={"primal_feasibility_tolerance": _LP_TOLERANCE, "dual_feasibility_tolerance": _LP_TOLERANCE},
+        )
+        if found.x is None or not found.success:
+            return None
+        points = [np.asarray(found.x[:count]) / found.x[count]]
+        for k in np.flatnonzero(
+            np.append(points[0], bound - rows @ points[0]) <= 0.5 / _NARROWEST
+        ):  # narrow, or an equality
+            top = self.maximise_linear(np.eye(count)[k] if k < count else -rows[k - count])
+            if top is not None:
+                points.append(top.at)
+        centre = np.mean(points, axis=0)
+        strict = np.append(centre, bound - rows @ centre) > FEASIBILITY_TOLERANCE / len(points)
+        arms = np.flatnonzero(strict[:count])
+        held = ~strict[count:]
+        equal, level = np.vstack((equal, rows[held]))[:, arms], np.append(level, bound[held])
+        kept = _independent_rows(equal)
+        centre = centre[arms]
+        moved = np.linalg.lstsq(equal[kept], level[kept] - equal[kept] @ centre, rcond=None)[0]
+        return Interior(arms, rows[~held][:, arms], bound[~held], equal[kept], level[kept], centre + moved)
+
+    # ---- corners -----------------------------------------------------------------------------------------
+    def corners(self, most: int) -> FloatArray | None:
+        """All corners of P, one row each; ``None`` if there are more than ``most`` on the way.
+
+        The double description method: limit by limit, corners beyond it go, and edges that cross it end on it.
+        """
+        count = self.n_arms
+        points = np.eye(count)
+        tight = ~np.eye(count, dtype=bool)  # which a_i ≥ 0, and then which limits, hold with equality
+        for row, bound, equal in zip(self.matrix, self.bound, self.equal, strict=True):
+            if not 0 < points.shape[0] <= most:
+                break
+            size = max(float(np.abs(row).max()), abs(float(bound)), 1e-300)
+            over = (points @ row - bound) / size
+            over[np.abs(over) <= 1e-13] = 0.0
+            out, on = over > 0.0, over == 0.0
+            i, j = _adjacent_corner_pairs(tight, np.flatnonzero(out), np.flatnonzero(over < 0.0))
+            if i.size > most:
+                return None
+            share = (over[i] / (over[i] - over[j]))[:, None]
+            fresh = (1.0 - share) * points[i] + share * points[j]
+            kept = on if equal else ~out
+            held = np.vstack((tight[kept], tight[i] & tight[j]))
+            points = np.vstack((points[kept], fresh))
+            tight = np.column_stack((held, np.append(on[kept], np.ones(i.size, dtype=bool))))
+        if points.shape[0] > most:
+            return None
+        points = np.where(points < 1e-15, 0.0, points)
+        return np.asarray(points / points.sum(axis=1, keepdims=True))
+
+    # ---- why there is none -------------------------------------------------------------------------------
+    def irreducible_infeasible_rows(self) -> Sequence[int]:
+        """Rows that cannot be kept together, as simple as possible; without any one of them the others could be."""
+        kept = list(range(self.bound.size))
+        for row in sorted(kept, key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
+            trial = [k for k in kept if k != row]
+            if Polytope(self.matrix[trial], self.bound[trial], self.equal[trial]).feasible() is None:
+                kept = trial
+        return kept
+
+
+def _adjacent_corner_pairs(
+    tight: NDArray[np.bool_], out: NDArray[np.intp], inside: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs of corners, one of each kind, that an edge joins: no third corner lies on everything that both lie on."""
+    table = tight.astype(np.float32)
+    first, second = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    for i in out:
+        common = table[i] * table[inside]
+        others = (common @ table.T >= common.sum(axis=1)[:, None] - 0.5).sum(axis=1)
+        found = inside[others == 2]
+        first.append(np.full(found.size, i))
+        second.append(found)
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _independent_rows(rows: FloatArray) -> list[int]:
+    """Rows, first ones preferred, from which all others follow."""
+    kept: list[int] = []
+    for k in range(rows.shape[0]):
+        if np.linalg.matrix_rank(rows[[*kept, k]], tol=1e-9) > len(kept):
+            kept.append(k)
+    return kept
+
+
+def whole_simplex(n_arms: int) -> Polytope:
+    """All mixtures of some arms."""
+    return Polytope(np.zeros((0, n_arms)), np.zeros(0), np.zeros(0, dtype=bool))
+
+
+def simplices(corners: FloatArray) -> list[FloatArray] | None:
+    """Simplices that cover the hull of some points, each with its corners as rows; ``None`` if that fails."""
+    from scipy.spatial import ConvexHull, Delaunay, QhullError
+
+    moved = corners - corners.mean(axis=0)
+    _, size, axes = np.linalg.svd(moved, full_matrices=False)
+    dimension = int((size > 1e-9).sum())
+    if dimension == corners.shape[0] - 1:
+        return [corners]
+    places = moved @ axes[:dimension].T
+    if dimension == 1:
+        return [corners[[int(np.argmin(places)), int(np.argmax(places))]]]
+    try:
+        pieces = Delaunay(places).simplices
+        whole = ConvexHull(places).volume
+    except QhullError:
+        return None
+    edges = places[pieces][:, 1:] - places[pieces][:, :1]
+    covered = float(np.abs(np.linalg.det(edges)).sum()) / float(np.prod(np.arange(1, dimension + 1)))
+    return [corners[piece] for piece in pieces] if covered >= whole * (1.0 - 1e-9) else None

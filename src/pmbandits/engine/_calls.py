@@ -1,0 +1,200 @@
+"""Compiled calls behind ask and tell, which run a policy's choose and update kernels by their address.
+
+In all of them ``memory`` is the address of the policy's memory, and ``choose`` that of its kernel ``choose``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pmbandits._validation import FloatArray, IntArray
+from pmbandits.estimates._rewards import CHANGED, OK, record
+from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
+from pmbandits.state.compile import kernel
+from pmbandits.state.linking import caller, shared, step
+from pmbandits.state.lock import BUSY, KERNEL_TOKEN, claim, release
+from pmbandits.state.numba_types import unpack
+
+CHOOSE_SIGNATURE, UPDATE_SIGNATURE = "memory -> int", "memory -> none"
+choose_by_address, update_by_address = caller(CHOOSE_SIGNATURE), caller(UPDATE_SIGNATURE)
+INVALID_CHOICE = -2  # returned if the policy's own kernel did not count exactly one pull of one of its arms
+
+
+@step("memory, int -> int", frees=True)
+def choose_checked(memory: int, choose: int) -> int:
+    """The arm that the policy's kernel at the address ``choose`` picks next, or INVALID_CHOICE.
+
+    Where there are limits on shares, or arms that are not available, the policy's arm is a proposal: it is pulled, or
+    another one in its place (``mixtures/_constraint_tracking.py``).
+    """
+    s = unpack(memory)
+    before = s.t
+    arm = choose_by_address(choose, memory)
+    if arm < 0 or arm >= s.n_arms or s.t != before + 1:
+        return INVALID_CHOICE
+    if s.constraint_kind != 0:
+        return pull_within_constraints(s, arm)
+    return arm
+
+
+@shared("state, int -> int")
+def pull_within_constraints(s: Any, proposed: int) -> int:
+    """Replace the pull of the ``proposed`` arm, which was just counted, by one that keeps the limits on shares."""
+    s.t -= 1
+    s.pulls[proposed] -= 1
+    s.pending[proposed] -= 1
+    arm: int = apply_share_constraints(s, proposed)
+    if arm < 0:
+        return INVALID_CHOICE
+    s.t += 1
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    return arm
+
+
+@step("memory, int, float -> int", frees=True)
+def record_reward(memory: int, arm: int, reward: float) -> int:
+    """Record one reward of an arm; returns the code of ``estimates._rewards.record``: OK, CHANGED or why not."""
+    return record(unpack(memory), arm, reward)
+
+
+@step("memory, int, int -> int", frees=True)
+def choose_with_forced_arm(memory: int, choose: int, arm: int) -> int:
+    """Let the policy choose, but count the pull for the given arm; returns the arm that it would have chosen.
+
+    It updates its mixture and draws random numbers as in an ask. A pull for certifying stays one for certifying.
+    """
+    s = unpack(memory)
+    spent = 0
+    for i in range(s.certify_pulls.size):
+        spent += s.certify_pulls[i]
+    own = choose_checked(memory, choose)
+    if own in (arm, INVALID_CHOICE):
+        return own
+    s.pulls[own] -= 1
+    s.pending[own] -= 1
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    for i in range(s.certify_pulls.size):
+        spent -= s.certify_pulls[i]
+    if spent < 0:
+        s.certify_pulls[own] -= 1
+        s.certify_pulls[arm] += 1
+    if s.n_limit_rows > 0:
+        s.limit_deficit[own] += 1.0
+        s.limit_deficit[arm] -= 1.0
+    return own
+
+
+def invalid_choice_error(policy: str, n_arms: int) -> RuntimeError:
+    """The error to raise when the choose kernel of a user's policy returned INVALID_CHOICE."""
+    return RuntimeError(
+        f"the kernel choose of {policy} must return pull(s, arm), once a round, with an arm from 0 to {n_arms - 1}; "
+        "it returned another number, or counted no pull, or more than one."
+    )
+
+
+@kernel
+def ask_one(choose: int, memory: int) -> int:
+    """The next arm, BUSY, or INVALID_CHOICE; ``choose`` is the address of the policy's kernel."""
+    s = unpack(memory)
+    if s.lock_wanted == 1 or not claim(s, KERNEL_TOKEN):
+        return BUSY
+    arm = choose_checked(memory, choose)
+    release(s, KERNEL_TOKEN)
+    return arm
+
+
+@kernel
+def tell_one(memory: int, arm: int, reward: float) -> int:
+    """Record one reward; returns OK, or a code that says why it was not recorded."""
+    s = unpack(memory)
+    if s.lock_wanted == 1 or not claim(s, KERNEL_TOKEN):
+        return BUSY
+    code = record_reward(memory, arm, reward)
+    release(s, KERNEL_TOKEN)
+    return code
+
+
+@kernel
+def tell_many(memory: int, arms: IntArray, rewards: FloatArray) -> int:
+    """Record rewards that were checked, in one uninterruptible step; returns how many were recorded.
+
+    It stops when memory is full, and after a reward with which a change of an arm was detected.
+    """
+    s = unpack(memory)
+    for j in range(arms.size):
+        code = record(s, arms[j], rewards[j])
+        if code != OK:
+            return j + 1 if code == CHANGED else j
+    return arms.size
+
+
+@kernel
+def choose_many(choose: int, memory: int, out: IntArray) -> int:
+    """The next arms, in one step that nothing can interrupt; ``choose`` is the address of the policy's kernel."""
+    for j in range(out.size):
+        out[j] = choose_checked(memory, choose)
+        if out[j] == INVALID_CHOICE:
+            return INVALID_CHOICE
+    return OK
+
+
+@kernel
+def choose_among(choose: int, memory: int, unavailable: IntArray, out: IntArray) -> int:
+    """Fill ``out`` with the next arms, chosen only among available ones (where the mask is 0)."""
+    s = unpack(memory)
+    for i in range(s.n_arms):
+        s.unavailable[i] = unavailable[i]
+    s.constraint_kind |= SOME_ARMS_BARRED
+    code = OK
+    for j in range(out.size):
+        out[j] = choose_checked(memory, choose)
+        if out[j] == INVALID_CHOICE:
+            code = INVALID_CHOICE
+            break
+    s.constraint_kind &= SOME_ARMS_BARRED - 1
+    return code
+
+
+@kernel
+def replay_events(choose: int, memory: int, arms: IntArray, rewards: FloatArray, check: bool, code: IntArray) -> int:
+    """Replay checked events for which memory suffices: asks where the reward is NaN, and tells elsewhere.
+
+    Returns how many were taken in. That is fewer than there are if ``check`` is true and the policy would have asked
+    for another arm, or if something is wrong; then the memory is of no use, and ``code`` says why. Or memory is
+    full, or an arm has changed: then the caller handles that and calls again.
+    """
+    s = unpack(memory)
+    for j in range(arms.size):
+        if rewards[j] == rewards[j]:
+            code[0] = record(s, arms[j], rewards[j])
+            if code[0] != OK:
+                return j + 1 if code[0] == CHANGED else j
+        else:
+            own = choose_with_forced_arm(memory, choose, arms[j])
+            if own == INVALID_CHOICE:
+                code[0] = INVALID_CHOICE
+            if own == INVALID_CHOICE or (check and own != arms[j]):
+                return j
+    return arms.size
+
+
+@kernel
+def tell_active_and_inactive(memory: int, inactive_memory: int, arms: IntArray, rewards: FloatArray) -> int:
+    """Record rewards of active arms (position ≥ 0) and of inactive ones (−1 − position); returns how many."""
+    s, beside = unpack(memory), unpack(inactive_memory)
+    for j in range(arms.size):
+        code = record(s, arms[j], rewards[j]) if arms[j] >= 0 else record(beside, -1 - arms[j], rewards[j])
+        if code != OK:
+            return j
+    return arms.size
+
+
+@kernel
+def count_pull(memory: int, arm: int) -> None:
+    """Count a pull that was chosen elsewhere, in one uninterruptible step."""
+    s = unpack(memory)
+    s.pulls[arm] += 1
+    s.pending[arm] += 1
+    s.t += 1

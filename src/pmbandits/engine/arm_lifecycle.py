@@ -1,0 +1,361 @@
+"""Arms that come and go, and limits that change: add_arm, pause, resume, retire and limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import _validation
+from pmbandits.arms import arm_index, check_arm_names
+from pmbandits.constraints import Shares
+from pmbandits.engine import share_constraints
+from pmbandits.engine.build import MemoryBuilding
+from pmbandits.engine.capacity import recompute_derived
+from pmbandits.engine.options import MAX_ARMS
+from pmbandits.engine.roster import PAUSED, PLAYS, RETIRED, Roster, doubled_arm_count
+from pmbandits.engine.transfer import add_records, fold_clock, inactive_memory, restart_clock
+from pmbandits.state.memory import Memory
+
+# All that a change replaces, at once.
+_REPLACED = ("names", "_own_names", "options", "limits", "_all_limits", "_plan", "epsilon", "_now")
+
+
+_LIMITS: Mapping[str, Any] = {
+    "shares": share_constraints.check_shares,
+    "cost": share_constraints.check_cost,
+    "budget": share_constraints.check_budget,
+}
+
+
+def _reward_count(memory: Memory, beside: Memory, at: int) -> int:
+    return int(memory.n_rewards[at] if at >= 0 else beside.n_rewards[-1 - at])
+
+
+def _collect_records(into: Memory, memory: Memory, beside: Memory, places: list[int | None]) -> None:
+    """Copy pulls and rewards of arms into one memory, from the main memory and from that of inactive arms."""
+    add_records(into, memory, [(at, to) for to, at in enumerate(places) if at is not None and at >= 0])
+    add_records(into, beside, [(-1 - at, to) for to, at in enumerate(places) if at is not None and at < 0])
+
+
+class ArmLifecycle(MemoryBuilding):
+    """The methods by which arms come and go, and limits change."""
+
+    def add_arm(self, name: str | None = None) -> int:
+        """Add an arm, and return its position. Nothing that was learned is lost.
+
+        The new arm is tried at once. Until its first reward is told, it is asked for about √n times in n rounds, beside
+        what the other arms do. So it is not forgotten if that reward is late, and it takes few rounds from the others
+        if the reward never comes. With its first reward it takes part like every other arm. If you have rewards of it
+        already, you may tell them.
+
+        After a change of the arms that play, the policy keeps the shares of its mixture in the rounds that follow. The
+        rounds before are counted in ``t`` and ``pulls``, but the policy does not make up for them. What was learned
+        stays, and is not explored again. A policy with phases (CIRT, PMETC, PMUCB, CEUCB) begins them anew for the arms
+        that play now, with what is known.
+
+        Confidence sets stay valid: ``delta`` is shared between ``most_arms`` arms (by default as many as there were at
+        the start). If more come, each doubling of that number costs half of what the one before did. All sets that were
+        ever used hold together with probability 1 − 2δ at least.
+
+        Parameters
+        ----------
+        name : the name of the new arm; by default ``"arm k"`` with the next number k.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary(), most_arms=10)
+        >>> policy.add_arm("C")
+        2
+        >>> policy.ask(), policy.playing
+        (2, ('A', 'B', 'C'))
+        """
+        self._require_changeable()
+
+        def change() -> int:
+            k = len(self.names)
+            if k >= MAX_ARMS:
+                raise ValueError(f"a policy can have {MAX_ARMS:,} arms, those that are retired included.")
+            new = f"arm {k}" if name is None else name
+            if not isinstance(new, str):
+                raise TypeError(f"the name of an arm is text, got {_validation.short(new)}.")
+            if new in self.names:
+                what = {PLAYS: "", PAUSED: f" (it is paused: resume({new!r}))", RETIRED: " (it is retired)"}
+                raise ValueError(f"there is an arm {new!r} already{what[self._arm_states()[self.names.index(new)]]}.")
+            names = check_arm_names((*self.names, new), k + 1)
+            own = self._own_names or new != f"arm {k}"
+            joined_at = {**self._join_rounds(), k: self._total_rounds()}
+            self._apply({**self._rearrange_arms(names, (*self._arm_states(), PLAYS), joined_at), "_own_names": own})
+            return k
+
+        return self._with_lock(change)
+
+    def pause(self, arm: int | str) -> None:
+        """Stop asking for an arm until :meth:`resume`. What is known of it stays, and late rewards of it count.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
+        >>> policy.pause("A"); policy.ask(3).tolist(), policy.mixture.tolist()
+        ([1, 1, 1], [0.0, 1.0])
+        >>> policy.resume("A"); policy.playing
+        ('A', 'B')
+        """
+        self._set_arm_state(arm, PAUSED)
+
+    def resume(self, arm: int | str) -> None:
+        """Let a paused arm play again, with what is known of it. An arm without a reward is tried like a new one."""
+        self._set_arm_state(arm, PLAYS)
+
+    def retire(self, arm: int | str) -> None:
+        """Never ask for an arm again. What is known of it can still be read, and late rewards of it count."""
+        self._set_arm_state(arm, RETIRED)
+
+    def limit(
+        self,
+        shares: Shares = None,
+        *,
+        cost: Mapping[str, float] | None = None,
+        budget: float | None = None,
+    ) -> None:
+        """Set new limits on the shares of arms, from now on. Without any, all limits are removed.
+
+        The new limits replace all earlier ones, and are kept in the rounds that follow. The policy does not make up for
+        the rounds before. As after a change of arms, what was learned stays, and a policy with phases begins them anew.
+        If no mixture of the arms that play keeps the limits, you get an error, and nothing changes.
+
+        Parameters
+        ----------
+        shares, cost, budget : as for :class:`Policy`.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary(), shares="A >= 10%")
+        >>> policy.limit("A <= 30%"); policy.limits.texts
+        ('A <= 30%',)
+        >>> policy.limit(None); policy.limits is None
+        True
+        """
+        self._require_changeable()
+
+        def change() -> None:
+            options = {key: value for key, value in self.options.items() if key not in share_constraints.OPTIONS}
+            for name, given in (("shares", shares), ("cost", cost), ("budget", budget)):
+                if given is not None:
+                    options[name] = _LIMITS[name](name, given)
+            found = share_constraints.read_limits(options, self.names)
+            changed = object.__new__(type(self))
+            changed.__dict__.update({**self.__dict__, "options": options, "_all_limits": found})
+            parts = changed._rearrange_arms(self.names, self._arm_states(), self._join_rounds(), anew=True)
+            self._apply({**parts, "options": options, "_all_limits": found})
+
+        self._with_lock(change)
+
+    def _require_changeable(self) -> None:
+        self._must_be_bound()
+        if self._plan.forgetting is not None:
+            raise ValueError(
+                "arms and limits cannot change in a policy that forgets rewards or watches its arms for changes "
+                "(estimates='window' or 'discount', detect=...); leave that option out."
+            )
+
+    def _set_arm_state(self, arm: int | str, state: str) -> None:
+        self._require_changeable()
+
+        def change() -> None:
+            at = arm_index(arm, self.names)
+            states, name = list(self._arm_states()), self.names[at]
+            if states[at] == RETIRED:
+                raise ValueError(f"{name} is retired, and stays so; to play it again, add_arm(...) with a new name.")
+            if states[at] == state:
+                raise ValueError(f"{name} {'plays' if state == PLAYS else 'is paused'} already.")
+            others = any(s == PLAYS for i, s in enumerate(states) if i != at)
+            if state != PLAYS and not others:
+                raise ValueError(f"{name} is the only arm that plays; let another one play first.")
+            states[at] = state
+            joined_at = {i: t for i, t in self._join_rounds().items() if i != at}
+            if state == PLAYS:
+                joined_at[at] = self._total_rounds()
+            self._apply(self._rearrange_arms(self.names, tuple(states), joined_at))
+
+        self._with_lock(change)
+
+    def _arm_states(self) -> tuple[str, ...]:
+        roster = self._roster
+        return (PLAYS,) * len(self.names) if roster is None else roster.states
+
+    def _join_rounds(self) -> Mapping[int, int]:
+        roster = self._roster
+        return {} if roster is None else roster.joined_at
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are, including those that are paused or retired."""
+        return len(self.names)
+
+    @property
+    def playing(self) -> tuple[str, ...]:
+        """The names of the arms that play now, which are all that are neither paused nor retired."""
+        return self._names_in_state(PLAYS)
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """The names of the arms that are retired, for good.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.retire("B"); policy.retired
+        ('B',)
+        """
+        return self._names_in_state(RETIRED)
+
+    def _names_in_state(self, wanted: str) -> tuple[str, ...]:
+        return tuple(name for name, state in zip(self.names, self._arm_states(), strict=True) if state == wanted)
+
+    def _field_of_all_arms(self, name: str) -> NDArray[Any]:
+        """A number for each arm that there ever was, whether it plays or not; call it while alone with the policy."""
+        _, _, memory, roster = self._now
+        inside = memory.field(name) + (memory.earlier_pulls if name == "pulls" and memory.n_earlier_pulls else 0)
+        if roster is None:
+            return inside
+        out = np.zeros(len(roster.states), dtype=inside.dtype)
+        out[list(roster.active_arms)], out[list(roster.inactive_arms)] = inside, roster.inactive_memory.field(name)
+        return out
+
+    def _total_rounds(self) -> int:
+        """How many pulls were asked for in all."""
+        _, _, memory, roster = self._now
+        return int(memory.t + memory.earlier_pulls.sum() + (0 if roster is None else roster.inactive_memory.t))
+
+    def _to_all_arms(self, inside: NDArray[Any]) -> NDArray[Any]:
+        """Expand an array of the active arms to one of all arms that there ever were, with 0 for the others."""
+        if self._roster is None:
+            return inside
+        out = np.zeros(len(self.names), dtype=inside.dtype)
+        out[list(self._roster.active_arms)] = inside
+        return out
+
+    def _include_waiting_arms(self) -> Self:
+        """The policy itself, after arms that wait for their first reward have come into the memory like all others."""
+        if self._roster is not None and self._roster.waiting:
+            self._apply(
+                self._rearrange_arms(
+                    self.names, self._roster.states, self._roster.joined_at, include_waiting_arms=True
+                ),
+            )
+        return self
+
+    def _admit_arms(self) -> None:
+        """Activate arms whose first reward has come; call it while holding the policy's lock."""
+        roster = self._roster
+        if roster is not None and roster.waiting and roster.any_first_reward():
+            self._apply(self._rearrange_arms(self.names, roster.states, roster.joined_at))
+
+    def _replace_by_clone(self, clone: Self) -> None:
+        """Replace the state of a policy by that of its clone, in one step; call it while holding the lock."""
+        clone._memory.lock_token = self._memory.lock_token  # it is still at work
+        self.__dict__.update({key: clone.__dict__[key] for key in _REPLACED})
+
+    def _apply(self, parts: dict[str, Any]) -> None:
+        self.__dict__.update(parts)
+
+    def _rearrange_arms(
+        self,
+        names: tuple[str, ...],
+        states: tuple[str, ...],
+        joined_at: Mapping[int, int],
+        include_waiting_arms: bool = False,
+        anew: bool = False,
+    ) -> dict[str, Any]:
+        """The new state of a policy if these arms play. It is built separately: if anything fails, nothing changes.
+
+        ``include_waiting_arms``: arms without a reward become active, too. ``anew``: always build new memory.
+        """
+        _, _, memory, roster = self._now
+        if roster is None:
+            k = len(self.names)
+            none = inactive_memory(memory, self._plan, 0, 0)
+            roster = Roster((PLAYS,) * k, tuple(range(k)), none, (), {}, 0, k)
+        place = (*roster.place, *([None] * (len(names) - len(roster.place))))
+        plays = [arm for arm, state in enumerate(states) if state == PLAYS]
+
+        def known(arm: int) -> bool:
+            """Whether the arm is in the memory already, or has a reward with which to come there."""
+            at = place[arm]
+            return at is not None and (at >= 0 or roster.inactive_memory.n_rewards[-1 - at] > 0)
+
+        active_arms = tuple(arm for arm in plays if include_waiting_arms or known(arm)) or tuple(plays)
+        beside = tuple(arm for arm in range(len(names)) if arm not in set(active_arms))
+        waits = {arm: joined_at[arm] for arm in beside if states[arm] == PLAYS}
+        same = (
+            not anew
+            and active_arms == roster.active_arms
+            and doubled_arm_count(self._delta_arm_count(roster), len(names))
+            == doubled_arm_count(self._delta_arm_count(roster), len(self.names))
+        )
+        after = Roster(
+            states,
+            active_arms,
+            roster.inactive_memory,
+            (),
+            waits,
+            roster.clock_start if same else self._total_rounds(),
+            roster.n_initial_arms,
+        )
+        draft = self._draft(names, after)
+        if waits and not include_waiting_arms:  # should they not all fit together, that is said now, not later
+            self._draft(names, replace(after, active_arms=tuple(plays)))._build_for_playing_arms()
+        if same:
+            new, plan = memory, self._plan
+        else:
+            new, plan = draft._build_for_playing_arms()
+            draft._plan = plan
+            n_rewards = {
+                arm: _reward_count(memory, roster.inactive_memory, at)
+                for arm in active_arms
+                if (at := place[arm]) is not None
+            }
+            new = draft._resized_for(new, sum(n_rewards.values()), max(n_rewards.values(), default=0))
+            _collect_records(new, memory, roster.inactive_memory, [place[arm] for arm in active_arms])
+            restart_clock(new)
+            recompute_derived(new)
+            new.dirty, new.rng_counter, new.lock_token = 1, memory.rng_counter, memory.lock_token
+        rest = roster.inactive_memory
+        if beside != roster.inactive_arms or not same:
+            others = [place[arm] for arm in beside]
+            rest = inactive_memory(
+                new,
+                plan,
+                len(beside),
+                sum(_reward_count(memory, roster.inactive_memory, at) for at in others if at is not None),
+            )
+            _collect_records(rest, memory, roster.inactive_memory, others)
+            fold_clock(rest)
+            recompute_derived(rest)
+        after = replace(after, inactive_memory=rest, inactive_arms=beside)
+        return {
+            "names": names,
+            "limits": draft.limits,
+            "_plan": plan,
+            "epsilon": plan.setup.epsilon,
+            "_now": self._kernel_args(new, after),
+        }
+
+    def _delta_arm_count(self, roster: Roster) -> int:
+        return max(roster.n_initial_arms, self.options.get("most_arms") or 0)
+
+    def _draft(self, names: tuple[str, ...], roster: Roster) -> Self:
+        """A policy with these arms, to make a memory for."""
+        draft = object.__new__(type(self))
+        draft.__dict__.update({**self.__dict__, "names": names, "_now": (0, 0, self._memory, roster)})
+        kept = self._all_limits
+        draft.limits = None if kept is None else kept.among([names[arm] for arm in roster.active_arms])
+        return draft
+
+    def _build_for_playing_arms(self) -> tuple[Memory, Any]:
+        assert self.metric is not None and self.support is not None
+        return self._build(self.metric, len(self._active_arms), self.support)

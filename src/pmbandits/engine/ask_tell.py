@@ -1,0 +1,435 @@
+"""The methods ask, tell, asked and replay of all policies: choose arms, record rewards, replay stored events."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
+from pmbandits.arms import arm_index
+from pmbandits.engine._calls import (
+    INVALID_CHOICE,
+    ask_one,
+    choose_among,
+    choose_many,
+    count_pull,
+    invalid_choice_error,
+    replay_events,
+    tell_active_and_inactive,
+    tell_many,
+    tell_one,
+)
+from pmbandits.engine.arm_lifecycle import ArmLifecycle
+from pmbandits.engine.capacity import ensure_capacity, handle_changes
+from pmbandits.engine.change_alerts import found, n_changes, warn_of_changes
+from pmbandits.engine.forgetting import changed_arms
+from pmbandits.estimates import Change
+from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK
+from pmbandits.state.layout import MOST
+from pmbandits.state.lock import BUSY
+from pmbandits.state.memory import Memory
+
+if TYPE_CHECKING:
+    pass
+
+_ask, _tell = ask_one, tell_one
+
+
+class AskTell(ArmLifecycle):
+    """The methods ``ask`` and ``tell``, which all policies share."""
+
+    @overload
+    def ask(self, *, among: Iterable[int | str] | None = None) -> int: ...
+    @overload
+    def ask(self, n: int, *, among: Iterable[int | str] | None = None) -> NDArray[np.int64]: ...
+    def ask(self, n: int | None = None, *, among: Iterable[int | str] | None = None) -> int | NDArray[np.int64]:
+        """The position of the arm to pull now, or an array of the next ``n`` arms.
+
+        An ask counts as a pull at once. So nothing waits for rewards that are late or never come.
+
+        Parameters
+        ----------
+        n : how many arms to ask for. Without it, the answer is one arm.
+        among : the arms (names or positions) that are available in this call, if not all are. The others are pulled
+            more often later, because they fall behind their shares. ``among`` comes before limits on shares: these are
+            kept as far as the available arms allow.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B", "C"], support=pmb.Binary())
+        >>> policy.ask(4, among=["A", "C"]).tolist(), policy.ask()
+        ([0, 2, 0, 2], 1)
+        """
+        if among is not None:
+            found = self._ask_many(1 if n is None else _validation.whole("n", n, 1), self._unavailable_mask(among))
+            return int(found[0]) if n is None else found
+        if n is None:
+            try:
+                where, address, _memory_ref, roster = self._now
+            except AttributeError:
+                self._must_be_bound()
+                raise
+            arm: int = BUSY if roster is not None and roster.waiting else _ask(where, address)
+            if arm == INVALID_CHOICE:
+                self._raise_invalid_choice()
+            if arm == BUSY:
+                return int(self._ask_many(1)[0])
+            return arm if roster is None else roster.active_arms[arm]
+        return self._ask_many(_validation.whole("n", n, 1))
+
+    def _ask_many(self, n: int, unavailable: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
+        self._must_be_bound()
+        out = np.empty(n, dtype=np.int64)
+        if self._with_lock(lambda: self._choose_into(out, unavailable)) == INVALID_CHOICE:
+            self._raise_invalid_choice()
+        return out
+
+    def _choose_into(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None = None) -> int:
+        """Fill ``out`` with the next arms, while holding the lock; returns OK or INVALID_CHOICE."""
+        self._admit_arms()
+        roster = self._roster
+        new = None if roster is None else roster.next_trial(unavailable)
+        if roster is None or new is None:
+            return self._choose_active_into(out, unavailable)
+        t, alone = (
+            self._total_rounds(),
+            unavailable is not None and bool(unavailable[list(roster.active_arms)].all()),
+        )
+        if out.size == 1:  # one kernel
+            arm, due = new
+            if due > t and not alone:
+                return self._choose_active_into(out, unavailable)
+            count_pull(roster.inactive_memory.address, -1 - roster.place[arm])
+            out[0] = arm
+            return OK
+        clone, at = self._clone_unlocked(), 0  # several kernel calls: on a clone that then replaces the policy
+        while at < out.size:
+            assert clone._roster is not None
+            _, due = clone._roster.next_trial(unavailable) or (0, t)
+            more = 1 if due <= t or alone else min(due - t, out.size - at)
+            part = out[at : at + more]
+            code = clone._choose_into(part, unavailable) if more == 1 else clone._choose_active_into(part, unavailable)
+            if code != OK:
+                return code
+            at, t = at + more, t + more
+        self._replace_by_clone(clone)
+        return OK
+
+    def _choose_active_into(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None) -> int:
+        """Fill ``out`` with the next arms, chosen among the active ones; returns OK or INVALID_CHOICE."""
+        where, address, _, roster = self._now
+        if unavailable is None:
+            code = int(choose_many(where, address, out))
+        else:
+            inside = unavailable if roster is None else unavailable[list(roster.active_arms)]
+            if inside.all():
+                known = [_validation.readable(name) for name in self.playing[:20]]
+                raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
+            code = int(choose_among(where, address, inside, out))
+        if roster is not None and code == OK:
+            out[:] = np.array(roster.active_arms)[out]
+        return code
+
+    def _unavailable_mask(self, among: Any) -> NDArray[np.int64]:
+        """An array with 1 for every arm that is not available in this call, and 0 for the others."""
+        self._must_be_bound()
+        if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
+            raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_validation.short(among)}.")
+        places = self._arm_positions(list(among))
+        if not places.size:
+            raise ValueError("among is empty; name at least one arm that is available.")
+        out = np.ones(len(self.names), dtype=np.int64)
+        out[places] = 0
+        return out
+
+    def _raise_invalid_choice(self) -> NoReturn:
+        raise invalid_choice_error(type(self).__name__, self._memory.n_arms)
+
+    def tell(
+        self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None
+    ) -> None:
+        """Tell the reward of an arm, or arrays of arms and rewards.
+
+        Rewards may come in any order, late, or for pulls that were not asked for.
+
+        Or tell the reward of a ticket (:meth:`ask_ticket`), or lists of tickets and rewards. The reward of a ticket
+        counts once, however often it is told. A second reward that differs from the first is refused.
+
+        Rewards beyond what was asked for (older data, for example) inform the estimates, but are not counted as pulls.
+        Rewards of arms that are paused or retired count, too. If anything is wrong with the input, nothing of it
+        counts.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
+        >>> policy.tell("A", 1.0)
+        >>> policy.tell(["A", "B", "B"], [0.0, 1.0, 1.0])
+        >>> [arm.n for arm in policy.estimates]
+        [2, 2]
+        """
+        if not (type(arm) is int and type(reward) is float and ticket is None):  # rarely; the rest is quick
+            if ticket is not None or arm is None or reward is None:
+                self._tell_ticket(arm, reward, ticket)
+                return
+            if isinstance(arm, np.integer):
+                arm = int(arm)
+            if isinstance(reward, (float, np.floating, np.bool_)):
+                reward = float(reward)
+            elif isinstance(reward, (int, np.integer)) and not isinstance(reward, np.timedelta64):
+                reward = float(reward) if -MOST < reward < MOST else reward
+        if type(arm) is int and type(reward) is float and -MOST < arm < MOST:  # no arm has a larger number
+            try:
+                _, address, _memory_ref, roster = self._now
+            except AttributeError:
+                self._must_be_bound()
+                raise
+            place = arm if roster is None else roster.place[arm] if 0 <= arm < len(roster.place) else -1
+            code = _tell(address, place, reward)
+            if code == CHANGED:
+                self._handle_detected_change()
+            elif code != OK:
+                self._tell_checked([arm], [reward])
+            return
+        one = not _validation.is_list(reward)
+        arms: Any = [arm] if one else arm
+        rewards: Any = [reward] if one else reward
+        if not one and not _validation.is_list(arms):
+            arms = [arms] * len(rewards)  # several rewards of one arm
+        self._tell_checked(arms, rewards)
+
+    def _tell_ticket(self, arm: Any, reward: Any, ticket: Any) -> None:
+        """What ``tell`` does if it is not given both an arm and a reward."""
+
+        if ticket is None and arm is not None:
+            raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
+        if ticket is None:
+            raise TypeError("tell needs an arm and its reward, or ticket=... and reward=...")
+        if arm is not None:
+            raise TypeError("a ticket knows its arm: give tell(ticket=..., reward=...) without an arm.")
+        self._tell_tickets(ticket, reward)
+
+    @abstractmethod
+    def _tell_tickets(self, ticket: Any, reward: float | ArrayLike | None) -> None:
+        """Take in the rewards of tickets: all of those that are new, or none."""
+
+    def _tell_checked(self, arms: Any, rewards: Any) -> None:
+        """Check all input, grow memory, and record all rewards in one compiled call, which Ctrl-C cannot cut."""
+        self._must_be_bound()
+        assert self.support is not None
+        where = self._arm_positions(arms)
+        if where.size != len(rewards):
+            raise ValueError(f"{where.size} arms were told with {len(rewards)} rewards; give one reward for each arm.")
+        if not where.size:
+            return
+        values = self.support.check(numbers(rewards))
+        self._warn_of_changes(self._with_lock(lambda: self._record_rewards(where, values)))
+
+    def _record_rewards(self, where: NDArray[np.int64], values: FloatArray) -> tuple[Change, ...]:
+        """Record checked rewards, while holding the lock; returns the changes of arms that they revealed."""
+        plan, at = self._plan, 0
+        if plan.forgetting is not None:  # then all arms play
+            memory = self._memory.copy()  # rewards may be forgotten: with the new ones, or not at all
+            while at < where.size:
+                memory = ensure_capacity(memory, plan, where.size - at)
+                at += tell_many(memory.address, where[at:], values[at:])
+            return self._install_memory(memory, n_changes(self._memory))
+        self._memory = ensure_capacity(self._memory, plan, where.size)
+        _, address, memory, roster = self._now
+        if roster is None:
+            at = tell_many(address, where, values)
+        else:
+            places = np.array(roster.place)[where]
+            if places.min() < 0:
+                roster = replace(roster, inactive_memory=ensure_capacity(roster.inactive_memory, plan, where.size))
+                self._now = self._kernel_args(memory, roster)
+            at = tell_active_and_inactive(address, roster.inactive_memory.address, places, values)
+            self._admit_arms()
+        assert at == where.size, at
+        return ()
+
+    def _handle_detected_change(self) -> None:
+        """Handle a change of an arm that was detected by the reward recorded last."""
+
+        def while_locked() -> tuple[Change, ...]:
+            if not changed_arms(self._memory).size:  # another thread has dealt with it
+                return ()
+            return self._install_memory(self._memory.copy(), n_changes(self._memory) - 1)
+
+        self._warn_of_changes(self._with_lock(while_locked))
+
+    def _install_memory(self, memory: Memory, known: int) -> tuple[Change, ...]:
+        """Handle changes in a copy of the memory, replace the memory by it, and return the new changes."""
+        handle_changes(memory, self._plan)
+        new_changes = found(memory, self.names, known)
+        memory.lock_token = self._memory.lock_token  # it is still at work
+        self._memory = memory
+        return new_changes
+
+    def _warn_of_changes(self, new_changes: tuple[Change, ...]) -> None:
+        if new_changes and self._plan.forgetting is not None and self._plan.forgetting.on_change == "warn":
+            warn_of_changes(new_changes)
+
+    def asked(self, arm: int | str | ArrayLike) -> None:
+        """Record a pull that somebody else chose (or several, in this order), as if :meth:`ask` had answered it.
+
+        This is for a second server that shares the experiment, for a policy that only watches, and for stored events.
+        The policy does all that an ask does: it looks at its rewards if it is time to, and draws its random numbers.
+        Only the pull is counted for the arm that is given. Where ``ask`` would have given the same arm, the policy is
+        afterwards exactly as if it had been asked. Otherwise it goes on from there.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
+        >>> policy.asked("B"); policy.asked([1, 0])
+        >>> policy.pulls.tolist(), policy.pending.tolist()
+        ([1, 2], [1, 2])
+        """
+        arms: Any = arm if _validation.is_list(arm) else [arm]
+        places = self._arm_positions(arms)
+        if places.size == 0:
+            return
+        values, clone = np.full(places.size, np.nan), places.size > 1 and self._roster is not None
+
+        def while_locked() -> None:
+            if clone:
+                self._replay_on_clone(places, values, False)
+            else:
+                self._replay_unlocked(places, values, False)
+
+        self._with_lock(while_locked)
+
+    def replay(self, arms: ArrayLike, rewards: ArrayLike, *, check: bool = False) -> int | None:
+        """Take in stored events, that is asks and tells in the order in which they came. A million take seconds.
+
+        Afterwards the policy is as if each event had been an :meth:`asked` or a :meth:`tell`. If anything is wrong,
+        the policy counts none of the events.
+
+        Parameters
+        ----------
+        arms : the arm of each event, as positions or names.
+        rewards : the reward of each event that is a tell; nan (or None) for each event that is an ask.
+        check : whether to check that :meth:`ask` would have given the stored arms. If it would have given another one,
+            nothing counts, and the position of the first such event is returned. Otherwise ``None`` is returned.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy, again = (pmb.Track("gini", n_arms=2, support=pmb.Binary()) for _ in range(2))
+        >>> arms, rewards = [], []
+        >>> for reward in (1.0, 0.0, 1.0):
+        ...     arm = policy.ask(); policy.tell(arm, reward)
+        ...     arms += [arm, arm]; rewards += [None, reward]
+        >>> again.replay(arms, rewards, check=True)
+        >>> again.ask() == policy.ask()
+        True
+        >>> again.replay([1 - policy.ask()], [None], check=True)
+        0
+        """
+        self._must_be_bound()
+        assert self.support is not None
+        places = self._arm_positions(arms)
+        values = np.array(rewards, dtype=np.float64)
+        if values.shape != places.shape:
+            raise ValueError(f"{places.size} arms were given with {values.size} rewards; give one for each event.")
+        is_tell = ~np.isnan(values)
+        if is_tell.any():
+            values[is_tell] = self.support.check(values[is_tell])
+        first_mismatch, new_changes = self._with_lock(lambda: self._replay_on_clone(places, values, check))
+        self._warn_of_changes(new_changes)
+        return first_mismatch
+
+    def _replay_on_clone(
+        self, places: NDArray[np.int64], values: FloatArray, check: bool
+    ) -> tuple[int | None, tuple[Change, ...]]:
+        """Replay asks (nan) and tells on a clone, which replaces the policy if all of them were recorded."""
+        clone, known = self._clone_unlocked(), n_changes(self._memory)
+        first_mismatch = clone._replay_unlocked(places, values, check)
+        if first_mismatch is not None:
+            return first_mismatch, ()
+        self._replace_by_clone(clone)
+        return None, found(self._memory, self.names, known)
+
+    def _replay_unlocked(self, arms: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
+        """Replay asks (nan) and tells, while holding the lock; returns the first event that differs, or ``None``."""
+        at, n, seen = 0, arms.size, None
+        code = np.zeros(1, dtype=np.int64)
+        while at < n:
+            plan, roster = self._plan, self._roster
+            if at == 0 or (roster is not None and roster.place != seen):  # an arm became active
+                seen = None if roster is None else roster.place
+                places = arms if roster is None else np.array(seen)[arms]
+                beside = np.append(np.flatnonzero(places < 0), n)
+            end = int(beside[np.searchsorted(beside, at)])
+            if check and roster is not None and roster.waiting:  # the next arm may be one that waits
+                end = at
+            if end > at:
+                is_tell = int((~np.isnan(values[at:end])).sum())
+                if is_tell and plan.forgetting is None:
+                    self._memory = ensure_capacity(self._memory, plan, is_tell)
+                while True:
+                    at += int(replay_events(*self._now[:2], places[at:end], values[at:end], check, code))
+                    if code[0] == CHANGED:
+                        handle_changes(self._memory, plan)
+                    elif code[0] == NEEDS_CAPACITY:
+                        self._memory = ensure_capacity(self._memory, plan)
+                    else:
+                        break
+                    code[0] = OK
+                if code[0] == INVALID_CHOICE:
+                    self._raise_invalid_choice()
+                assert code[0] == OK, code
+                if at < end:
+                    return at
+                continue
+            if not np.isnan(values[at]):
+                self._record_rewards(arms[at : at + 1], values[at : at + 1])
+            elif check:
+                mine = np.empty(1, dtype=np.int64)
+                if self._choose_into(mine) == INVALID_CHOICE:
+                    self._raise_invalid_choice()
+                if mine[0] != arms[at]:
+                    return at
+            else:
+                assert roster is not None
+                count_pull(roster.inactive_memory.address, -1 - int(places[at]))
+            at += 1
+        return None
+
+    def _arm_positions(self, arms: Any) -> NDArray[np.int64]:
+        """The positions of arms that are given by position or name; an error names the first that does not exist."""
+        self._must_be_bound()
+        given = arms if isinstance(arms, np.ndarray) else np.asarray(arms, dtype=object)
+        if given.ndim == 1 and given.dtype.kind in "iu" and given.size:
+            where = given.astype(np.int64)
+            if where.min() >= 0 and where.max() < len(self.names):
+                return where
+        table = {name: place for place, name in enumerate(self.names)}
+        out = [
+            table[arm] if type(arm) is str and arm in table else arm_index(_unwrap_numpy_scalar(arm), self.names)
+            for arm in arms
+        ]
+        return np.array(out, dtype=np.int64)
+
+
+def _unwrap_numpy_scalar(arm: Any) -> Any:
+    return arm.item() if isinstance(arm, np.generic) else arm
+
+
+def numbers(rewards: Any) -> FloatArray:
+    if isinstance(rewards, np.ndarray):
+        return _validation.numbers("rewards", rewards)
+    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
+    for reward in rewards:
+        if not (_validation.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
+            raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
+    return _validation.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

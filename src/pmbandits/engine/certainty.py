@@ -1,0 +1,224 @@
+"""How sure a policy is of a mixture, by its confidence sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmbandits import _html, _validation
+from pmbandits._validation import FloatArray
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.confidence._bounds import mixture_bounds
+from pmbandits.engine.capacity import with_radius_table
+from pmbandits.engine.coarsen import CELLS, coarse_distributions, coarse_memory
+from pmbandits.engine.joint_regret import FINE_CELLS, joint_regret_bound
+from pmbandits.engine.reading import Reading
+from pmbandits.estimates._rewards import BINARY, SAMPLES
+from pmbandits.mixtures._optimistic_bound import find_most_optimistic_mixture, upper_bound_of_any_mixture
+from pmbandits.state.memory import Memory
+
+COARSEN_FROM = 4 * CELLS  # from so many rewards on, a search in cells comes first
+
+
+class Certainty(NamedTuple):
+    """How sure a policy is of a mixture: the result of :meth:`Policy.certainty`.
+
+    With at least this ``probability``, all of it is true at once, for every mixture and at every time for which the
+    confidence sets of the policy are valid. So you may look as often as you like, and stop when you like. ``meaning``
+    says for which times that is. The sets of policies without a horizon (Vet, Track, CIRT) are valid however many
+    rewards come. Those of policies with a horizon (PMUCB, CEUCB, SolitaryUCB) are valid only for that many rewards of
+    each arm. When printed, it is one sentence.
+
+    Attributes
+    ----------
+    utility : the utility of the mixture, from the rewards so far.
+    lower, upper : the true utility of the mixture lies between these two.
+    rival : no mixture has a true utility above this.
+    regret : the mixture falls short of the best one by at most this. It is at most rival − lower. It can be less,
+        because ``rival`` and ``lower`` look at the worst case separately, for different distributions of the arms. For
+        many metrics both are also valued for the same distributions.
+    probability : with at least this probability all of this is true. It is 1 − K·(the probability that the set of one
+        arm fails), where K is how many arms there may ever be (``most_arms``). It is nan where that is not known: for
+        the paper's constants, and for sets of your own.
+    meaning : what is guaranteed for the confidence set of each arm, and for which times.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+    >>> print(policy.certainty())
+    With probability 95 %, this mixture falls short of the best mixture by at most 0.0039.
+    >>> policy.certainty().meaning
+    'with probability at least 97.5 %, the true distribution of an arm stays inside its set, however many rewards come'
+    """
+
+    utility: float
+    lower: float
+    upper: float
+    rival: float
+    regret: float
+    probability: float
+    meaning: str
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.regret):
+            return "Nothing is certain yet about how far this mixture is from the best one."
+        known = self.probability > 0.0
+        when = f"With probability {100 * self.probability:.6g} %" if known else "If the confidence sets hold"
+        return f"{when}, this mixture falls short of the best mixture by at most {self.regret:.2g}."
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("the utility of this mixture", f"{self.utility:.4g}, between {self.lower:.4g} and {self.upper:.4g}"),
+            ("the utility of any other mixture", f"at most {self.rival:.4g}"),
+            ("so the regret of this mixture", f"at most {self.regret:.4g}"),
+            ("what this rests on", self.meaning),
+        ]
+        return _html.titled_block("How sure is this mixture?", _html.paragraphs([str(self)]), _html.table((), rows))
+
+
+def certified_bounds(
+    memory: Memory, mix: FloatArray, cells: int = FINE_CELLS
+) -> tuple[float, float, float, float, float]:
+    """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret."""
+    low, middle, high = (float(value) for value in mixture_bounds(memory, mix))
+    rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
+    return low, middle, high, rival, min(rival - low, joint_regret_bound(memory, mix, cells))
+
+
+def initial_rival_mixture(memory: Memory) -> FloatArray:
+    """The mixture from which the search for the best rival starts: with many rewards, that of a coarse search."""
+    few = (
+        memory.storage_mode != SAMPLES
+        or memory.sketch_size > 0
+        or memory.rewards < COARSEN_FROM
+        or memory.n_rewards.min() == 0
+    )
+    if few or memory.moment_order > 0.0 or memory.sub_gaussian_sigma > 0.0:
+        return np.full(memory.n_arms, 1.0 / memory.n_arms)
+    rough = coarse_memory(memory, coarse_distributions(memory))
+    find_most_optimistic_mixture(rough.address)
+    return rough.mix.copy()
+
+
+class CertaintyMethods(Reading):
+    """The methods that say how sure a mixture is."""
+
+    def utility_bounds(self, weights: ArrayLike | None = None, *, exact: bool = False) -> tuple[float, float, float]:
+        """The pessimistic, the empirical and the optimistic utility of a mixture.
+
+        The pessimistic and the optimistic one hold for all mixtures at once, if the true distribution of every arm lies
+        in its confidence set. If each of K sets holds with probability p, that is so with probability 1 − K(1 − p) at
+        least. They are exact for one arm and for ``Binary`` rewards. In all other cases they are bounds.
+
+        Parameters
+        ----------
+        weights : the shares of the arms; by default those of the current mixture.
+        exact : whether to work out what is possible while the survival curve of every single arm falls, too
+            (:func:`pmbandits.confidence.exact_bounds.extreme_value`). This is narrower. It is for sets that limit the
+            arms' curves, and takes about ten milliseconds to a tenth of a second.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+        >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+        >>> low, empirical, high = policy.utility_bounds([0.5, 0.5])
+        >>> low < empirical < high
+        True
+        """
+        chosen = self._require_confidence_sets()
+        clone, memory, mix = self._snapshot(weights)
+        low, middle, high = (float(value) for value in mixture_bounds(memory, mix))
+        if exact and memory.storage_mode != BINARY and int((mix > 0.0).sum()) > 1:
+            low, high = clone._exact_utility_range(chosen, memory, mix, low, high)
+        return low, middle, high
+
+    def _exact_utility_range(
+        self, chosen: ConfidenceSet, memory: Memory, mix: FloatArray, low: float, high: float
+    ) -> tuple[float, float]:
+        """The least and the largest utility while every arm's curve falls, from limits that are looser."""
+        from pmbandits.confidence.exact_bounds import extreme_value  # with scipy's solvers, which take a while to load
+
+        metric, support = self.metric, self.support
+        assert metric is not None and support is not None
+        if chosen.kind == "ball":
+            raise ValueError(
+                f"exact=True is not possible with the confidence set {chosen.name!r}: it limits how far away a curve "
+                "is, but not the curve itself. Leave exact out, or, on a bounded support, take confidence='dkw'."
+            )
+        if not np.isfinite(support.width):
+            raise ValueError(f"exact=True needs a bounded support, but rewards are {support!r}; leave it out.")
+        known = self._arm_estimates()
+        arms = [replace(known[i], rounding=0.0) for i in self._active_arms]  # rounding is counted by ``offset``
+        points = np.unique(np.concatenate([[support.lo, support.hi], *(arm.x for arm in arms)]))
+        sides = [arm.band(points[:-1]) for arm in arms]
+        lower, upper = (np.clip(1.0 - np.array([side[k] for side in sides]), 0.0, 1.0) for k in (1, 0))
+        lower, upper = np.minimum.accumulate(lower, axis=1), np.minimum.accumulate(upper, axis=1)
+        least = extreme_value(metric, points, lower, upper, mix, largest=False).value - memory.rounding_utility_bound
+        most = extreme_value(metric, points, lower, upper, mix).value + memory.rounding_utility_bound
+        return max(low, least), min(high, most)
+
+    def certainty(self, weights: ArrayLike | None = None) -> Certainty:
+        """How sure the utility of a mixture is, and how large that of any other mixture could still be.
+
+        This is for every policy that keeps confidence sets. What it says holds while those are valid: see
+        :class:`~pmbandits.engine.certainty.Certainty`.
+
+        Parameters
+        ----------
+        weights : the shares of the arms; by default those of the current mixture.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> policy = pmb.PMUCB(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary(), horizon=10_000)
+        >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
+        >>> sure = policy.certainty()
+        >>> sure.regret < 0.02, sure.probability
+        (True, 0.9998)
+        """
+        self._require_confidence_sets()
+        clone, memory, mix = self._snapshot(weights)
+        low, middle, high, rival, regret = certified_bounds(memory, mix)
+        wrong, chosen = clone._failure(), clone._require_confidence_sets()
+        probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
+        return Certainty(middle, low, high, rival, regret, probability, chosen.meaning)
+
+    def _snapshot(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
+        """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
+
+        By default it is the current mixture. Arms that wait for their first reward are in that memory like all others:
+        as long as nothing is known of them, little is certain. Arms that do not play are not in it, because nobody can
+        play them now.
+        """
+        clone = (
+            self._clone() if weights is not None else self._updated_clone()
+        )  # rewards are put in order once, for both
+        given = (
+            clone._to_all_arms(clone._memory.mix.copy())
+            if weights is None
+            else _validation.weights(weights, clone.n_arms)
+        )
+        clone = clone._include_waiting_arms()
+        active_arms = list(clone._active_arms)
+        idle = [name for i, name in enumerate(clone.names) if given[i] > 0.0 and i not in active_arms]
+        if idle:
+            raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
+        return clone, with_radius_table(clone._memory, clone._current_plan(clone._memory)), given[active_arms]
+
+    def _require_confidence_sets(self) -> ConfidenceSet:
+        """The policy's confidence sets, or an error in one sentence if it keeps none."""
+        self._must_be_bound()
+        if self.confidence is None:
+            why = ", so it has no bounds to report"
+            if self._plan.forgetting is not None and self._plan.forgetting.kind == "discount":
+                why = ": none is known to hold for rewards that are discounted; take estimates='window:...'"
+            elif "confidence" in self.options:
+                why = f": no bound holds for {self.metric!r} on {self.support!r}; declare Interval(lo, hi)"
+            raise ValueError(f"{type(self).__name__} keeps no confidence sets here{why}.")
+        return self.confidence

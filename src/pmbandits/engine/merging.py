@@ -1,0 +1,139 @@
+"""Two policies of one experiment become one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pmbandits import _validation
+from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, grown_by, recompute_derived
+from pmbandits.engine.forgetting import interleave_windows
+from pmbandits.engine.options import parse_estimates
+from pmbandits.engine.ticket_methods import TicketMethods
+from pmbandits.engine.tickets import Tickets
+from pmbandits.engine.transfer import add_records, fold_clock, restart_clock
+
+
+def _same(mine: Any, theirs: Any) -> bool:
+    try:
+        return mine is theirs or bool(mine == theirs)
+    except ValueError:  # a metric made from a function equals itself only
+        return False
+
+
+class Merging(TicketMethods):
+    """The method that takes in another policy."""
+
+    def merge(self, other: Merging) -> None:
+        """Take in what another policy of the same experiment did and saw. The other policy does not change.
+
+        This is for two servers with one experiment. Afterwards this policy knows the rewards of both. The pulls of both
+        count for the proportions, for exploration and for the time t, as if one policy had played alone. This is exact
+        for exact and binned estimates; sketches merge within their stated error. What was decided before stays: a
+        mixture that PMETC has chosen, and phases of CIRT that are over. Merge the same policy only once: the policy
+        cannot tell rewards that it knows already from new ones.
+
+        Metric, support, names of arms and ``estimates`` must be the same; the kind of policy may differ. Where arms
+        came and went, two arms with the same name are taken to be the same arm, and this policy must have all arms of
+        the other. Which of them play stays as it is here.
+
+        For confidence sets this means:
+
+        - Sets with a horizon hold as long as an arm has no more rewards than that in both policies together.
+        - The sets of sketches hold from the merge on.
+        - Of two windows the last rewards of both are kept, side by side, and their sets hold from the merge on.
+        - A policy that watches its arms for changes goes on with the rewards that it is told itself.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> here, there = (pmb.CIRT(pmb.Mean(), n_arms=2, support=pmb.Binary()) for _ in range(2))
+        >>> here.tell([0, 1], [1, 0]); there.tell([0, 0], [1, 1])
+        >>> here.merge(there)
+        >>> [arm.n for arm in here.estimates]
+        [3, 1]
+        """
+        self._require_mergeable(other)
+        theirs = other._clone()
+        self._with_lock(lambda: self._merge_unlocked(theirs))
+
+    def _merge_unlocked(self, theirs: Merging) -> None:
+        """Merge pulls, rewards and tickets of another policy, on copies that then replace the originals.
+
+        Call it while alone with the policy.
+
+        Pulls of arms that play in both count for the shares. Pulls of other arms, and those from before the clock
+        began, do not.
+        """
+        _, _, memory, roster = self._now
+        _, _, other, others = theirs._now
+        ours, forgetting = memory.copy(), self._plan.forgetting
+        beside = None if roster is None else roster.inactive_memory.copy()
+        for source, arms in [(other, theirs._active_arms)] + (
+            [] if others is None else [(others.inactive_memory, others.inactive_arms)]
+        ):
+            where = [self.names.index(theirs.names[arm]) for arm in arms]
+            places = where if roster is None else [roster.place[arm] for arm in where]
+            if source is not other:  # nobody plays those arms there now
+                restart_clock(source)
+            if source.n_earlier_pulls > 0 and ours.n_earlier_pulls == 0:  # here all pulls count
+                fold_clock(source)
+            windowed = forgetting is not None and forgetting.kind
+            ours = (grown_by if windowed else ensure_capacity)(ours, self._plan, source.rewards)
+            before = ours.rewards
+            add_records(ours, source, [(a, b) for a, b in enumerate(places) if b >= 0])
+            if ours.window_capacity > 0:
+                ours.rewards = before
+                interleave_windows(ours, source)
+                ours.rewards = before + source.rewards
+            if beside is not None:
+                beside = ensure_capacity(beside, self._plan, source.rewards)
+                add_records(beside, source, [(a, -1 - b) for a, b in enumerate(places) if b < 0])
+                fold_clock(beside)
+                recompute_derived(beside)
+        for field in ours.fields:
+            if "cleared" in field.lifecycle:  # the distributions may have moved by any amount
+                ours.field(field.name)[...] = 0
+        recompute_derived(ours)
+        if forgetting is not None:
+            ours = forget_after_merge(ours, other, self._plan)
+        ours.dirty = 1
+        ours.lock_token = memory.lock_token  # it is still at work
+        if theirs._tickets is not None:
+            tickets = Tickets() if self._tickets is None else self._tickets.copy()
+            tickets.prefix = None if self._tickets is None else self._tickets.prefix
+            tickets.join(theirs._tickets, [self.names.index(name) for name in theirs.names])
+            self._tickets = tickets
+        self._now = self._kernel_args(
+            ours, None if roster is None or beside is None else replace(roster, inactive_memory=beside)
+        )
+        self._admit_arms()
+
+    def _require_mergeable(self, other: Merging) -> None:
+        if not isinstance(other, Merging):
+            raise TypeError(f"merge needs another policy, got {_validation.short(other)}.")
+        self._must_be_bound()
+        other._must_be_bound()
+        if other is self:
+            raise ValueError("a policy cannot take in itself: its rewards would count twice.")
+        for what, mine, theirs in (
+            ("metric", self.metric, other.metric),
+            ("support", self.support, other.support),
+            ("estimates", *(parse_estimates(p.options.get("estimates", "exact")) for p in (self, other))),
+            ("detect", *(p._restarts() for p in (self, other))),
+        ):
+            if not _same(mine, theirs):
+                raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
+        unknown_arms = [name for name in other.names if name not in self.names]
+        names_differ = (self._roster is None and other._roster is None) and self.names != other.names
+        if unknown_arms or names_differ:
+            hint = f"; add_arm({unknown_arms[0]!r}) first" if unknown_arms and not names_differ else ""
+            raise ValueError(
+                f"policies must have the same names of arms to be merged, but have {self.names!r} and "
+                f"{other.names!r}{hint}."
+            )
+
+    def _restarts(self) -> str:
+        """Whether rewards of arms that changed are forgotten; to be warned of changes is each policy's own affair."""
+        forgetting = self._plan.forgetting
+        return "restart" if forgetting is not None and forgetting.on_change == "restart" else "no restart"

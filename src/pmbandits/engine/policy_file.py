@@ -1,0 +1,391 @@
+"""Policies on disk: a zip of one JSON description and plain arrays. Versioned, checked, never pickle.
+
+A file is as safe to open as a JSON text. Before anything is unpacked its size is known. Constants are made anew from
+the options, and are not read. Whatever is read must have the type and the shape that its declaration in
+``state/fields.py`` gives it, and every count and index must fit the others (``validate.py``), or nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from pmbandits import __version__, _validation
+from pmbandits._files import write_atomically
+from pmbandits.engine.archive import Archive, DamagedFile
+from pmbandits.engine.build import MemoryLimitExceeded
+from pmbandits.engine.capacity import recompute_derived, set_reward_limits
+from pmbandits.engine.explanation import Explaining
+from pmbandits.engine.registry import REGISTRY
+from pmbandits.engine.roster_io import (
+    inactive_arrays,
+    read_inactive_memory,
+    roster_from_json,
+    roster_is_consistent,
+    roster_to_json,
+)
+from pmbandits.engine.ticket_io import read_tickets, ticket_array_names, ticket_arrays, tickets_to_json
+from pmbandits.engine.validate import find_inconsistency
+from pmbandits.estimates._rewards import STALE
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.state.fields import POOLS
+from pmbandits.state.layout import MOST
+from pmbandits.state.memory import Memory
+from pmbandits.supports import Support
+
+if TYPE_CHECKING:
+    from pmbandits.engine.policy import Policy
+
+FORMAT = "pmbandits-policy"
+VERSION = 1
+_BASE_BYTES = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
+_BYTES_PER_FILE_BYTE = 100
+_KEYS = frozenset(
+    (
+        "format",
+        "version",
+        "library",
+        "policy",
+        "metric",
+        "support",
+        "names",
+        "n_arms",
+        "seed",
+        "options",
+        "numbers",
+        "parts",
+        "roster",
+        "tickets",
+        "sha256",
+    )
+)
+
+_GRID = {"n_grid_used", "grid", "phase_ends"}
+
+Arrays = dict[str, np.ndarray]
+Numbers = dict[str, Any]
+
+
+def digest(description: dict[str, Any]) -> str:
+    """The checksum of a description, which holds those of all other parts."""
+    rest = {key: value for key, value in description.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _npy_bytes(array: np.ndarray) -> bytes:
+    part = io.BytesIO()
+    np.lib.format.write_array(part, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return part.getvalue()
+
+
+class Saving(Explaining):
+    """The method that writes a policy to a file."""
+
+    def save(self, path: str | Path | BinaryIO) -> None:
+        """Write the whole state to a file, completely or not at all. The format has a version, and is not pickle.
+
+        Parameters
+        ----------
+        path : the path of the file, or a binary file that is open for writing, such as ``io.BytesIO``. Into an open
+            file the state is written at once; what becomes of it if that fails is up to you.
+
+        Examples
+        --------
+        >>> import io, pmbandits as pmb
+        >>> policy, file = pmb.Track("gini", n_arms=2, support=pmb.Binary()), io.BytesIO()
+        >>> policy.save(file); pmb.load(file).ask() == policy.ask()
+        True
+        """
+        clone = self._clone()
+        assert clone.metric is not None and clone.support is not None
+        arrays, numbers = clone._saved_content(clone._memory)
+        arrays |= inactive_arrays(clone._roster, clone._plan.keeps_all_rewards) | ticket_arrays(clone._tickets)
+        try:
+            metric: Any = clone.metric.to_dict()
+        except ValueError:
+            metric = {"custom": repr(clone.metric)}
+        options = dict(clone.options)
+        if not isinstance(options.get("confidence", ""), str):
+            options["confidence"] = {"custom": repr(options["confidence"])}
+        parts = {name: _npy_bytes(array) for name, array in arrays.items()}
+        description = {
+            "format": FORMAT,
+            "version": VERSION,
+            "library": __version__,
+            "policy": clone.name,
+            "metric": metric,
+            "support": clone.support.to_dict(),
+            "names": list(clone.names) if clone._own_names else None,
+            "n_arms": clone.n_arms,
+            "seed": clone.seed,
+            "options": options,
+            "numbers": numbers,
+            "roster": roster_to_json(clone._roster),
+            "tickets": tickets_to_json(clone._tickets),
+            "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
+        }
+        description["sha256"] = digest(description)
+
+        def write(file: BinaryIO) -> None:
+            archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+            try:
+                archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
+                for name, content in parts.items():
+                    archive.writestr(f"{name}.npy", content)
+                archive.close()
+            except BaseException:
+                archive.fp = None  # else it tries to finish the file, and complains that a part is half written
+                raise
+
+        if isinstance(path, (str, Path)):
+            write_atomically(Path(path), write)
+        else:
+            write(path)
+
+    def _saved_content(self, memory: Memory) -> tuple[Arrays, Numbers]:
+        """What is saved of a memory: arrays that are not empty, single numbers, and its own that may change."""
+        arrays: Arrays = {}
+        constants = self._constants()
+        numbers: Numbers = {name: number for name, number in memory.own.items() if name not in constants}
+        for field in memory.fields:
+            if "saved" not in field.lifecycle or field.name in constants:
+                continue
+            if field.single:
+                numbers[field.name] = getattr(memory, field.name)
+            elif field.name not in POOLS:
+                arrays[field.name] = getattr(memory, field.name)
+            elif field.name in ("window_rewards", "window_arms"):
+                arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.window_capacity else 0]
+            elif (
+                memory.sketch_size == 0 and memory.n_atoms == 0
+            ):  # with sketches the pool is made anew from their items
+                arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
+        return {name: array for name, array in arrays.items() if array.size}, numbers
+
+    def _constants(self) -> set[str]:
+        """What follows from the options of this policy and is not saved: numbers of its own, and a grid that stays.
+
+        Kernels of users may change all of that, so it is saved for their policies.
+        """
+        if not type(self).__module__.startswith("pmbandits."):
+            return set()
+        moves = "phases" in self._own
+        return (set(self._own) & set(self._plan.setup.numbers)) | (set() if moves else _GRID)
+
+    def _read_memory(self, archive: Archive, description: dict[str, Any]) -> Memory:
+        """The memory that the file holds, checked; raises DamagedFile."""
+        numbers = description["numbers"]
+        memory = self._memory
+        known = self._saved_content(memory)[1]
+        if set(numbers) != set(known):
+            raise DamagedFile("it does not have the numbers of such a policy")
+        for name, number in numbers.items():
+            kind = type(known[name])
+            if type(number) is not kind or (kind is int and abs(number) > MOST):
+                raise DamagedFile(f"its number {name!r} is not possible")
+        n_rewards = _read_array(archive, description, "n_rewards", memory.n_rewards.shape, np.int64)
+        if n_rewards.dtype != np.int64:
+            raise DamagedFile("its counts of rewards are not possible")
+        most = int(n_rewards.max(initial=0))
+        if not 0 <= most <= numbers["rewards"]:
+            raise DamagedFile("its counts of rewards are not possible")
+        memory = self._resized_for(memory, numbers["rewards"], most)
+        for name, number in numbers.items():
+            setattr(memory, name, number)
+        wanted = self._saved_content(memory)[0]
+        beside: set[str] = set()
+        if self._roster is not None:
+            roster, beside = read_inactive_memory(
+                self._roster,
+                memory,
+                self._plan,
+                lambda name, shape, kind: _read_array(archive, description, name, shape, kind),
+                self._check_memory_limit,
+            )
+            self._now = self._kernel_args(memory, roster)
+        parts = set(wanted) | beside | ticket_array_names(description["tickets"])
+        if set(archive.arrays) != parts or archive.non_array_names != {"policy.json"}:
+            raise DamagedFile("it does not have the parts of such a policy")
+        for name, into in wanted.items():
+            array = _read_array(archive, description, name, into.shape, into.dtype)
+            if array.shape != into.shape or array.dtype != into.dtype:
+                raise DamagedFile(f"its part {name!r} is not as large as it should be")
+            into[...] = array
+        if memory.sketch_size > 0:
+            memory.n_sorted, memory.n_pooled = STALE, 0
+        wrong = find_inconsistency(self, memory)
+        if wrong is not None:
+            raise DamagedFile(wrong)
+        recompute_derived(memory)
+        set_reward_limits(memory, self._plan)
+        return memory
+
+
+def load(
+    path: str | Path | BinaryIO,
+    *,
+    metric: Distortion | None = None,
+    confidence: Any = None,
+    max_memory: int | None = None,
+) -> Policy:
+    """Load a policy that was saved. It takes exactly the decisions that the saved one would have taken.
+
+    Files from strangers can do no harm: whatever is not the state of a policy is refused.
+
+    Parameters
+    ----------
+    path : a file written by :meth:`Policy.save`: its path, or a binary file that is open for reading and can be read
+        at any place, such as ``io.BytesIO``.
+    metric, confidence : needed only for a metric made from a function, or a confidence set of your own. Code is never
+        stored, so give it again.
+    max_memory : how many bytes the policy may take in memory. The default is 1 GiB plus 100 times the size of the file.
+
+    Examples
+    --------
+    >>> import tempfile, os, pmbandits as pmb
+    >>> policy = pmb.CIRT(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> file = os.path.join(tempfile.mkdtemp(), "policy.pmb")
+    >>> policy.save(file); pmb.load(file).ask() == policy.ask()
+    True
+    """
+    if not isinstance(path, (str, Path)):
+        name = getattr(path, "name", None)
+        return _load(path, Path(name).name if isinstance(name, str) else "the file", metric, confidence, max_memory)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no policy file {str(path)!r}.")
+    with Path(path).open("rb") as file:
+        return _load(file, Path(path).name, metric, confidence, max_memory)
+
+
+def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: int | None) -> Policy:
+    """The policy in an open file; ``label`` is what errors call the file."""
+    limit = _BASE_BYTES + _BYTES_PER_FILE_BYTE * file.seek(0, io.SEEK_END) if max_memory is None else max_memory
+    try:
+        archive = Archive(file)
+        description = _read_description(archive, label)
+        policy = _make_policy(description, label, metric, confidence, limit)
+        policy._memory = policy._read_memory(archive, description)
+        if not roster_is_consistent(policy._roster, policy.t):
+            raise DamagedFile("an arm came after the last round")
+        assert policy.support is not None
+        policy._tickets = read_tickets(
+            description["tickets"],
+            lambda name, shape, kind: _read_array(archive, description, name, shape, kind),
+            n_arms=policy.n_arms,
+            rounds=policy.t,
+            support=policy.support,
+        )
+    except DamagedFile as error:
+        raise ValueError(f"{label} is not a policy file, or it is damaged ({error}); nothing was loaded.") from None
+    except MemoryLimitExceeded as error:
+        raise ValueError(
+            f"{label} is a policy that takes {error} bytes of memory, more than the {limit:,} that a file of its "
+            "size may take; if you trust it, give load(path, max_memory=...)."
+        ) from None
+    del policy._max_bytes
+    return policy
+
+
+def _read_description(archive: Archive, label: str) -> dict[str, Any]:
+    found = archive.read_json("policy.json")
+    version = found.get("version")
+    if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise DamagedFile("it has another format")
+    if version > VERSION:
+        raise ValueError(
+            f"{label} was written by a newer pmbandits ({_validation.readable(str(found.get('library')))[:40]}, format "
+            f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
+        )
+    if set(found) != _KEYS:
+        raise DamagedFile("its description is not complete")
+    try:
+        if digest(found) != found["sha256"]:
+            raise DamagedFile("its checksum is wrong")
+    except RecursionError:
+        raise DamagedFile("its description cannot be read") from None
+    kinds = {"policy": str, "metric": dict, "support": dict, "n_arms": int, "seed": int, "options": dict}
+    kinds |= {"numbers": dict}
+    names = found["names"]
+    fits = all(isinstance(found[key], kind) and not isinstance(found[key], bool) for key, kind in kinds.items())
+    if not fits or not (names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))):
+        raise DamagedFile("its description cannot be read")
+    if names is not None and len(names) != found["n_arms"]:
+        raise DamagedFile("it does not have one name for each arm")
+    return found
+
+
+def _make_policy(description: dict[str, Any], label: str, metric: Any, confidence: Any, limit: int) -> Policy:
+    """A new policy with the options of a file."""
+    cls = REGISTRY.get(description["policy"])
+    if cls is None:
+        raise ValueError(
+            f"{label} holds a policy {description['policy']!r} that is not known here; "
+            "import the module that defines it first."
+        )
+    options = dict(description["options"])
+    if "custom" in description["metric"]:
+        saved = str(description["metric"]["custom"])
+        shown = _validation.readable(saved)
+        if metric is None:
+            raise ValueError(
+                f"{label} uses a metric made from a function, {shown}; give it again: load(path, metric=...)."
+            )
+        if repr(metric) != saved:
+            raise ValueError(
+                f"{label} was saved with the metric {shown}, but {metric!r} was given; "
+                "give the one that it was saved with."
+            )
+    elif metric is not None:
+        raise ValueError(f"{label} stores its metric; do not give another one.")
+    if isinstance(options.get("confidence"), dict):
+        if confidence is None:
+            raise ValueError(f"{label} uses a confidence set of your own; give it again: load(path, confidence=...).")
+        options["confidence"] = confidence
+    elif confidence is not None:
+        raise ValueError(f"{label} stores its confidence set; do not give another one.")
+    if any(
+        not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
+    ):
+        raise DamagedFile("an option is no number and no word")
+    policy: Policy = object.__new__(cls)
+    policy._max_bytes = limit
+    roster = roster_from_json(description["roster"], description["n_arms"])
+    if roster is not None:  # the memory is made for those that play
+        policy._now = 0, 0, roster.inactive_memory, roster
+    try:
+        policy.__init__(  # type: ignore[misc]
+            Distortion.from_dict(description["metric"]) if metric is None else metric,
+            n_arms=description["n_arms"],
+            support=Support.from_dict(description["support"]),
+            names=None
+            if description["names"] is None
+            else [_validation.readable(name) for name in description["names"]],
+            seed=description["seed"],
+            **options,
+        )
+    except MemoryLimitExceeded:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{label} cannot be made into a policy: {error}") from None
+    except (LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise DamagedFile(f"its options cannot be used, {type(error).__name__}") from None
+    return policy
+
+
+def _read_array(archive: Archive, description: dict[str, Any], name: str, shape: Any, kind: Any) -> np.ndarray:
+    """Read an array and check its size, type and checksum; nothing is unpacked if it has another size."""
+    content, array = archive.array(name, int(np.prod(shape)))
+    if (
+        not isinstance(description["parts"], dict)
+        or description["parts"].get(name) != hashlib.sha256(content).hexdigest()
+    ):
+        raise DamagedFile(f"the checksum of its part {name!r} is wrong")
+    if array.shape != tuple(shape) or array.dtype != kind:
+        raise DamagedFile(f"its part {name!r} is not as large as it should be")
+    return array

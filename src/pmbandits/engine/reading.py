@@ -1,0 +1,145 @@
+"""What can be read of a policy: counts, the mixture, and what is known of each arm. Reading changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._validation import FloatArray
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.confidence._bounds import arm_kl_band, arm_set_radius, bernoulli_lower, bernoulli_upper
+from pmbandits.engine.capacity import with_radius_table
+from pmbandits.engine.change_alerts import found
+from pmbandits.engine.merging import Merging
+from pmbandits.estimates import ArmEstimate, Change, Estimates
+from pmbandits.estimates import _sketch as sketching
+from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.state.memory import Memory
+
+
+class Reading(Merging):
+    """The attributes and methods that only read."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The last 64 changes that were found in arms, the oldest first. They are looked for only with ``detect``.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Vet("gini", names=["A", "B"], support=pmb.Binary(), detect="restart")
+        >>> policy.tell("A", [0.0, 0.0, 0.0, 1.0] * 100 + [1.0] * 40)
+        >>> print(policy.changes[0])
+        A changed: rewards above 0 were 25 % of 400 rewards, and are 100 % of the last 16.
+        >>> [arm.n for arm in policy.estimates]
+        [24, 0]
+        """
+        self._must_be_bound()
+        return found(self._clone()._memory, self.names)
+
+    @property
+    def t(self) -> int:
+        """The number of rounds so far, that is of arms that :meth:`ask` returned."""
+        self._must_be_bound()
+        return self._total_rounds()
+
+    @property
+    def explore_rounds(self) -> int:
+        """How many rounds the policy only explores at the start; 0 if it has no such phase."""
+        self._must_be_bound()
+        explore: int = self._memory.explore if "explore" in self._own else 0
+        return explore * self._memory.n_arms
+
+    def _is_exploring(self) -> bool:
+        """Whether some arm has fewer pulls (or rewards) than the policy explores each one at first."""
+        self._must_be_bound()
+        memory = self._memory
+        return int(np.maximum(memory.pulls, memory.n_rewards).min()) < int(memory.explore)
+
+    @property
+    def pulls(self) -> NDArray[np.int64]:
+        """How often each arm was asked for."""
+        self._must_be_bound()
+        return self._arm_field("pulls")
+
+    @property
+    def pending(self) -> NDArray[np.int64]:
+        """How many asks of each arm still wait for their reward."""
+        return self._arm_field("pending")
+
+    def _arm_field(self, name: str) -> NDArray[Any]:
+        self._must_be_bound()
+        return self._with_lock(lambda: self._field_of_all_arms(name).copy())
+
+    @property
+    def mixture(self) -> FloatArray:
+        """The current estimate of the best mixing weights, from all rewards so far; 0 for arms that do not play."""
+        clone = self._updated_clone()
+        return clone._to_all_arms(clone._memory.mix.copy())
+
+    def _updated_memory(self) -> Memory:
+        """The state after an update with the newest rewards, on a copy: reading changes nothing."""
+        return self._updated_clone()._memory
+
+    def _updated_clone(self) -> Self:
+        clone = self._clone()
+        clone._update(clone._memory.address)
+        return clone
+
+    def _memory_with_radii(self) -> Memory:
+        """A copy of the state in which confidence sets can be worked out."""
+        clone = self._clone()
+        return with_radius_table(clone._memory, clone._current_plan(clone._memory))
+
+    @property
+    def estimates(self) -> Estimates:
+        """What is known of each arm: its empirical distribution and its confidence band. It prints as a table."""
+        return Estimates(self._arm_estimates())
+
+    def _arm_estimates(self) -> tuple[ArmEstimate, ...]:
+        """What is known of each arm: its empirical distribution and confidence band."""
+        clone = self._clone()
+        _, _, memory, roster = clone._now
+        plan = clone._current_plan(memory)
+        memory, beside = (
+            with_radius_table(memory, plan),
+            None if roster is None else with_radius_table(roster.inactive_memory, plan),
+        )
+        out = []
+        for i, name in enumerate(clone.names):
+            at = i if roster is None else roster.place[i]
+            out.append(
+                _arm_estimate(name, memory, at, clone.confidence)
+                if at >= 0
+                else _arm_estimate(name, beside, -1 - at, clone.confidence)
+            )
+        return tuple(out)
+
+
+def _arm_estimate(name: str, memory: Any, i: int, confidence: ConfidenceSet | None) -> ArmEstimate:
+    """What a memory knows of one of its arms."""
+    n = int(memory.n_rewards[i])
+    if memory.sketch_size > 0:
+        mass = np.empty(memory.sketch_items.shape[1], dtype=np.int64)
+        used = sketching.item_weights(memory.sketch_header[i], mass)
+        x, which = np.unique(memory.sketch_items[i, :used], return_inverse=True)
+        counts = np.bincount(which, weights=mass[:used], minlength=x.size)
+    elif memory.storage_mode == SAMPLES:
+        mine = memory.pool_arm[: memory.rewards] == i
+        x, counts = np.unique(memory.x[: memory.rewards][mine], return_counts=True)
+    else:
+        counts = memory.counts[i]
+        x, counts = memory.points[counts > 0], counts[counts > 0]
+    kind, radius, low, high = "none", float("nan"), float("nan"), float("nan")
+    if confidence is not None:
+        kind = confidence.kind
+        radius = float(arm_set_radius(memory, i) if memory.coarse_radii == 1 else confidence.radius(n))
+    if kind == "interval":
+        mean = float(x @ counts) / n if n else 0.5
+        low, high = (float(end(memory.set_kind, mean, radius)) for end in (bernoulli_lower, bernoulli_upper))
+    ends = None
+    if kind == "kl_band" and n:
+        above = np.concatenate(([n], n - np.cumsum(counts))).astype(np.int64)
+        ends = np.empty((2, above.size))
+        arm_kl_band(memory, i, above, ends[0], ends[1])
+    return ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding, ends)

@@ -1,0 +1,83 @@
+"""The roster of arms: which are active, paused or retired, and where their rewards are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits.state.memory import Memory
+
+PLAYS, PAUSED, RETIRED = "plays", "paused", "retired"
+
+
+@dataclass(frozen=True, eq=False)
+class Roster:
+    """Which arms are in the main memory (active), and which in a second one (inactive), by users' positions.
+
+    Parameters
+    ----------
+    states : of each arm that ever was: it plays, is paused, or is retired.
+    active_arms : the arms in the main memory, in its order.
+    inactive_memory : pulls and rewards of all other arms.
+    inactive_arms : those arms, in the order of ``inactive_memory``.
+    joined_at : for arms that wait for their first reward in the inactive memory: the round in which they came.
+    clock_start : the round in which the clock for tracking shares was last restarted.
+    n_initial_arms : how many arms there were at first.
+    """
+
+    states: tuple[str, ...]
+    active_arms: tuple[int, ...]
+    inactive_memory: Memory
+    inactive_arms: tuple[int, ...]
+    joined_at: Mapping[int, int]
+    clock_start: int
+    n_initial_arms: int
+    place: tuple[int, ...] = field(
+        init=False
+    )  # for each arm: its position in the main memory, or −1 − (its position in the inactive memory)
+    waiting: tuple[int, ...] = field(init=False)  # arms that wait for their first reward
+
+    def __post_init__(self) -> None:
+        place = [0] * len(self.states)
+        for at, arm in enumerate(self.active_arms):
+            place[arm] = at
+        for at, arm in enumerate(self.inactive_arms):
+            place[arm] = -1 - at
+        object.__setattr__(self, "place", tuple(place))
+        object.__setattr__(self, "waiting", tuple(arm for arm in self.inactive_arms if self.states[arm] == PLAYS))
+
+    def copy(self) -> Roster:
+        """A copy of the roster with its own copy of the inactive memory."""
+        return replace(self, inactive_memory=self.inactive_memory.copy())
+
+    def next_trial(self, unavailable: NDArray[np.int64] | None = None) -> tuple[int, int] | None:
+        """Which available arm that waits for its first reward is tried next, and in which round; ``None`` if none.
+
+        An arm without a reward is tried when its pulls are at most the root of the rounds since it came. So it is tried
+        at once, and then more and more rarely until its first reward comes.
+        """
+        rounds = [
+            (self.joined_at[arm] + int(self.inactive_memory.pulls[-1 - self.place[arm]]) ** 2, arm)
+            for arm in self.waiting
+            if unavailable is None or not unavailable[arm]
+        ]
+        return min(rounds)[::-1] if rounds else None
+
+    def any_first_reward(self) -> bool:
+        """Whether an arm that waited has its first reward."""
+        return any(self.inactive_memory.n_rewards[-1 - self.place[arm]] > 0 for arm in self.waiting)
+
+
+def doubled_arm_count(n_initial_arms: int, total: int) -> tuple[int, int]:
+    """How many arms share δ, and how often that number was doubled because more arms came than were expected.
+
+    >>> [doubled_arm_count(4, n) for n in (3, 4, 5, 17)]
+    [(4, 0), (4, 0), (8, 1), (32, 3)]
+    """
+    doubled = 0
+    while n_initial_arms << doubled < total:
+        doubled += 1
+    return n_initial_arms << doubled, doubled

@@ -1,0 +1,154 @@
+"""Tickets: every ask has an identifier, and its reward counts once, however often it is sent.
+
+One row is kept for every ticket that is open, and for the last 100,000 that were answered. Of all others only their
+number is kept. That is enough, because a ticket is a number that was given out: one that is neither open nor remembered
+was answered.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pmbandits import _validation
+
+MAX_REMEMBERED = 100_000  # answered tickets of which the row is kept
+
+
+class Ticket(NamedTuple):
+    """One ask, with what is needed to tell its reward: the result of :meth:`Policy.ask_ticket`.
+
+    Attributes
+    ----------
+    id : the identifier. Give it back with the reward: ``tell(ticket=id, reward=...)``.
+    arm, name : the arm to pull, by position and by name.
+    share : the propensity, that is the weight of the arm in the mixture by which it was asked for. Policies that track
+        a mixture do not draw arms at random. So it is the share that the arm gets in the long run, and not a chance in
+        this round. An arm that has no weight there (because it is explored, or new) has its share of the pulls so far
+        instead.
+    round : the number of the ask.
+    at : the time of the ask, in seconds since 1970.
+    """
+
+    id: str
+    arm: int
+    share: float
+    name: str
+    round: int
+    at: float
+
+
+class TicketRow(NamedTuple):
+    """What is kept of a ticket; ``reward`` is ``None`` while the ticket is open."""
+
+    arm: int
+    share: float
+    round: int
+    at: float
+    reward: float | None = None
+
+
+class PendingAnswers(NamedTuple):
+    """Answers that are being recorded. If Ctrl-C comes in between, the next call can tell what was done."""
+
+    answers: dict[str, float]
+    before: tuple[Any, ...]
+
+
+class Tickets:
+    """All tickets of a policy."""
+
+    def __init__(self) -> None:
+        self.prefix: str | None = None  # the prefix of new tickets; a copy takes another one
+        self.issued: dict[str, int] = {}  # by prefix: how many were given out
+        self.open: dict[str, TicketRow] = {}
+        self.answered: dict[str, TicketRow] = {}  # the last ones
+        self.in_progress: PendingAnswers | None = None
+
+    def copy(self) -> Tickets:
+        """A copy of all tickets, for a clone of the policy. New tickets of the clone have another prefix."""
+        out = Tickets()
+        out.issued, out.open, out.answered = dict(self.issued), dict(self.open), dict(self.answered)
+        out.in_progress = self.in_progress
+        return out
+
+    def __deepcopy__(self, memo: Any) -> Tickets:
+        return self.copy()
+
+    def issue(self, row: TicketRow) -> str:
+        """Add a new open ticket, and return its identifier."""
+        if self.prefix is None:
+            self.prefix = secrets.token_hex(4)
+        number = self.issued.get(self.prefix, 0)
+        key = f"{self.prefix}-{number}"
+        self.open[key] = row
+        self.issued[self.prefix] = number + 1
+        return key
+
+    def known(self, key: str) -> bool:
+        """Whether a ticket with this identifier was ever given out."""
+        prefix, dash, number = key.rpartition("-")
+        if not dash or not number.isdecimal() or len(number) > 15 or str(int(number)) != number:
+            return False
+        return int(number) < self.issued.get(prefix, 0)
+
+    def new_answers(self, keys: list[str], rewards: list[float]) -> dict[str, float]:
+        """The answers that are new; an error in one sentence for an answer that is not possible."""
+        new: dict[str, float] = {}
+        for key, reward in zip(keys, rewards, strict=True):
+            before = new.get(key)
+            if before is None and key in self.answered:
+                before = self.answered[key].reward
+            if before is not None and before != reward:
+                raise ValueError(
+                    f"ticket {key} has the reward {before:g} already, and {reward:g} is another one; "
+                    f"to correct it, retell(ticket={key!r}, reward={reward:g})."
+                )
+            if before is None and key in self.open:
+                new[key] = reward
+            elif before is None and not self.known(key):
+                raise ValueError(f"there is no ticket {_validation.short(key)}; this policy did not give it out.")
+        return new
+
+    def mark_answered(self, answers: dict[str, float]) -> None:
+        """Note that these were answered, even if some of them are noted already."""
+        for key, reward in answers.items():
+            row = self.open.get(key) or self.answered.get(key)
+            if row is not None:
+                self.answered[key] = row._replace(reward=reward)
+                self.open.pop(key, None)
+        while len(self.answered) > MAX_REMEMBERED:
+            self.answered.pop(next(iter(self.answered)))
+
+    def opened_before(self, round_: int | None, at: float | None) -> list[str]:
+        """The open tickets from before a round, or from before a time."""
+        return [
+            key
+            for key, row in self.open.items()
+            if (round_ is not None and row.round <= round_) or (at is not None and row.at <= at)
+        ]
+
+    def join(self, other: Tickets, place: list[int]) -> None:
+        """Take in the tickets of another policy; ``place`` is where its arms are here."""
+        for prefix, number in other.issued.items():
+            self.issued[prefix] = max(number, self.issued.get(prefix, 0))
+        for key, row in other.answered.items():
+            self.open.pop(key, None)
+            self.answered.setdefault(key, row._replace(arm=place[row.arm]))
+        for key, row in other.open.items():
+            if key not in self.answered:
+                self.open.setdefault(key, row._replace(arm=place[row.arm]))
+        self.mark_answered({})
+
+    def rows(self) -> Iterable[tuple[str, TicketRow]]:
+        """Every ticket of which a row is kept, in the order of the rounds in which they were asked."""
+        return sorted([*self.answered.items(), *self.open.items()], key=lambda item: (item[1].round, item[0]))
+
+
+def ticket_id(ticket: Any) -> str:
+    """The identifier of a ticket, which may be given as the ticket itself."""
+    key = ticket.id if isinstance(ticket, Ticket) else ticket
+    if not isinstance(key, str):
+        raise TypeError(f"a ticket is given by its id, which is text, got {_validation.short(ticket)}.")
+    return key

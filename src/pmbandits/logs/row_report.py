@@ -1,0 +1,204 @@
+"""Collects rewards of a table by arm, and reports what became of every row."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits._validation import FloatArray, readable
+
+MOST_EXAMPLES = 10  # malformed rows that are shown
+NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
+NO_TIME = "a time that cannot be read"
+NOT_A_NUMBER = "a reward that is not a number"
+_CURRENCY_SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
+_NUMBER_FORMAT_HINTS = {
+    "amounts of money: say so with currency='€' (--currency €), and how thousands and decimals are written": (
+        rf"(?:{_CURRENCY_SIGN}\s*[+-]?[\d.,' ]+|[+-]?[\d.,' ]+\s*(?:[€$£¥₹]|[A-Z]{{3}}))"
+    ),
+    "decimal commas, and points between thousands: say so with decimal=',' and thousands='.'": (
+        r"[+-]?\d{1,3}(?:\.\d{3})+,\d+"
+    ),
+    "numbers with commas between thousands: say so with thousands=',' (--thousands ,)": (
+        r"[+-]?\d{1,3}(?:,\d{3})+\.\d+|[+-]?\d{1,3}(?:,\d{3}){2,}"
+    ),
+    "decimal commas (or thousands): say which with decimal=',' or thousands=',' (--decimal , or --thousands ,)": (
+        r"[+-]?\d{1,3}(?:,\d{3})"
+    ),
+    "decimal commas: say so with decimal=',' (--decimal ,)": r"[+-]?\d+,\d+",
+    "percentages: remove the sign, or divide by 100": r"[+-]?[\d.,]+\s*%",
+}
+
+
+@dataclass(frozen=True)
+class MalformedRow:
+    """A row that could not be used: where it is, why, and what stands there."""
+
+    where: str
+    reason: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}{f' ({self.text})' if self.text else ''}"
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """What became of the rows of a table.
+
+    Attributes
+    ----------
+    source : what was read.
+    rows, used, empty : rows read, rows used, and rows with nothing in them.
+    malformed : how many rows could not be used, by reason.
+    examples : the first of them.
+    row_word : what was counted: ``"rows"``, or ``"cells"`` of a wide table.
+    """
+
+    source: str
+    rows: int
+    used: int
+    empty: int
+    malformed: dict[str, int]
+    examples: tuple[MalformedRow, ...]
+    row_word: str
+
+    @property
+    def n_malformed(self) -> int:
+        """How many rows could not be used."""
+        return sum(self.malformed.values())
+
+    def shown(self) -> list[str]:
+        """The examples as text, and how many more there are."""
+        left = self.n_malformed - len(self.examples)
+        return [*map(str, self.examples), *([f"… and {left:,} more"] if self.examples and left > 0 else [])]
+
+    def row_report(self) -> str:
+        """One sentence on the rows that were not used; empty if there are none."""
+        rows = {reason: count for reason, count in self.malformed.items() if reason != NO_REWARDS}
+        text = ""
+        if rows:
+            parts = ", ".join(f"{count:,} with {reason}" for reason, count in rows.items())
+            text = f"{sum(rows.values()):,} of {self.rows:,} {self.row_word} could not be used: {parts}."
+        if NO_REWARDS in self.malformed:
+            arms = self.malformed[NO_REWARDS]
+            text += f"{' ' if text else ''}{arms:,} arm{'s have' if arms > 1 else ' has'} no rewards."
+        if self.empty:
+            one = self.empty == 1
+            text += (
+                f"{' ' if text else ''}{self.empty:,} row{' has' if one else 's have'} neither an arm nor a reward and "
+                f"{'was' if one else 'were'} skipped."
+            )
+        if rows and self.hint:
+            text += f" {self.hint}"
+        return text
+
+    @property
+    def hint(self) -> str:
+        """A hint which number format the unreadable rewards seem to have; it is never applied by itself."""
+        texts = [e.text.rpartition(", ")[2].strip() for e in self.examples if e.reason == NOT_A_NUMBER]
+        for what, pattern in _NUMBER_FORMAT_HINTS.items():
+            found = [t for t in texts if re.fullmatch(pattern, t)]
+            if found:
+                return f"Rewards such as {found[0]!r} look like {what}."
+        return ""
+
+    def raise_if_unusable(self, *, strict: bool) -> None:
+        """Raise ``ValueError`` if no row could be used; if ``strict``, also if some could not."""
+        if self.used == 0:
+            rows = (
+                f"{self.n_malformed} {self.row_word} are"
+                if self.n_malformed > 1
+                else f"1 {self.row_word.removesuffix('s')} is"
+            )
+            why = f"; {rows} malformed, the first: {self.examples[0]}" if self.examples else ""
+            what = self.hint or "Give rows with an arm and a number."
+            if NO_TIME in self.malformed:
+                what = "Write times as 2026-08-31, as 31.8.2026 or as numbers."
+            raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
+        if strict and self.malformed:
+            shown = "; ".join(map(str, self.examples))
+            raise ValueError(
+                f"{self.source} has malformed {self.row_word}: {self.row_report()} The first: {shown}. Repair or "
+                f"remove them."
+            )
+
+
+class RewardCollector(ABC):
+    """Sorts rewards into arms and counts usable rows; subclasses decide what is kept of an arm."""
+
+    def __init__(self) -> None:
+        self.arm_indices: dict[str, int] = {}
+        self.row_word = "rows"
+        self.rows = self.used = self.empty = 0
+        self.malformed: dict[str, int] = {}
+        self.examples: list[tuple[int, MalformedRow]] = []
+
+    @abstractmethod
+    def add_arm(self) -> None:
+        """Add one more arm."""
+
+    @abstractmethod
+    def keep_rewards(self, at: NDArray[np.int64], values: FloatArray) -> None:
+        """Keep rewards, each with the index of its arm, in the order of their rows."""
+
+    def arm_index(self, name: str) -> int:
+        """The index of an arm by its name (added if new); control characters in the name are escaped."""
+        name = readable(name)
+        if name not in self.arm_indices:
+            self.arm_indices[name] = len(self.arm_indices)
+            self.add_arm()
+        return self.arm_indices[name]
+
+    def arm(self, name: str, values: FloatArray) -> None:
+        """Add rewards of one arm by its name."""
+        self.keep_rewards(np.full(values.size, self.arm_index(name), dtype=np.int64), values)
+        self.used += values.size
+
+    def codes(self, codes: NDArray[Any], names: list[str], values: FloatArray, units_and_times: Any = None) -> None:
+        """Add rewards of several arms, given by codes into names; arms are numbered in the order of their first row."""
+        if values.size == 0:
+            return
+        found, first = np.unique(codes, return_index=True)
+        arm_index = np.zeros(len(names), dtype=np.int64)
+        for code in found[np.argsort(first, kind="stable")].tolist():
+            arm_index[code] = self.arm_index(names[code])
+        self.keep_rewards(arm_index[codes], values)
+        if units_and_times is not None:
+            self.keep_units_and_times(units_and_times)
+        self.used += values.size
+
+    def keep_units_and_times(self, units_and_times: Any) -> None:
+        """Keep units and times of the rewards that were kept last; ignored unless a subclass needs them."""
+        return
+
+    def count_malformed(self, reason: str, count: int = 1) -> None:
+        """Count rows that cannot be used."""
+        self.malformed[reason] = self.malformed.get(reason, 0) + count
+
+    def show_malformed(self, order: int, where: str, reason: str, text: str) -> None:
+        """Keep a row that cannot be used as an example, if it is among the first few by ``order``."""
+        if len(self.examples) < MOST_EXAMPLES or order < self.examples[-1][0]:
+            text = readable(text if len(text) <= 40 else text[:39] + "…")
+            self.examples.append((order, MalformedRow(readable(where), reason, text)))
+            self.examples.sort(key=lambda pair: pair[0])
+            del self.examples[MOST_EXAMPLES:]
+
+    def bad(self, order: int, where: str, reason: str, text: str) -> None:
+        """Count a row that cannot be used, and show it if it is among the first."""
+        self.count_malformed(reason)
+        self.show_malformed(order, where, reason, text)
+
+    def finish(self, source: str, *, strict: bool) -> RowReport:
+        """The report on all rows; raises an error if none is usable."""
+        shown = tuple(example for _, example in self.examples)
+        row_report = RowReport(
+            readable(source), self.rows, self.used, self.empty, dict(self.malformed), shown, self.row_word
+        )
+        row_report.raise_if_unusable(strict=strict)
+        return row_report

@@ -1,0 +1,195 @@
+"""The first rows of a table, and a guess which columns hold the arms and the rewards: for people to confirm."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmbandits._validation import readable
+from pmbandits.logs.columns import are_numeric, parse_times
+from pmbandits.logs.files import (
+    excel_header,
+    excel_rows,
+    file_kind,
+    one_sentence_if_damaged,
+    open_maybe_gzip,
+    open_parquet,
+    parse_json_line,
+    read_header,
+)
+
+SNIFFED_ROWS = 200  # rows that are looked at
+_LONGEST_CELL = 80  # letters of a cell that are shown
+_ARM_WORDS = "arm variant group option action treatment campaign bucket version policy choice channel".split()  # noqa: SIM905
+_REWARD_WORDS = "reward revenue value amount outcome profit sales score conversion converted income return y".split()  # noqa: SIM905
+_NOT_REWARD_WORDS = "id time date day hour week month year index row user customer unit session who".split()  # noqa: SIM905
+_WORD = re.compile(r"[a-z]+")
+_NUMBER = re.compile(r"[€$£]?\s*[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*[€$£%]?")  # also as people write them
+
+
+@dataclass(frozen=True)
+class SniffedTable:
+    """The beginning of a table.
+
+    Attributes
+    ----------
+    columns : the names of the columns.
+    rows : the first rows, as text.
+    numeric : of each column, whether what was seen of it are numbers.
+    arm, reward : the columns that look like it; ``None`` where nothing does.
+    dates : of each column, whether what was seen of it are dates.
+    wide : whether the table looks as if each column was an arm.
+    arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
+    sure : whether only one choice of columns is likely. Otherwise a person should confirm it.
+    decimal : the decimal sign: a comma where all numbers are written so, and none could mean thousands.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...]
+    arm: str | None
+    reward: str | None
+    dates: tuple[bool, ...]
+    wide: bool
+    arms: tuple[str, ...]
+    sure: bool
+    decimal: str
+
+
+def sniff(path: str | Path) -> SniffedTable:
+    """The first rows of a file, read as :func:`pmbandits.logs.read` reads it.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "log.csv"
+    >>> _ = file.write_text("variant;revenue\\nA;0\\nB;3.5\\nA;1\\n")
+    >>> found = sniff(file)
+    >>> found.arm, found.reward, found.rows[1]
+    ('variant', 'revenue', ('B', '3.5'))
+    """
+    path = Path(path)
+    kind = file_kind(path)
+    heads: dict[str, Callable[[Path], tuple[list[str], Sequence[Sequence[Any]]]]] = {
+        "csv": _csv_head, "jsonl": _json_lines_head, "parquet": _parquet_head, "excel": _excel_head,
+    }  # fmt: skip
+    with one_sentence_if_damaged(path, kind):
+        columns, rows = heads[kind](path)
+    columns = [readable(name) for name in columns]
+    texts = [["" if cell is None else readable(str(cell))[:_LONGEST_CELL] for cell in row] for row in rows]
+    shown = tuple(tuple(islice(chain(row, repeat("")), len(columns))) for row in texts)
+    return _guess_columns(tuple(columns), shown)
+
+
+def _csv_head(path: Path) -> tuple[list[str], list[list[Any]]]:
+    header, delimiter = read_header(path)
+    with open_maybe_gzip(path) as handle:
+        lines = (line.decode("utf-8-sig", errors="replace") for line in islice(handle, SNIFFED_ROWS + 1))
+        table = list(csv.reader(lines, delimiter=delimiter))
+    return header, [row for row in table[1:] if row]
+
+
+def _json_lines_head(path: Path) -> tuple[list[str], list[list[Any]]]:
+    with open_maybe_gzip(path) as handle:
+        rows = [row for line in islice(handle, SNIFFED_ROWS) if (row := parse_json_line(line, path))]
+    columns = list(rows[0]) if rows else []
+    return columns, [[row.get(name) for name in columns] for row in rows]
+
+
+def _parquet_head(path: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
+    table = open_parquet(path).head(SNIFFED_ROWS)
+    return table.schema.names, list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _excel_head(path: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
+    with excel_rows(path) as rows:
+        return excel_header(rows), list(islice(rows, SNIFFED_ROWS))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column as far as it was seen: its name, the cells that are not empty, and what they are."""
+
+    name: str
+    cells: tuple[str, ...]
+    is_date: bool
+    is_number: bool
+
+    @property
+    def may_be_reward(self) -> bool:
+        """Whether nothing in the name speaks against rewards."""
+        return not set(_WORD.findall(self.name.lower())) & set(_NOT_REWARD_WORDS)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it has texts that come again and again."""
+        few = 2 * len(set(self.cells)) <= max(len(self.cells), 2)
+        return bool(self.cells) and not self.is_number and not self.is_date and few
+
+
+def _make_column(name: str, cells: Sequence[str]) -> _Column:
+    filled = tuple(cell.strip() for cell in cells if cell.strip())
+    dates = _are_dates(filled)  # 03.08.2026 has only digits and points as well
+    return _Column(name, filled, dates, bool(filled) and not dates and all(map(_NUMBER.fullmatch, filled)))
+
+
+def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> SniffedTable:
+    """Guess which columns hold the arms and the rewards, or whether each column is an arm."""
+    columns = [_make_column(name, [row[k] for row in rows]) for k, name in enumerate(names)]
+    arm = _match_column_name(columns, _ARM_WORDS)
+    if arm is None:
+        arm = min((c for c in columns if c.repeats), key=lambda c: len(set(c.cells)), default=None)
+    numbers = [c for c in columns if c.is_number and c is not arm]
+    likely = [c for c in numbers if c.may_be_reward]
+    arms = [c for c in likely if not _is_row_counter(c.cells)]
+    reward = _match_column_name(numbers, _REWARD_WORDS)
+    wide = arm is None and len(numbers) > 1
+    if wide:
+        sure = len(arms) > 1 and len(arms) + sum(c.is_date for c in columns) == len(columns)
+    else:
+        sure = arm is not None and (reward is not None or len(likely) == 1)
+    if reward is None and numbers:
+        reward = (likely or numbers)[-1]
+    return SniffedTable(
+        columns=names,
+        rows=rows[:12],
+        numeric=tuple(c.is_number for c in columns),
+        arm=None if arm is None else arm.name,
+        reward=None if reward is None or wide else reward.name,
+        dates=tuple(c.is_date for c in columns),
+        wide=wide,
+        arms=tuple(c.name for c in arms or likely or numbers),
+        sure=sure,
+        decimal=_guess_decimal_sign([cell for c in numbers for cell in c.cells]),
+    )
+
+
+def _match_column_name(columns: Sequence[_Column], words: Sequence[str]) -> _Column | None:
+    """The first column with one of the words as its name, or else in its name."""
+    named = [(word, c, c.name.strip().lower()) for word in words for c in columns]
+    exact = (c for word, c, name in named if name == word)
+    inside = (c for word, c, name in named if len(word) > 2 and word in name)
+    return next(chain(exact, inside), None)
+
+
+def _guess_decimal_sign(numbers: list[str]) -> str:
+    commas = [cell for cell in numbers if re.fullmatch(r"[+-]?\d+,(\d{1,2}|\d{4,})", cell)]
+    return "," if commas and all(re.fullmatch(r"[+-]?\d+", c) for c in numbers if c not in set(commas)) else "."
+
+
+def _is_row_counter(cells: Sequence[str]) -> bool:
+    """Whether numbers only count the rows: 1, 2, 3 and so on."""
+    try:
+        numbers = [int(cell) for cell in cells]
+    except ValueError:
+        return False
+    return len(numbers) > 3 and all(b - a == 1 for a, b in pairwise(numbers))
+
+
+def _are_dates(cells: Sequence[str]) -> bool:
+    return bool(cells) and not are_numeric(cells) and bool(np.isfinite(parse_times(cells)).all())

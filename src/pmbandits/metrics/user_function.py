@@ -1,0 +1,64 @@
+"""A user's function of a number in [0, 1], called on arrays and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pmbandits import _validation
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.numeric import HINT, check_distortion_values, graded_grid
+
+
+class UserFunction:
+    """A function that takes arrays, from one of the user that may take single numbers only.
+
+    >>> import math
+    >>> UserFunction(math.sqrt, "root")(np.array([0.25, 1.0])).tolist()
+    [0.5, 1.0]
+    """
+
+    def __init__(self, function: Callable[[Any], Any], label: str) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"from_function needs a function of one number in [0, 1], got {_validation.short(function)}."
+            )
+        self.function, self.label = function, label
+        try:
+            with np.errstate(all="ignore"):
+                self._takes_arrays = np.shape(function(np.array([0.25, 0.75]))) == (2,)
+        except Exception:
+            self._takes_arrays = False
+
+    def __call__(self, u: FloatArray) -> FloatArray:
+        try:
+            if self._takes_arrays:
+                out = np.asarray(self.function(u), dtype=np.float64)
+            else:
+                out = np.array([self.function(float(x)) for x in u.flat], dtype=np.float64).reshape(u.shape)
+        except Exception as error:
+            raise ValueError(f"the distortion {self.label!r} failed on [0, 1]: {error!r}; {HINT}.") from error
+        if out.shape != u.shape:
+            raise ValueError(f"the distortion {self.label!r} must return one number for each u; {HINT}.")
+        return out
+
+    def check_distortion(self, holder: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Refuse what is no distortion, or does not have the Hölder pair (q, C) that is claimed; return the pair."""
+        grid = graded_grid()
+        with np.errstate(all="ignore"):
+            y = self(grid)
+        check_distortion_values(self.label, grid, y)
+        if holder is None:
+            return None
+        q = _validation.within("holder exponent q", holder[0], 0.0, 1.0, open_lo=True)
+        constant = _validation.within("holder constant", holder[1], 0.0)
+        excess = np.abs(y[:, None] - y[None, ::8]) - constant * np.abs(grid[:, None] - grid[None, ::8]) ** q
+        if float(excess.max()) > 1e-9 * max(1.0, constant):
+            i, j = np.unravel_index(int(excess.argmax()), excess.shape)
+            raise ValueError(
+                f"holder=({q:g}, {constant:g}) does not hold for {self.label!r}: between u = {grid[8 * j]:.3g} and "
+                f"{grid[i]:.3g} it changes by {abs(y[i] - y[8 * j]):.3g}; give a larger constant or a smaller q."
+            )
+        return q, constant

@@ -1,0 +1,140 @@
+"""Choosing among the mixtures of a grid; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmbandits._random import TIED, philox, uniform
+from pmbandits.confidence._bounds import (
+    EMPIRICAL,
+    OPTIMISTIC,
+    bernoulli_optimistic_utilities,
+    cellwise_utility,
+    inverse_counts,
+    mixture_survival,
+    update_confidence_sets,
+    utility,
+    utility_bound,
+)
+from pmbandits.confidence._envelopes import has_tail_assumption
+from pmbandits.estimates._rewards import BINARY
+from pmbandits.metrics.encoding import h_value
+from pmbandits.mixtures._index import TIE, optimistic_objective, postpone_next_look, ready, set_current_grid_point
+from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
+from pmbandits.mixtures._look_ahead import may_look_ahead, stays_most_optimistic, update_look_ahead
+from pmbandits.state.linking import shared, step
+
+
+@shared("state -> none")
+def compute_grid_utilities(s):
+    """The empirical utility of every grid point, into ``value``."""
+    if s.storage_mode == BINARY:
+        compute_binary_grid_utilities(s)
+    else:
+        for g in range(s.n_grid_used):
+            s.value[g] = cellwise_utility(s, s.grid[g], EMPIRICAL)
+
+
+@shared("state -> none")
+def compute_binary_grid_utilities(s):
+    """The empirical utility of every grid point, into ``value``, for arms that pay 0 or 1."""
+    ones, inverse = s.counts[:, 1], inverse_counts(s.n_rewards)
+    for g in range(s.n_grid_used):
+        s.value[g] = h_value(s.h, mixture_survival(s.grid[g], ones, s.n_rewards, inverse))
+
+
+@step("floats, int, int -> bool")
+def is_still_best(index, used, before):
+    """Whether the previous grid point is among those with the largest index."""
+    top = index[0]
+    for g in range(1, used):
+        if index[g] > top:
+            top = index[g]
+    return before >= 0 and index[before] >= top - TIE * max(1.0, abs(top))
+
+
+@shared("state, floats, float -> int")
+def random_tied_point(s, values, least):
+    """One of the grid points whose value is at least ``least``, each equally likely."""
+    tied = 0
+    for g in range(s.n_grid_used):
+        if values[g] >= least:
+            tied += 1
+    place = 0
+    if tied > 1:
+        s.rng_counter += 1
+        zero = np.uint64(0)
+        word, _, _, _ = philox(np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(TIED))
+        place = int(uniform(word) * tied)
+    for g in range(s.n_grid_used):
+        if values[g] >= least:
+            if place == 0:
+                return g
+            place -= 1
+    return 0
+
+
+@shared("state, int -> int")
+def choose_grid_point(s, used):
+    """The grid point with the largest index; tied, the previous one; else the highest utility; else the first.
+
+    Or, as the paper allows, any of those that are tied.
+    """
+    before = s.current_point
+    if is_still_best(s.index, used, before):
+        return before
+    top = s.index[0]
+    for g in range(1, used):
+        top = max(top, s.index[g])
+    slack = TIE * max(1.0, abs(top))
+    if s.random_ties == 1:
+        return random_tied_point(s, s.index, top - slack)
+    chosen, best = -1, -np.inf
+    for g in range(used):
+        if s.index[g] >= top - slack:
+            value = utility(s, s.grid[g])
+            if chosen < 0 or value > best + TIE * max(1.0, abs(best)):
+                chosen, best = g, value
+    return chosen
+
+
+@shared("state -> none")
+def update_optimistic_grid_mixture(s):
+    """``eq:UCB_alpha``: make the grid point with the largest optimistic utility the current mixture."""
+    if not ready(s):
+        return
+    update_confidence_sets(s)
+    used = s.n_grid_used
+    if s.storage_mode == BINARY:
+        bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
+    elif s.random_ties == 0 and can_use_lazy_argmax(s, optimistic_objective(s)):
+        set_current_grid_point(s, lazy_argmax(s, optimistic_objective(s)))
+        return
+    else:
+        if has_tail_assumption(s):
+            postpone_next_look(s)
+        for g in range(used):
+            s.index[g] = utility_bound(s, s.grid[g], OPTIMISTIC)
+    if is_still_best(s.index, used, s.current_point):
+        s.dirty = 0
+    else:
+        set_current_grid_point(s, choose_grid_point(s, used))
+    if may_look_ahead(s):
+        update_look_ahead(s, stays_most_optimistic(s))
+
+
+@shared("state -> none")
+def update_empirical_grid_mixture(s):
+    """``eq:ETC_alpha``: make the grid point with the largest empirical utility (tied: first or any) current."""
+    compute_grid_utilities(s)
+    if s.random_ties == 1:
+        top = s.value[0]
+        for g in range(1, s.n_grid_used):
+            top = max(top, s.value[g])
+        set_current_grid_point(s, random_tied_point(s, s.value, top - TIE * max(1.0, abs(top))))
+        return
+    chosen = 0
+    for g in range(1, s.n_grid_used):
+        if s.value[g] > s.value[chosen] + TIE * max(1.0, abs(s.value[chosen])):
+            chosen = g
+    set_current_grid_point(s, chosen)

@@ -1,0 +1,267 @@
+"""Upper bounds on the utility of any mixture, given the confidence sets; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
+from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, update_confidence_sets, utility_bound
+from pmbandits.confidence._envelopes import (
+    BALL,
+    bounds_survival_pointwise,
+    has_tail_assumption,
+    survival_interval,
+    update_kl_bands,
+)
+from pmbandits.confidence._heavy_tails import best_tail_multiplier, reward_scale, tail_utility_bound
+from pmbandits.confidence._sub_gaussian import line_total_width
+from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.metrics.encoding import h_max, h_min, h_value
+from pmbandits.mixtures._concave_solver import maximise, pairwise_ascent, target_gap
+from pmbandits.mixtures._constraints import maximise_linear
+from pmbandits.mixtures._index import LIPSCHITZ_BONUS, OPTIMISTIC_BOUND, dot, holder_utility_change, ready
+from pmbandits.state.arrays import fill_with, largest_of, smallest_of
+from pmbandits.state.compile import kernel
+from pmbandits.state.linking import shared
+from pmbandits.state.numba_types import unpack
+
+CERTIFICATE_SLOPE_STEP = 1e-9  # half the distance over which h's slope is taken in certificates
+
+
+@shared("state -> float")
+def cellwise_upper_bound(s):
+    """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
+    if has_tail_assumption(s):
+        return tail_utility_bound(s, np.empty(0), 1.0, s.tail_multipliers[0], 0.0, np.empty(0))
+    k, bounded, finite = s.n_arms, s.bounded == 1, s.storage_mode == FINITE
+    banded, set_kind = bounds_survival_pointwise(s), s.set_kind
+    sort_pool(s)
+    cells = s.n_atoms if finite else pool_size(s)
+    n_rewards, radius, share_errors, band, left = (
+        s.n_rewards,
+        s.radius,
+        update_kl_bands(s),
+        s.kl_band,
+        s.n_rewards.copy(),
+    )
+    before = s.low if bounded else s.x[0]
+    total = before * h_value(s.h, 1.0)
+    for c in range(cells + 1):
+        if c == cells and not bounded:
+            break
+        here = s.high
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        if here > before:
+            low, high = 1.0, 0.0
+            for i in range(k):
+                if banded:
+                    lower, upper = survival_interval(
+                        set_kind, left[i], n_rewards[i], radius[i], share_errors[i], band, i
+                    )
+                else:
+                    lower = upper = left[i] / n_rewards[i] if n_rewards[i] > 0 else 0.0
+                low, high = min(low, lower), max(high, upper)
+            total += (here - before) * h_max(s.h, low, high)
+            before = here
+        if c < cells:
+            if finite:
+                for i in range(k):
+                    left[i] -= s.counts[i, c]
+            else:
+                left[s.pool_arm[c]] -= pool_weight_at(s, c)
+    return total + (s.rounding_utility_bound if banded else 0.0)
+
+
+@kernel
+def support_upper_bound(h, lo, hi):
+    """What U_h cannot exceed on [lo, hi]."""
+    return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
+
+
+@shared("state, floats -> float")
+def max_average_over_mixtures(s, upper_bounds):
+    """The largest ⟨a, upper_bounds⟩ over feasible mixtures; convex U_h never exceeds that average."""
+    if s.n_limited == 0:
+        return largest_of(upper_bounds)
+    best = np.empty(s.n_arms)
+    maximise_linear(s, upper_bounds, best)
+    return dot(best, upper_bounds)
+
+
+@shared("state -> float")
+def convex_upper_bound(s):
+    """Convex h: the upper bound for all mixtures is that of the best vertex; without limits, of the best arm."""
+    upper_bounds = np.empty(s.n_arms)
+    single_arm_upper_bounds(s, upper_bounds)
+    best = max_average_over_mixtures(s, upper_bounds)
+    if s.n_corners > 0:
+        top = -np.inf
+        for c in range(s.n_corners):
+            top = max(top, utility_bound(s, s.corners[c], OPTIMISTIC))
+        best = min(best, top)
+    return best
+
+
+@shared("state -> two floats")
+def reachable_mean_range(s):
+    """The least and the largest mean that a mixture can have, of arms that pay 0 or 1."""
+    if s.n_limited == 0:
+        return smallest_of(s.lower), largest_of(s.upper)
+    k = s.n_arms
+    minus, end = np.empty(k), np.empty(k)
+    for i in range(k):
+        minus[i] = -s.lower[i]
+    maximise_linear(s, minus, end)
+    low = dot(end, s.lower)
+    maximise_linear(s, s.upper, end)
+    return low, dot(end, s.upper)
+
+
+@shared("state -> float")
+def upper_bound_on_unbounded_support(s):
+    """Upper bound for all mixtures, KL bands on an unbounded support, with the dual price of the best mixture."""
+    k, before, none = s.n_arms, s.tail_multipliers[0], np.empty(0)
+    alone = np.zeros(k)
+    if s.metric_shape == CONVEX:
+        upper_bounds = np.empty(k)
+        for i in range(k):
+            alone[i] = 1.0
+            upper_bounds[i] = tail_utility_bound(s, alone, 1.0, best_tail_multiplier(s, alone, 1.0), 0.0, none)
+            alone[i] = 0.0
+        return max_average_over_mixtures(s, upper_bounds)
+    best = tail_utility_bound(s, none, 1.0, best_tail_multiplier(s, none, 1.0), 0.0, none)
+    if s.metric_shape != CONCAVE or not ready(s):
+        return best
+    a = np.full(k, 1.0 / k)
+    # Ends beyond the span are those of Markov's inequality, and do not depend on the mixture.
+    if s.moment_order > 0.0:
+        span = 2.0 * max(reward_scale(s), (s.moment_bound * s.rewards) ** (1.0 / s.moment_order))
+    else:
+        span = line_total_width(s)
+    end_error = h_max(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP) - h_min(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP)
+    end_error += h_max(s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0) - h_min(
+        s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0
+    )
+    for _ in range(2):
+        s.tail_multipliers[0] = best_tail_multiplier(s, a, 1.0)
+        maximise(s, a, np.zeros(k), np.ones(k), OPTIMISTIC_BOUND, s.radius)
+        gap = pairwise_ascent(
+            s, a, np.zeros(k), np.ones(k), OPTIMISTIC_BOUND, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1
+        )
+        best = min(best, utility_bound(s, a, OPTIMISTIC) + gap + span * (end_error + 4.0 * CERTIFICATE_SLOPE_STEP))
+    s.tail_multipliers[0] = before
+    return best
+
+
+@kernel
+def find_most_optimistic_mixture(memory):
+    """Write the mixture with the largest possible utility to ``mix``; concave h, bands or unbounded support."""
+    s = unpack(memory)
+    update_confidence_sets(s)
+    k = s.n_arms
+    fill_with(s.mix, 1.0 / k)
+    if (
+        s.storage_mode != BINARY
+        and s.metric_shape == CONCAVE
+        and ready(s)
+        and not (s.set_kind == BALL and s.bounded == 1)
+    ):
+        kind = LIPSCHITZ_BONUS if s.set_kind == BALL else OPTIMISTIC_BOUND
+        maximise(s, s.mix, np.zeros(k), np.ones(k), kind, s.radius.copy())
+
+
+@shared("state, floats -> none")
+def single_arm_upper_bounds(s, out):
+    """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
+    k = s.n_arms
+    if s.storage_mode == BINARY or not bounds_survival_pointwise(s) or has_tail_assumption(s):
+        alone = np.zeros(k)
+        for i in range(k):
+            alone[i] = 1.0
+            out[i] = utility_bound(s, alone, OPTIMISTIC)
+            alone[i] = 0.0
+        return
+    sort_pool(s)
+    finite, set_kind, n_rewards, radius, share_errors, band = (
+        s.storage_mode == FINITE,
+        s.set_kind,
+        s.n_rewards,
+        s.radius,
+        update_kl_bands(s),
+        s.kl_band,
+    )
+    cells = s.n_atoms if finite else pool_size(s)
+    left, before = n_rewards.copy(), np.full(k, s.low)
+    fill_with(out, s.low * h_value(s.h, 1.0) + s.rounding_utility_bound)
+    for c in range(cells + 1):
+        here = s.high
+        if c < cells:
+            here = s.points[c] if finite else s.x[c]
+        first, last = (0, k) if finite or c == cells else (s.pool_arm[c], s.pool_arm[c] + 1)
+        for i in range(first, last):
+            gone = 0 if c == cells else s.counts[i, c] if finite else pool_weight_at(s, c)
+            if here > before[i] and (gone > 0 or c == cells):
+                low, high = survival_interval(set_kind, left[i], n_rewards[i], radius[i], share_errors[i], band, i)
+                out[i] += (here - before[i]) * h_max(s.h, low, high)
+                before[i] = here
+            left[i] -= gone
+
+
+@kernel
+def max_lead_of_other_arms(memory, a):
+    """The largest possible lead of any other single arm over a mixture that is one arm; convex h."""
+    s = unpack(memory)
+    update_confidence_sets(s)
+    best, upper_bounds = -np.inf, np.empty(s.n_arms)
+    single_arm_upper_bounds(s, upper_bounds)
+    for i in range(s.n_arms):
+        if a[i] == 0.0:
+            best = max(best, upper_bounds[i])
+    return best - utility_bound(s, a, PESSIMISTIC)
+
+
+@kernel
+def upper_bound_of_any_mixture(memory, start):
+    """Upper bound on any mixture's utility while all arms are in their confidence sets; ``start`` is a guess.
+
+    Where shares are limited: no mixture that keeps the limits. (A bound by cells is for all mixtures all the same.)
+
+    The guess decides how long the search takes, not whether the answer is right.
+
+    Intervals, and convex h: the largest optimistic value. Concave h, bands or the line: the same, to a hundredth of
+    what chance does to the estimates; where h has corners and rewards are continuous, some per cent above. Else
+    only a bound: in each cell the best of what the arms allow.
+    """
+    s = unpack(memory)
+    k = s.n_arms
+    update_confidence_sets(s)
+    if s.storage_mode == BINARY:
+        low, high = reachable_mean_range(s)
+        return h_max(s.h, low, high)
+    if has_tail_assumption(s):
+        return upper_bound_on_unbounded_support(s)
+    if not ready(s):
+        return np.inf if s.bounded == 0 else cellwise_upper_bound(s)
+    if s.metric_shape == CONVEX:
+        return convex_upper_bound(s)
+    ball = s.set_kind == BALL
+    if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
+        worst = holder_utility_change(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
+        return min(cellwise_upper_bound(s) + worst, support_upper_bound(s.h, s.low, s.high))
+    steep = s.lipschitz * largest_of(s.radius) if ball else 0.0
+    if s.metric_shape != CONCAVE:
+        return cellwise_upper_bound(s) + steep
+    radius = s.radius.copy()
+    kind = LIPSCHITZ_BONUS if ball else OPTIMISTIC_BOUND
+    a = start.copy()  # not the current mixture: the answer is to depend on the rewards alone
+    maximise(s, a, np.zeros(k), np.ones(k), kind, radius)
+    gap = pairwise_ascent(s, a, np.zeros(k), np.ones(k), kind, radius, CERTIFICATE_SLOPE_STEP, np.inf, 1)
+    # Within u ± slope_step the slope is not h's own; the gap misses at most what h does there.
+    span = s.high - s.low if s.bounded == 1 else s.x[pool_size(s) - 1] - s.x[0]
+    end_error = h_max(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP) - h_min(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP)
+    end_error += h_max(s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0) - h_min(
+        s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0
+    )
+    most = utility_bound(s, a, OPTIMISTIC) + gap + span * (end_error + 4.0 * CERTIFICATE_SLOPE_STEP)
+    return most if gap <= target_gap(s) else min(most, cellwise_upper_bound(s) + steep)

@@ -1,0 +1,144 @@
+"""The best mixture of known arms for a concave metric, among all mixtures or among those that keep limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope, whole_simplex
+from pmbandits.metrics.value import value_of_mixture
+from pmbandits.optimize.concave import maximise_concave
+from pmbandits.optimize.problem import ACCURACY, MAX_REFINEMENTS, TIE, Problem, gap_with_extrapolated_tails
+from pmbandits.optimize.result import OracleResult
+from pmbandits.tables.decomposition import SmoothPart
+from pmbandits.tables.quadrature import N_NODES
+from pmbandits.tables.survival_table import PanelTable, SurvivalTable, apply_by_side
+
+
+def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleResult:
+    """The best mixture with its certificate, on panels that are made finer around the solution."""
+    metric, distributions, table = problem.metric, problem.distributions, problem.table
+    allowed = whole_simplex(table.n_arms) if polytope is None else polytope
+    inside = allowed.interior
+    assert inside is not None
+    start = inside.scatter(inside.centre, table.n_arms)
+    if isinstance(table, PanelTable):
+        table = table.refined(metric, start)
+    found = None
+    for _ in range(MAX_REFINEMENTS):
+        found = maximise_concave(metric, table, start, accuracy=ACCURACY, scale=problem.scale, polytope=polytope)
+        start = found.weights
+        if not isinstance(table, PanelTable):
+            break
+        # The panels were not made for this mixture, and its slopes are what the gap is made of.
+        finer = table.refined(metric, found.weights)
+        if finer.cell_widths.size == table.cell_widths.size:
+            break
+        table = finer
+    assert found is not None
+    weights, value = found.weights, table.value(metric, found.weights)
+    size = max(abs(value), problem.scale, 1e-300)
+    sparse, other = _without_small_shares(problem, table, allowed, weights, value - ACCURACY * size), None
+    if polytope is None:
+        sparse, other = _sparsest_best_mixture(problem, table, sparse, weights, value)
+    exact = value_of_mixture(metric, distributions, sparse)
+    gap = max(found.gap + value - exact, 0.0) + abs(exact - table.value(metric, sparse)) + table.error
+    beyond = float(np.abs(problem.table.remainder).sum()) if problem.table.remainder is not None else 0.0
+
+    def highest(slopes: FloatArray) -> float:
+        top = allowed.maximise_linear(slopes)
+        return np.inf if top is None else top.upper
+
+    if beyond > 1e-12 * size:
+        gap = gap_with_extrapolated_tails(problem, table, weights, exact, highest)
+    else:
+        gap += beyond
+    if polytope is None:
+        return problem.best(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
+    return problem.best_within_limits(sparse, exact, gap, "interior point", found.multipliers)
+
+
+def _without_small_shares(
+    problem: Problem, table: SurvivalTable, allowed: Polytope, weights: FloatArray, enough: float
+) -> FloatArray:
+    """The mixture on the face of P that it nearly touches, if that costs nothing: small shares only served the gap."""
+    for threshold in (1e-6, 1e-8, 1e-10, 1e-12, 1e-15):
+        trial = _on_nearest_face(allowed, weights, threshold)
+        if trial is not None and table.value(problem.metric, trial) >= enough:
+            return trial
+    return weights
+
+
+def _on_nearest_face(allowed: Polytope, weights: FloatArray, threshold: float) -> FloatArray | None:
+    """The nearest mixture without shares below the threshold that meets the limits within the threshold exactly."""
+    kept = weights >= threshold
+    out = np.where(kept, weights, 0.0)
+    if allowed.bound.size == 0:
+        return np.asarray(out / out.sum())
+    tight = allowed.equal | (allowed.bound - allowed.matrix @ weights < threshold)
+    rows = np.vstack((np.ones(weights.size), allowed.matrix[tight]))[:, kept]
+    level = np.append(1.0, allowed.bound[tight])
+    out[kept] += np.linalg.lstsq(rows, level - rows @ out[kept], rcond=None)[0]
+    broken = out.min() < 0.0 or float(allowed.excess(out).max(initial=0.0)) > 0.1 * FEASIBILITY_TOLERANCE
+    return None if broken else np.asarray(out / out.sum())
+
+
+def _sparsest_best_mixture(
+    problem: Problem, table: SurvivalTable, weights: FloatArray, inside: FloatArray, value: float
+) -> tuple[FloatArray, FloatArray | None]:
+    """The sparsest of the best mixtures that we find, and another best one if there is any.
+
+    Two mixtures are equally good when their curves agree wherever h bends. Among the arms that could take part
+    (largest gradient) those mixtures form a polytope; its extreme points, found by linear programs, are sparse.
+    ``inside`` is the same mixture with a share of every arm that matters, where slopes are finite.
+    """
+    from scipy.optimize import linprog
+
+    metric = problem.metric
+    tolerance = TIE * max(abs(value), problem.scale, 1e-300)
+    curve = table.curve(inside)
+    gradient = table.gradient(metric, curve)
+    used = inside > 0.0
+    level = float(gradient[used] @ inside[used])
+    arms = np.flatnonzero((weights > 0.0) | (gradient >= level - 1e-6 * problem.scale))
+    if arms.size < 2 or arms.size > 60:
+        return weights, None
+    rows = np.where(curve.lower, *table.rows([int(i) for i in arms]))
+    smooth = SmoothPart(metric)
+    bend = np.nan_to_num(apply_by_side(smooth.d2h_from_1, smooth.d2h, curve), nan=0.0, posinf=0.0, neginf=-1e6)
+    curved = np.abs(bend) > 1e-9
+    for place, _ in metric.kinks:
+        curved |= np.abs(curve.p - np.where(curve.lower, 1.0 - place, place)) <= 1e-6
+    # Orthonormal directions in which the curve must not move.
+    gram = (rows[:, curved] * table.cell_widths[curved]) @ rows[:, curved].T
+    for place, _ in metric.kinks:  # a corner that is crossed inside a panel bends the utility at that point
+        crossing = table.crossing(curve, place)
+        if crossing is not None:
+            nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0]) * N_NODES + N_NODES)
+            there = table.rows([int(i) for i in arms])[1][:, nodes] @ crossing.there[0]
+            gram = gram + float(table.cell_widths.sum()) * 1e-3 * np.outer(there, there)
+    size, vectors = np.linalg.eigh(np.nan_to_num(gram))
+    kept = vectors[:, size > 1e-11 * max(float(size.max()), 1e-300)].T
+    equal = np.vstack((kept, np.ones(arms.size)))
+    if np.linalg.matrix_rank(equal, tol=1e-7) == arms.size:
+        return weights, None
+    target_values = np.append(kept @ weights[arms], 1.0)
+    best, count, other = weights, int((weights > 0.0).sum()), None
+    rng = np.random.default_rng(0)
+    costs = [sign * row for row in np.eye(arms.size) for sign in (1.0, -1.0)]
+    costs += [rng.normal(size=arms.size) for _ in range(8)]
+    for cost in costs:
+        found = linprog(cost, A_eq=equal, b_eq=target_values, bounds=(0.0, None), method="highs")
+        if not found.success:
+            continue
+        candidate = np.zeros(weights.size)
+        solution = np.asarray(found.x)
+        candidate[arms] = np.where(solution > 1e-9, solution, 0.0)
+        candidate /= candidate.sum()
+        if np.abs(candidate - weights).max() <= 1e-5 or table.value(metric, candidate) < value - tolerance:
+            continue
+        if int((candidate > 0.0).sum()) < count:
+            best, other, count = candidate, best, int((candidate > 0.0).sum())
+        elif other is None:
+            other = candidate
+    return best, other

@@ -1,0 +1,132 @@
+"""The oracle's problem: a metric and arms on one survival table; and what all solvers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize.result import OracleResult
+from pmbandits.tables.distributions import Atoms, Distribution
+from pmbandits.tables.quadrature import TailDiverges
+from pmbandits.tables.survival_table import PanelTable, SurvivalTable
+
+# Two mixtures whose utilities differ by less than this share are called equally good.
+TIE = 1e-9
+ACCURACY = 1e-11  # accuracy of the solver, relative to the utility
+MAX_REFINEMENTS = 6  # how often the arms are laid on finer panels around the solution
+_MAX_USEFUL_GAP = 0.01  # a gap that is larger, relative to the utility, is no useful proof
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The metric, the arms, their single utilities (``corners``) and the best of these (``arm``)."""
+
+    metric: Distortion
+    distributions: list[Distribution]
+    names: tuple[str, ...]
+    corners: FloatArray
+    arm: int
+    scale: float
+    table: SurvivalTable
+
+    @property
+    def slopes_are_known(self) -> bool:
+        """Whether slopes and peaks of h are known, not found by probing a user's function."""
+        return all(d._has_exact_derivative for _, d in self.metric.terms)
+
+    def is_certificate(self, value: float, gap: float) -> bool:
+        """Whether a gap is small enough to be a proof; also false if it is not a number."""
+        return self.slopes_are_known and (gap == 0.0 or gap <= _MAX_USEFUL_GAP * max(abs(value), self.scale))
+
+    def best(
+        self,
+        weights: FloatArray,
+        value: float,
+        gap: float,
+        method: str,
+        *,
+        certified: bool = True,
+        unique: bool | None = None,
+        alternative: FloatArray | None = None,
+    ) -> OracleResult:
+        certified = certified and self.is_certificate(value, gap)
+        tie = value == self.corners[self.arm] and np.count_nonzero(weights) > 1
+        if value < self.corners[self.arm] or tie:
+            # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
+            if tie:
+                unique, alternative = False, weights
+            gap = max(gap - (self.corners[self.arm] - value), 0.0) if certified else gap
+            weights, value = np.eye(len(self.distributions))[self.arm], float(self.corners[self.arm])
+        arm = self.arm
+        single = int(np.argmax(weights))
+        if weights[single] == 1.0 and self.corners[single] >= self.corners[arm] - TIE * max(self.scale, 1e-300):
+            arm = single  # if arms are equally good, name the one that is played
+        return OracleResult(
+            weights=weights,
+            value=value,
+            gap=gap,
+            certified=certified,
+            best_arm=arm,
+            best_arm_value=float(self.corners[arm]),
+            unique=unique,
+            alternative=alternative,
+            method=method,
+            names=self.names,
+        )
+
+    def best_within_limits(
+        self, weights: FloatArray, value: float, gap: float, method: str, multipliers: FloatArray | None = None
+    ) -> OracleResult:
+        """The answer within limits; without ``multipliers`` they are not known."""
+        weights = np.where(weights < 1e-15, 0.0, weights)
+        return OracleResult(
+            weights=weights / weights.sum(),
+            value=value,
+            gap=gap,
+            certified=self.is_certificate(value, gap),
+            best_arm=self.arm,
+            best_arm_value=float(self.corners[self.arm]),
+            unique=None,
+            alternative=None,
+            method=method,
+            names=self.names,
+            multipliers=multipliers,
+        )
+
+
+def gap_with_extrapolated_tails(
+    problem: Problem,
+    table: SurvivalTable,
+    weights: FloatArray,
+    exact: float,
+    highest: Callable[[FloatArray], float] = np.max,
+) -> float:
+    """The gap where tails matter so far out that probabilities have no digits: their rest is extrapolated."""
+    metric = problem.metric
+    assert isinstance(table, PanelTable)
+    try:
+        fresh = table.rebuilt_for(metric, weights)
+    except TailDiverges:
+        return float("inf")
+    assert fresh.remainder is not None
+    slopes = fresh.gradient(metric, fresh.curve(weights)) + fresh.remainder[1:]
+    used = weights > 0.0
+    upper = fresh.value(metric, weights) + fresh.remainder[0] + highest(slopes) - float(slopes[used] @ weights[used])
+    # What was extrapolated is not known to the last digit.
+    return max(float(upper) - exact, 0.0) + fresh.error + 1e-9 * float(np.abs(fresh.remainder).max())
+
+
+def two_point_rewards(distributions: Sequence[Distribution]) -> tuple[float, float, FloatArray] | None:
+    """(low, high, P(high) of each arm) if all arms pay only two rewards."""
+    atoms = [distribution for distribution in distributions if isinstance(distribution, Atoms)]
+    if len(atoms) < len(distributions):
+        return None
+    points = np.unique(np.concatenate([distribution.x for distribution in atoms]))
+    if points.size != 2:
+        return None
+    high = np.array([distribution.p[distribution.x == points[1]].sum() for distribution in atoms])
+    return float(points[0]), float(points[1]), high

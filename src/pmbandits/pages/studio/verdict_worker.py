@@ -1,0 +1,173 @@
+"""Verdicts take their time: they are worked out in a process of their own, which ends when nobody waits any more."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import re
+import signal
+import threading
+import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+_METRIC_CALL = re.compile(r"\b(?:lower_cvar|cvar|var)\([\d.]+\)|\binter_quantile_range\b(?:\([\d., ]+\))?")
+_ABANDON_AFTER = 1.5  # seconds after which a verdict that nobody waits for is ended, not finished
+
+
+class Superseded(Exception):
+    """A newer request has replaced this one."""
+
+
+class VerdictWorker:
+    """One helper process, for one question at a time. A newer question replaces those that wait."""
+
+    def __init__(self) -> None:
+        self._busy, self._newest_lock = threading.Lock(), threading.Lock()
+        self._newest = 0
+        self._since: float | None = None
+        self._process: BaseProcess | None = None
+        self._pipe: Connection | None = None
+        self._loaded: object = None
+
+    def start(self) -> None:
+        """Begin to start the helper, so that it is ready when it is needed."""
+        with self._busy:
+            self._running_pipe()
+
+    def ask(self, problem: Any, question: dict[str, Any], *, replaceable: bool = True) -> Any:
+        """Ask about a problem. Raises :class:`Superseded` if a newer one came, and ``ValueError`` with a sentence."""
+        with self._newest_lock:
+            if replaceable:
+                self._newest += 1
+            mine = self._newest
+            if replaceable and self._since is not None and time.monotonic() - self._since > _ABANDON_AFTER:
+                self.end()
+        with self._busy:
+            if replaceable and mine != self._newest:
+                raise Superseded
+            self._since = time.monotonic() if replaceable else None
+            try:
+                pipe = self._running_pipe()
+                pipe.send((None if self._loaded is problem else problem, question))
+                self._loaded = problem
+                answer, error = pipe.recv()
+            except (EOFError, OSError, pickle.UnpicklingError):
+                self.end()
+                if replaceable and mine != self._newest:
+                    raise Superseded from None
+                raise ValueError("the verdict could not be worked out; try again.") from None
+            finally:
+                self._since = None
+        if error is not None:
+            raise ValueError(error)
+        return answer
+
+    def _running_pipe(self) -> Connection:
+        """The pipe to the helper, which is started if it does not run."""
+        if self._pipe is None or self._process is None or not self._process.is_alive():
+            self.end()
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=_answer_requests, args=(theirs,), daemon=True)
+            self._process.start()
+            theirs.close()  # so that the pipe ends with the helper
+        return self._pipe
+
+    def end(self) -> None:
+        """End the helper."""
+        process, self._process, self._pipe, self._loaded = self._process, None, None, None
+        if process is not None:
+            process.kill()
+            process.join()
+
+
+def _answer_requests(pipe: Connection) -> None:
+    """The helper: answer (problem or ``None`` for the last one, question) until the studio ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the studio, which ends this process
+    problem: Any = None
+    with suppress(EOFError, OSError):  # the studio has ended
+        while True:
+            given, question = pipe.recv()
+            problem = problem if given is None else given
+            try:
+                reply: tuple[Any, str | None] = answer(problem, question), None
+            except (ValueError, TypeError) as error:
+                reply = None, str(error)
+            pipe.send(reply)
+
+
+def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
+    """The advice on one or several preferences; with the HTML report, if the request wants it."""
+    from dataclasses import replace
+
+    from pmbandits.advice import AdviceTable, report
+    from pmbandits.advice.recommend import advise_on_problem
+    from pmbandits.metrics import as_metric
+
+    metrics = [as_metric(text) for text in question["metrics"]]
+    found = advise_on_problem(
+        problem,
+        metrics,
+        level=question["level"],
+        shares=question["shares"],
+        loss=question["loss"],
+        repeat=question["repeat"],
+    )
+    if question.get("report"):
+        named = [replace(advice, log=replace(advice.log, source=question["source"])) for advice in found]
+        return {"page": report.html_page(named[0] if len(named) == 1 else AdviceTable(named))}
+    return {
+        "advice": [
+            {
+                **{key: value for key, value in advice.to_dict().items() if key not in ("rows", "repeat")},
+                "recommendation": advice.recommendation,
+                "reason": advice.reason,
+                "outlook": advice.outlook,
+                "costs": [_cost_text(price) for price in advice.costs.values()],
+                "people": _sentences_for_page(advice),
+            }
+            for advice in found
+        ]
+    }
+
+
+def _sentences_for_page(advice: Any) -> dict[str, Any]:
+    """The sentences without what only programmers need, and with the words of the page."""
+    from pmbandits.advice.metric_phrases import describe_metric
+    from pmbandits.metrics import as_metric
+
+    name, where = repr(advice.metric), "“Change how it is read”, then “Where can rewards lie at all?”"
+
+    offers: dict[str, str] = {}
+
+    def replace_metric(found: re.Match[str]) -> str:
+        offers[found[0]] = describe_metric(as_metric(found[0]))
+        return offers[found[0]]
+
+    def reworded(text: str) -> str:
+        text = _METRIC_CALL.sub(replace_metric, text.replace(name, "this preference"))
+        text = text.replace(" by this preference", "").replace("`", "")
+        text = re.sub(r"support=Interval.*?in the studio", where, text)
+        text = text.replace("declare Interval(lo, hi)", f"say where they can lie ({where})")
+        return text[:1].upper() + text[1:]
+
+    return {
+        "recommendation": reworded(advice.recommendation),
+        "reason": reworded(advice.reason),
+        "outlook": reworded(advice.outlook),
+        "warnings": [reworded(text) for text in advice.warnings],
+        "offers": [{"say": f"Look at {words}", "metric": text} for text, words in offers.items()],
+        "notes": [reworded(text) for text in (*advice.checks, *advice.notes) if not text.startswith("In the data, ")],
+    }
+
+
+def _cost_text(price: Any) -> str:
+    """What a limit costs, in percent of what could be reached without it."""
+    limit = f"The limit {price.text}" if price.arm is None else f"The limit on {price.arm} ({price.text})"
+    if price.gain <= 1e-9 * max(abs(price.value), abs(price.without)):
+        return f"{limit} costs nothing."
+    share = f" ({100.0 * price.gain / price.without:.2g} %)" if price.without > 0.0 else ""
+    return f"{limit} costs {price.gain:.3g}{share} in these data."

@@ -1,0 +1,196 @@
+"""The plain baselines: equal shares, one arm, and UCB1 for the mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pmbandits import _validation
+from pmbandits.arms import arm_index
+from pmbandits.engine.options import option
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
+from pmbandits.metrics import Mean
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._tracking import elapsed_rounds, fewest, play_alone, pull
+from pmbandits.state.compile import kernel
+from pmbandits.state.linking import step
+from pmbandits.state.numba_types import state, unpack
+from pmbandits.supports import Support
+
+unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterior's standard deviation
+unpack_arm = state(arm=int)
+
+
+@step("state -> float")
+def random_share(s: Any) -> float:
+    """A random number from 0 to below 1: splitmix64 of the seed and a counter that is part of the state."""
+    z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.rng_counter + 1)
+    s.rng_counter += 1
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@step("state, int -> int")
+def random_below(s: Any, count: int) -> int:
+    """A random whole number from 0 to below ``count``."""
+    return int(random_share(s) * count)
+
+
+@kernel
+def choose_uniform(memory: int) -> int:
+    """One of the arms with the fewest pulls, at random."""
+    s = unpack(memory)
+    least = s.pulls[fewest(s)]
+    tied = 0
+    for i in range(s.n_arms):
+        tied += s.pulls[i] == least
+    nth = random_below(s, tied)
+    for i in range(s.n_arms):
+        if s.pulls[i] == least:
+            if nth == 0:
+                return pull(s, i)
+            nth -= 1
+    return pull(s, s.n_arms - 1)
+
+
+@kernel
+def keep_mixture(memory: int) -> None:
+    """The mixture never changes."""
+    s = unpack(memory)
+    s.dirty = 0
+
+
+@kernel
+def choose_fixed_arm(memory: int) -> int:
+    """Always the same arm."""
+    s = unpack_arm(memory)
+    return pull(s, s.arm)
+
+
+@kernel
+def begin_fixed_arm(memory: int) -> None:
+    """The mixture is that arm alone."""
+    s = unpack_arm(memory)
+    play_alone(s, s.arm)
+
+
+@kernel
+def choose_ucb1(memory: int) -> int:
+    """The arm with the largest upper bound of its mean."""
+    s = unpack_scale(memory)
+    k, t = s.n_arms, elapsed_rounds(s)
+    if t < k:
+        return pull(s, fewest(s))
+    arm, best = 0, -np.inf
+    level = 8.0 * math.log(t)
+    for i in range(k):
+        n = s.n_rewards[i]
+        index = np.inf
+        if n > 0:
+            index = s.sums[i] / n + s.scale * math.sqrt(level / n)
+        # An arm that waits for its first reward is pulled again only when no other has a larger lag.
+        if index > best or (index == best and s.pulls[i] < s.pulls[arm]):
+            arm, best = i, index
+    return pull(s, arm)
+
+
+@kernel
+def update_by_mean(memory: int) -> None:
+    """The mixture is the arm with the largest mean so far."""
+    s = unpack(memory)
+    arm, best = 0, -np.inf
+    for i in range(s.n_arms):
+        if s.n_rewards[i] > 0 and s.sums[i] / s.n_rewards[i] > best:
+            arm, best = i, s.sums[i] / s.n_rewards[i]
+    play_alone(s, arm)
+
+
+class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep_mixture):
+    """Play every arm equally often: in every K rounds each of the K arms once, in random order.
+
+    It learns nothing, and is here for comparison.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the seed orders the arms.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Uniform(pmb.Mean(), n_arms=3, support=pmb.Binary())
+    >>> sorted(policy.ask(3).tolist())
+    [0, 1, 2]
+    """
+
+    def default_metric(self) -> Distortion:
+        return Mean()
+
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        return Setup(grid=np.zeros((1, n_arms)))
+
+
+def _check_arm(name: str, value: Any) -> int | str:
+    return value if isinstance(value, str) else _validation.whole(name, value, 0)
+
+
+class SolitaryArm(Policy, name="solitary_arm", choose=choose_fixed_arm, update=keep_mixture, unpack=unpack_arm):
+    """Play always the same arm. It learns nothing, and is here for comparison.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
+    arm : the position of the arm, counted from 0 (the default), or its name.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> pmb.SolitaryArm(pmb.Mean(), n_arms=3, support=pmb.Binary(), arm=2).ask()
+    2
+    """
+
+    arm: int | str = option(default=0, check=_check_arm)
+
+    def default_metric(self) -> Distortion:
+        return Mean()
+
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        arm = arm_index(self.options["arm"], self.names)
+        if arm not in self._active_arms:
+            raise ValueError(f"SolitaryArm plays {self.names[arm]} alone, so that arm must play.")
+        place = self._active_arms.index(arm)
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=begin_fixed_arm)
+
+
+class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=update_by_mean, unpack=unpack_scale):
+    """UCB1: pull the arm whose mean so far, plus a bonus for what chance can do to it, is the largest.
+
+    It is the usual one to compare with. It looks for the largest mean and settles on one arm, whatever the metric is.
+    The index of an arm with n rewards in round t is mean + s·√(8·ln t/n), with s half the width of the support (so the
+    bonus is √(2·ln t/n) on [0, 1]), or σ on ``Real``.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the metric is not used.
+
+    References
+    ----------
+    P. Auer, N. Cesa-Bianchi and P. Fischer (2002), *Finite-time analysis of the multiarmed bandit problem*, Machine
+    Learning 47.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> pmb.UCB1(pmb.Mean(), n_arms=2, support=pmb.Binary()).ask(2)
+    array([0, 1])
+    """
+
+    def default_metric(self) -> Distortion:
+        return Mean()
+
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": support.scale})

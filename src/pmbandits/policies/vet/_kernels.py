@@ -1,0 +1,491 @@
+"""Kernels of Vet: the best mixture, the shares to reach next, and which arms left out must be tried again.
+
+The rule is written out in ``policies/vet/vet.py``; here are its parts, compiled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
+from pmbandits.confidence._bounds import share_of_ones
+from pmbandits.estimates._rewards import BINARY
+from pmbandits.metrics.encoding import h_slope
+from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS
+from pmbandits.mixtures._constraints import keeps_limits, maximise_linear
+from pmbandits.mixtures._continuous_search import best_arm, move_to_best_mean, multistart_ascent
+from pmbandits.mixtures._index import TIE, dot
+from pmbandits.mixtures._kl_inf import (
+    UNREACHABLE_KL,
+    bernoulli_kl_inf,
+    kl_inf,
+    kl_inf_dual,
+    kl_to_reach_utility,
+    range_of_means_with_utility,
+)
+from pmbandits.mixtures._survival_table import (
+    cell_of,
+    choose_knots,
+    fill_survival_rows,
+    h_slopes_by_cell,
+    maximise_on_table,
+    mixture_survival,
+    multiply_by_cell_widths,
+    slope_towards_arm,
+    utility_of_survival,
+    utility_scale,
+)
+from pmbandits.mixtures._tracking import elapsed_rounds, n_observations
+from pmbandits.state.arrays import copy_into, fill_with, largest_of
+from pmbandits.state.fields import own_field
+from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State, state
+
+unpack = state(
+    window_end=int,  # the round at which to look again
+    next_look=int,  # or the number of rewards
+    looked=int,  # rewards at the last look
+    n_knots=int,  # knots of the table in use
+    level=float,  # λ, the slope that an arm needs to deserve a place
+    top=float,  # the largest Φ on the support
+    worth=float,  # the utility of what is played
+    steep=float,  # 0/1 rewards: the slope of h at the mean of what is played
+    first_good=float,  # the least mean with the utility of what is played
+    last_good=float,  # and the largest
+    threshold=float,  # log(n*/K): arms with a smaller index are tried
+    pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
+    within=float,  # the variance of rewards around the mean of their arm, of all arms together
+    caution=float,  # what rewards count that would lie where the arm has not been seen to reach
+    # At the knots of the survival table: the survival of what is played, Φ, and working space.
+    played_survival=own_field(float, "knot_capacity", "saved", "0 … 1"),
+    phi=own_field(float, "knot_capacity", "saved"),
+    knot_scratch=own_field(float, "knot_capacity", "scratch"),
+    target_shares=own_field(float, "n_arms", "saved", "0 … 1"),  # the shares to have when the window ends
+    required_slope=own_field(float, "n_limited", "saved"),  # within limits: the slope that an arm needs for a place,
+    required_utility=own_field(float, "n_limited", "saved"),  # and the utility that it must have alone
+    left_out=own_field(int, "n_arms", "saved", "0 … 1"),  # 1 for arms that have no place in the mixture
+    vet_index=own_field(float, "n_arms", "saved", "any"),  # the index of an arm that is left out,
+    vetted_pulls=own_field(int, "n_arms", "saved", "0 … pulls"),  # and its pulls and rewards when that was found
+    vetted_n_rewards=own_field(int, "n_arms", "saved", "0 … n_rewards"),
+    kl_inf_root=own_field(float, "n_arms", "saved"),  # where the divergence was found, to start there next time
+    kl_inf_start_knot=own_field(int, "n_arms", "saved", "0 … knot_capacity"),  # and for metrics that are not concave
+    # K_inf of the arm at utility ``kl_inf_bound_utility`` is at least ``kl_inf_lower_bound``,
+    kl_inf_lower_bound=own_field(float, "n_arms", "saved cleared", "any"),
+    kl_inf_bound_utility=own_field(float, "n_arms", "saved cleared"),
+    kl_inf_bound_n_rewards=own_field(
+        int, "n_arms", "saved cleared", "0 … n_rewards"
+    ),  # with so many rewards; 0: unknown
+)
+
+
+@step("state -> float")
+def vet_slope_step(s: State) -> float:
+    """Half the distance over which slopes of h are taken."""
+    return 0.5 / elapsed_rounds(s)
+
+
+@shared("state -> none")
+def best_single_arm(s: State) -> None:
+    """Convex h: make ``s.mix`` the arm with the largest utility; the one that is played if it is among the best."""
+    k = s.n_arms
+    top = largest_of(s.row_utility)
+    chosen = -1
+    for i in range(k):
+        if s.row_utility[i] >= top - TIE * max(1.0, abs(top)) and (chosen < 0 or s.mix[i] == 1.0):
+            chosen = i
+    fill_with(s.mix, 0.0)
+    s.mix[chosen] = 1.0
+
+
+@shared("state, int, float, float -> none")
+def compute_best_mixture(s: State, n_knots: int, slope_step: float, goal: float) -> None:
+    """The best mixture for the rewards so far, into ``s.mix``; shares of less than one pull become none."""
+    k = s.n_arms
+    if s.storage_mode == BINARY:
+        move_to_best_mean(s)
+    elif s.metric_shape == CONCAVE:
+        maximise_on_table(s, n_knots, s.mix, np.zeros(k), slope_step, goal, 40)
+    elif s.metric_shape == CONVEX and s.n_limited > 0:
+        best_arm(s)
+    elif s.metric_shape == CONVEX:
+        best_single_arm(s)
+    else:
+        multistart_ascent(s)
+    total, t, rest = 0.0, float(elapsed_rounds(s)), s.mix.copy()
+    for i in range(k):
+        if rest[i] * t < 1.0:
+            rest[i] = 0.0
+        total += rest[i]
+    for i in range(k):
+        rest[i] /= total
+    if keeps_limits(s, rest):
+        copy_into(s.mix, rest)
+
+
+@shared("state, int, int, float, float -> none", unpack)
+def compute_target_shares(s: State, n_knots: int, window_end: int, slope_step: float, goal: float) -> None:
+    """The shares to have when the window ends, into ``s.target_shares``: no less than what was pulled already.
+
+    Concave h, without limits: the best of those. Else, what is left is given to the arms of the mixture in its
+    proportions: what the arms left out have cost is then borne by all of them, and none with a small share is starved.
+    """
+    k, end = s.n_arms, float(window_end)
+    low, left = np.empty(k), 1.0
+    for i in range(k):
+        low[i] = s.pulls[i] / end
+        s.target_shares[i] = low[i]
+        left -= low[i]
+    if s.metric_shape == CONCAVE and s.n_limited == 0:
+        lack = 0.0
+        for i in range(k):
+            lack += max(s.mix[i] - low[i], 0.0)
+        for i in range(k):  # start: what the window has goes to the arms that are behind
+            s.target_shares[i] += left * max(s.mix[i] - low[i], 0.0) / lack
+        maximise_on_table(s, n_knots, s.target_shares, low, slope_step, goal, 20)
+        return
+    scale = 1.0
+    for _ in range(k + 1):
+        rest, weight = 1.0, 0.0
+        for i in range(k):
+            if scale * s.mix[i] > low[i]:
+                weight += s.mix[i]
+            else:
+                rest -= low[i]
+        if not weight > 0.0 or scale == rest / weight:
+            break
+        scale = rest / weight
+    for i in range(k):
+        s.target_shares[i] = max(scale * s.mix[i], low[i])
+
+
+@step("state, int -> float")
+def expected_reach_in_std(s: State, i: int) -> float:
+    """How many standard deviations from its mean the rewards of an arm may be expected to reach."""
+    n = float(s.n_rewards[i])
+    return math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n)
+
+
+@step("state, int -> float", unpack)
+def shrunk_std(s: State, i: int) -> float:
+    """The standard deviation of arm i's rewards, drawn a little towards that of all arms together."""
+    return math.sqrt((s.n_rewards[i] * s.row_variance[i] + 2.0 * s.within) / (s.n_rewards[i] + 1.0))
+
+
+@shared("state, int, float -> float", unpack)
+def max_influence_within(s: State, i: int, reach: float) -> float:
+    """The largest Φ within a distance of the mean of arm i, or at one of its rewards."""
+    mean, last, place = s.sums[i] / s.n_rewards[i], s.n_knots - 1, s.row_knots[i]
+    low, high = mean - reach, mean + reach
+    top = max(s.phi[place[0]], s.phi[place[s.row_size[i] - 1]])
+    if s.metric_shape == CONCAVE:  # then Φ is convex, and so largest at one end
+        if low <= s.knots[0]:
+            top = max(top, s.phi[0])
+        if high >= s.knots[last]:
+            top = max(top, s.phi[last])
+    else:
+        for j in range(s.row_size[i]):
+            top = max(top, s.phi[place[j]])
+        for c in range(s.n_knots):
+            if s.knots[c] >= low and s.knots[c] <= high:
+                top = max(top, s.phi[c])
+    for end in (low, high):
+        if end > s.knots[0] and end < s.knots[last]:
+            c = cell_of(s.knots, s.n_knots, end)
+            part = (end - s.knots[c]) / (s.knots[c + 1] - s.knots[c])
+            top = max(top, s.phi[c] + part * (s.phi[c + 1] - s.phi[c]))
+    return top
+
+
+@step("state, int -> float", unpack)
+def max_reachable_influence(s: State, i: int) -> float:
+    """The largest Φ that arm i can reach: on the whole support, or as far as σ allows if that has no ends."""
+    return s.top if s.bounded == 1 else max_influence_within(s, i, s.pad * expected_reach_in_std(s, i))
+
+
+@step("state, int -> float", unpack)
+def required_slope(s: State, i: int) -> float:
+    """The slope that arm i needs to deserve a place (for 0/1 rewards: the mean)."""
+    return s.level if s.n_limited == 0 else s.required_slope[i]
+
+
+@step("state, int -> float", unpack)
+def required_utility(s: State, i: int) -> float:
+    """The utility that arm i needs by itself to deserve a place."""
+    return s.worth if s.n_limited == 0 else s.required_utility[i]
+
+
+@shared("state, floats, floats -> none")
+def required_values_within_limits(s: State, value: FloatArray, bar: FloatArray) -> None:
+    """Within limits: the value of each arm with which it would have a place in the mixture of the largest ⟨value, b⟩.
+
+    Limits on single arms: that of the least arm which has more than its floor. Else by the corners: how much better the
+    best corner is than one in which the arm has a share, divided by that share.
+    """
+    k, best = s.n_arms, np.empty(s.n_arms)
+    maximise_linear(s, value, best)
+    if s.constraint_kind & JOINT_LIMITS == 0:
+        least = np.inf
+        for i in range(k):
+            if best[i] > s.min_shares[i]:
+                least = min(least, value[i])
+        fill_with(bar, least)
+        return
+    top = dot(best, value)
+    fill_with(bar, np.inf)
+    for c in range(s.n_corners):
+        behind = top - dot(s.corners[c], value)
+        for i in range(k):
+            if s.corners[c, i] > 1e-9:
+                bar[i] = min(bar[i], value[i] + behind / s.corners[c, i])
+
+
+@shared("state -> none", unpack)
+def compute_required_utilities_within_limits(s: State) -> None:
+    """Write the utility that each arm needs under limits: by the vertices, if known, else as if it were linear."""
+    if s.n_corners == 0:
+        required_values_within_limits(s, s.row_utility, s.required_utility)
+        return
+    fill_with(s.required_utility, np.inf)
+    for c in range(s.n_corners):
+        mixture_survival(s, s.corners[c], s.n_knots, s.knot_scratch)
+        behind = max(s.worth - utility_of_survival(s.h, s.knots, s.knot_scratch, s.n_knots), 0.0)
+        for i in range(s.n_arms):
+            if s.corners[c, i] > 1e-9:
+                s.required_utility[i] = min(s.required_utility[i], s.row_utility[i] + behind / s.corners[c, i])
+
+
+@shared("state, int -> float", unpack)
+def kl_to_deserve_place(s: State, i: int) -> float:
+    """D of an arm: how little its distribution must change to deserve a place. Its row must be up to date.
+
+    Where it is plainly on one side of what the threshold needs, the answer is only known to lie on that side.
+    """
+    if s.storage_mode == BINARY:
+        level, worth, first, last = required_slope(s, i), required_utility(s, i), s.first_good, s.last_good
+        if s.n_limited > 0 and s.metric_shape != CONCAVE:
+            first, last = range_of_means_with_utility(s.h, worth)
+        return bernoulli_kl_inf(s.h, s.metric_shape, share_of_ones(s, i), level, s.steep, worth, first, last)
+    n = float(n_observations(s, i))
+    need = max(s.threshold - math.log(n), 0.0) / n
+    least = kl_to_required_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
+    if s.metric_shape != CONCAVE and least >= need:
+        least = min(least, kl_to_required_utility(s, i, need))
+    return least
+
+
+@shared("state, int, float -> float", unpack)
+def kl_to_required_slope(s: State, i: int, need: float) -> float:
+    """The least relative entropy for the slope of the utility towards an arm to become λ.
+
+    It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
+    of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
+    """
+    share, place, used, level = s.row_weights[i], s.row_knots[i], s.row_size[i], required_slope(s, i)
+    anywhere = max_reachable_influence(s, i)
+    near = max_influence_within(s, i, shrunk_std(s, i) * expected_reach_in_std(s, i)) if s.caution < 1.0 else anywhere
+    least, s.kl_inf_root[i] = kl_inf(share, place, used, s.phi, level, near, s.kl_inf_root[i], need, s.knot_scratch)
+    if least <= 0.0 or near >= anywhere:
+        return least
+    if least >= UNREACHABLE_KL:  # nothing within its reach is enough
+        least, s.kl_inf_root[i] = kl_inf(
+            share, place, used, s.phi, level, anywhere, s.kl_inf_root[i], need * s.caution, s.knot_scratch
+        )
+        return least / s.caution
+    largest = 1.0 / (anywhere - level)
+    if s.kl_inf_root[i] <= largest or (least >= need and s.kl_inf_root[i] * s.caution <= largest):
+        return least
+    value, slope = kl_inf_dual(share, place, used, s.phi, level, largest)
+    return min(least, value / s.caution) if slope >= 0.0 else least
+
+
+@step("state, int, float, float -> float and int", unpack)
+def search_kl_to_utility(s: State, i: int, worth: float, need: float) -> tuple[float, int]:
+    """The least relative entropy for an arm's row to reach a utility, and the start that was best."""
+    share, place, used, slope_step = s.row_weights[i], s.row_knots[i], s.row_size[i], vet_slope_step(s)
+    own, first = s.row_utility[i], s.kl_inf_start_knot[i]
+    return kl_to_reach_utility(
+        s.h,
+        s.knots,
+        s.survival_rows[i],
+        s.played_survival,
+        s.n_knots,
+        share,
+        place,
+        used,
+        own,
+        worth,
+        slope_step,
+        need,
+        first,
+    )
+
+
+@shared("state, int, float -> float", unpack)
+def kl_to_required_utility(s: State, i: int, need: float) -> float:
+    """The least relative entropy for an arm by itself to reach the utility of what is played.
+
+    The more is played, the further. So if the arm is far enough, that is remembered, from a little less than what is
+    played if it is far enough from that too. It is not worked out again before the arm has new rewards, or what is
+    played has less utility than that, or more is needed.
+    """
+    own, played = s.row_utility[i], required_utility(s, i)
+    if (
+        s.kl_inf_bound_n_rewards[i] == s.n_rewards[i]
+        and played >= s.kl_inf_bound_utility[i]
+        and s.kl_inf_lower_bound[i] >= need
+    ):
+        return s.kl_inf_lower_bound[i]
+    goal = played
+    if own >= goal:
+        return 0.0
+    divergence, s.kl_inf_start_knot[i] = search_kl_to_utility(s, i, goal, need)
+    if divergence < need:
+        return divergence
+    # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
+    goal -= 0.5 * (1.0 - math.sqrt(need / divergence)) * (goal - own)
+    less, start = search_kl_to_utility(s, i, goal, need)
+    s.kl_inf_bound_n_rewards[i] = s.n_rewards[i]
+    if less >= need:
+        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i], s.kl_inf_start_knot[i] = goal, less, start
+    else:
+        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = played, divergence
+    return divergence
+
+
+@shared("state, int -> float", unpack)
+def compute_index(s: State, i: int) -> float:
+    """Update the index of an arm, n·D + log n, in ``s.vet_index``. Returns D."""
+    n = float(n_observations(s, i))
+    s.vetted_pulls[i], s.vetted_n_rewards[i] = s.pulls[i], s.n_rewards[i]
+    divergence = kl_to_deserve_place(s, i) if math.log(n) < s.threshold else np.inf
+    s.vet_index[i] = n * divergence + math.log(n)
+    return divergence
+
+
+@step("state -> int", unpack)
+def arm_furthest_behind_target(s: State) -> int:
+    """The arm that is furthest behind the share that it is to have when the window ends."""
+    arm, most = 0, s.target_shares[0] * s.window_end - s.pulls[0]
+    for i in range(1, s.n_arms):
+        lag = s.target_shares[i] * s.window_end - s.pulls[i]
+        if lag > most + 1e-9:
+            arm, most = i, lag
+    return arm
+
+
+@shared("state, float -> none", unpack)
+def compute_requirements(s: State, slope_step: float) -> None:
+    """Compute what an arm needs to deserve a place: Φ, λ and the utility of what is played."""
+    mixture_survival(s, s.mix, s.n_knots, s.played_survival)
+    s.worth = utility_of_survival(s.h, s.knots, s.played_survival, s.n_knots)
+    if s.metric_shape != CONVEX:
+        mixture_survival(s, s.target_shares, s.n_knots, s.played_survival)
+    steep = np.empty(s.n_knots)
+    h_slopes_by_cell(s, s.n_knots, s.played_survival, slope_step, steep)
+    multiply_by_cell_widths(s, s.n_knots, steep, steep)
+    s.phi[0], s.top = 0.0, 0.0
+    for c in range(s.n_knots - 1):
+        s.phi[c + 1] = s.phi[c] + steep[c]
+        s.top = max(s.top, s.phi[c + 1])
+    if s.metric_shape == CONCAVE:  # λ: the slope of the arm that is furthest behind; it is the one that is pulled
+        level = slope_towards_arm(s, s.n_knots, steep, arm_furthest_behind_target(s))
+    else:
+        level = 0.0
+        for i in range(s.n_arms):
+            if s.mix[i] > 0.0:
+                level += s.mix[i] * slope_towards_arm(s, s.n_knots, steep, i)
+    if s.storage_mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
+        s.steep = h_slope(s.h, s.played_survival[0], slope_step)
+        level = level / steep[0] if steep[0] != 0.0 else s.played_survival[0]
+        if s.metric_shape != CONCAVE:
+            s.first_good, s.last_good = range_of_means_with_utility(s.h, s.worth)
+    s.level = level
+    if s.n_limited > 0:
+        slopes = np.empty(s.n_arms)
+        for i in range(s.n_arms):
+            slopes[i] = slope_towards_arm(s, s.n_knots, steep, i)
+        required_values_within_limits(s, slopes, s.required_slope)
+        if s.storage_mode == BINARY:
+            for i in range(s.n_arms):
+                s.required_slope[i] = s.required_slope[i] / steep[0] if steep[0] != 0.0 else s.played_survival[0]
+        if s.metric_shape != CONCAVE:
+            compute_required_utilities_within_limits(s)
+
+
+@shared("state -> none", unpack)
+def update_decisions(s: State) -> None:
+    """Update from all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
+    k, t = s.n_arms, float(elapsed_rounds(s))
+    s.window_end = s.t + max(1, s.t // 100)
+    s.next_look = s.rewards + max(1, s.rewards // 100)
+    s.looked, s.dirty = s.rewards, 0
+    low, high = s.knots[0], s.knots[max(s.n_knots - 1, 0)]
+    s.n_knots = choose_knots(s, s.pad)
+    if s.knots[0] != low or s.knots[s.n_knots - 1] != high:  # an arm may now reach further than when that was found
+        for i in range(k):
+            s.kl_inf_bound_n_rewards[i] = 0
+    fill_survival_rows(s, s.n_knots, -1)
+    total = 0.0
+    for i in range(k):
+        total += s.n_rewards[i] * s.row_variance[i]
+    s.within = total / max(s.rewards - k, 1)
+    slope_step = vet_slope_step(s)
+    goal = 0.02 * utility_scale(s, s.n_knots) / t
+    compute_best_mixture(s, s.n_knots, slope_step, goal)
+    compute_target_shares(s, s.n_knots, s.window_end, slope_step, goal)
+    compute_requirements(s, slope_step * max(1.0, math.log(t)))
+    members = 0
+    for i in range(k):
+        s.left_out[i] = 1 if s.mix[i] == 0.0 else 0
+        members += 1 - s.left_out[i]
+    s.threshold = math.log(t / (members * k))
+    for i in range(k):
+        s.vet_index[i], s.vetted_n_rewards[i] = np.inf, s.n_rewards[i]
+        if s.left_out[i] == 1:
+            compute_index(s, i)
+
+
+@shared("state -> bool", unpack)
+def update_indices(s: State) -> bool:
+    """Bring the indices of arms left out up to date; whether new rewards are a reason to look at everything again.
+
+    They are if an arm that is left out now deserves a place, or if one that is played has a tenth more rewards than at
+    the last look; but not more often than after every thousandth of all rewards.
+    """
+    found = False
+    for i in range(s.n_arms):
+        more = s.n_rewards[i] - s.vetted_n_rewards[i]
+        if s.left_out[i] == 0:
+            found |= more > 0 and 10 * more >= s.vetted_n_rewards[i]
+        elif more > 0 or s.vetted_pulls[i] != s.pulls[i]:
+            if s.storage_mode != BINARY:
+                fill_survival_rows(s, s.n_knots, i)
+            found |= compute_index(s, i) <= 0.0 and more > 0
+    return found and s.rewards >= s.looked + max(1, s.looked // 1000)
+
+
+@step("state -> int", unpack)
+def arm_to_try_again(s: State) -> int:
+    """The arm left out with the least index, if that is below the threshold; else −1."""
+    arm, least = -1, s.threshold
+    for i in range(s.n_arms):
+        if s.left_out[i] == 1 and s.vet_index[i] < least:
+            arm, least = i, s.vet_index[i]
+    return arm
+
+
+@step("state -> none", unpack)
+def look_if_due(s: State) -> None:
+    """Update all decisions if it is time to, or if new rewards are a reason to."""
+    if s.t >= s.window_end or s.rewards >= s.next_look or update_indices(s):
+        update_decisions(s)
+
+
+@step("state -> int", unpack)
+def next_arm(s: State) -> int:
+    """The arm left out that is to be tried again, if there is one; else the one furthest behind its share."""
+    arm = arm_to_try_again(s)
+    return arm if arm >= 0 else arm_furthest_behind_target(s)

@@ -1,0 +1,199 @@
+"""Vet: estimate, track, and test the arms that are left out."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmbandits.engine.options import check_confidence, fraction_below_1, known_estimates, option, probability, share
+from pmbandits.engine.plan import Setup
+from pmbandits.engine.policy import Policy
+from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._certifying import arm_to_certify
+from pmbandits.mixtures._index import ready
+from pmbandits.mixtures._tracking import fewest, pull
+from pmbandits.policies.vet._kernels import (
+    look_if_due,
+    next_arm,
+    unpack,
+    update_decisions,
+)
+from pmbandits.state.compile import kernel
+from pmbandits.state.memory import Memory
+from pmbandits.supports import Binary, Finite, Support
+
+FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely as the rewards say
+
+
+@kernel
+def choose(memory: int) -> int:
+    """Try an arm that is left out and not ruled out yet, else pull the one furthest behind its share."""
+    s = unpack(memory)
+    if not ready(s):
+        return pull(s, fewest(s))
+    look_if_due(s)
+    return pull(s, next_arm(s))
+
+
+@kernel
+def choose_certifying(memory: int) -> int:
+    """As ``choose``, but a share of the pulls is for certifying."""
+    s = unpack(memory)
+    if not ready(s):
+        return pull(s, fewest(s))
+    look_if_due(s)
+    arm = arm_to_certify(s)
+    return pull(s, arm if arm >= 0 else next_arm(s))
+
+
+@kernel
+def update(memory: int) -> None:
+    """Update the mixture with the newest rewards."""
+    s = unpack(memory)
+    if s.dirty == 1 and ready(s) and s.rewards >= s.next_look:
+        update_decisions(s)
+
+
+class Vet(
+    Policy,
+    name="vet",
+    choose=choose,
+    choose_certifying=choose_certifying,
+    update=update,
+    unpack=unpack,
+    uses_sets=False,
+):
+    """Play the best mixture of what was seen so far, and test the arms that it leaves out. The policy to start with.
+
+    It does not need to know how many rounds there will be, and it has no grid and nothing that must be tuned.
+
+    Like :class:`Track`, it plays the proportions of the best mixture of what was seen so far. But no exploration is
+    forced. An arm that has no place in that mixture is tried again only while its rewards do not yet rule out that it
+    should have one. So it is good where a mixture is best, and where one arm is.
+
+    The test is that of IMED (Honda and Takemura 2015), with the slope of the utility in place of the mean. Take an arm
+    that is left out, with n rewards. D says how little its distribution must change, measured as relative entropy, for
+    the arm to deserve a place. The index of the arm is n·D + log n. In round t it is tried while the index is below
+    log(t/(m·K)), where K is the number of arms and m how many of them are in the mixture. So the less plausible it is
+    that the arm deserves a place, the more rarely it is tried.
+
+    The policy looks at the data again when rewards have grown by 1 %, when those of one arm have grown by 10 %, or when
+    an arm that was left out now deserves a place. In each look:
+
+    1. a is the best mixture of the empirical distributions. Shares of less than one pull are dropped.
+    2. b are the shares to have when the window of this look ends, after 1 % more rounds. No share can be less than what
+       was pulled already. For concave h, b is the best mixture that is still possible. Otherwise the rounds that are
+       left are divided in the proportions of a.
+    3. Φ is the integral of h' of the survival function that belongs to b. Its mean over the rewards of an arm is the
+       slope of the utility towards that arm. λ is the slope towards the arm that is furthest behind b.
+    4. D is worked out for each arm that is left out. For concave h it is the least relative entropy from its
+       distribution to one whose mean of Φ is λ. For convex h it is the least to one that is worth as much as a. For
+       other h it is the smaller of both.
+
+    A change of an arm's distribution may put rewards where the arm has not been seen to reach: further than s·(√(2·log
+    n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and its D
+    counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
+
+    In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm that
+    is furthest behind b is pulled. On ``Real`` rewards the support has no ends; there an arm is taken to reach
+    σ·(√(2·log n) + 2/√n) beyond its mean on either side.
+
+    This policy is our own, and no regret bound is proved for it. The page "All policies, on the same problems" compares
+    it with the others, and says where it loses. "What is assumed, and when not to use this" says what was found on the
+    way.
+
+    Parameters
+    ----------
+    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
+    caution : a number above 0 and at most 1; the default is 1/3. With 1 an arm is ruled out only if its rewards speak
+        even against rare, very large rewards that were never seen. Smaller values take these as less plausible. Then
+        arms that are left out get fewer pulls, but an arm that pays rarely and much may be found late.
+    certify : the share of pulls that serves to be certain sooner; the default is 0. See :class:`Track`.
+    confidence, delta : the confidence sets behind :meth:`Policy.certainty`, and the probability (by default 5 %) that
+        one of them ever fails. Without ``certify`` they do not change what is played.
+
+    References
+    ----------
+    J. Honda and A. Takemura (2015), *Non-asymptotic analysis of a new bandit algorithm for semi-bounded rewards*, JMLR
+    16.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> policy = pmb.Vet(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    >>> for t in range(2000):
+    ...     arm = policy.ask()
+    ...     policy.tell(arm, reward=float(arm == 1 or t % 5 < 2))
+    >>> policy.mixture.round(2).tolist()
+    [0.82, 0.18]
+    """
+
+    caution: float = option(default=1 / 3, check=share)
+    certify: float = option(default=0.0, check=fraction_below_1)
+    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
+    delta: float = option(default=0.05, check=probability)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
+
+    def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
+        pad = 0.0 if np.isfinite(support.width) else support.typical
+        chosen = self._optional_confidence_set(metric, n_arms, support)
+        known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
+        numbers = {
+            "pad": pad,
+            "caution": 1.0 if known else self.options["caution"],
+            "certify": self._certifying_share(metric, support, chosen),
+        }
+        return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
+
+    @staticmethod
+    def forgot(memory: Memory) -> None:
+        memory.n_knots = memory.window_end = memory.next_look = memory.looked = 0  # it looks anew
+        memory.left_out[:] = memory.vetted_pulls[:] = memory.vetted_n_rewards[:] = 0
+
+    def holds_together(self, memory: Memory) -> bool:
+        m, n = memory, memory.n_knots
+        whole = (m.window_end, m.next_look, m.looked, m.left_out, m.vetted_n_rewards, m.kl_inf_bound_n_rewards)
+        if n == 0:  # it has not looked yet
+            return not any(np.any(fraction_below_1) for fraction_below_1 in whole)
+        knots, ends = m.knots[: max(n, 0)], [m.low, m.high]
+        if m.storage_mode != SAMPLES:
+            ends = m.points
+        return bool(
+            2 <= n <= m.knot_capacity
+            and m.n_rewards.min() > 0
+            and (np.diff(knots) >= 0.0).all()
+            and (m.bounded == 0 or np.array_equal(knots if m.storage_mode != SAMPLES else knots[[0, -1]], ends))
+            and 0 <= m.window_end <= m.t + max(1, m.t // 100)
+            and 0 <= m.next_look <= m.rewards + max(1, m.rewards // 100)
+            and 0 <= m.looked <= m.rewards
+            and abs(float(m.target_shares.sum()) - 1.0) < 1e-6
+            and not m.left_out.all()
+        )
+
+    def _reason(self, arm: int) -> str:
+        memory = self._memory
+        if not memory.n_knots:
+            return "" if memory.n_rewards.all() else "Not every arm has a reward yet, so the arms are pulled in turn."
+        index, threshold, left = memory.vet_index, memory.threshold, np.flatnonzero(memory.left_out)
+        if memory.left_out[arm] == 1:
+            return (
+                f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
+                f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
+            )
+        behind = memory.target_shares[arm] * memory.window_end - (memory.pulls[arm] - 1)
+        end = self._clock_start + memory.window_end
+        text = f"It is {round(behind, 1) + 0.0:.1f} pulls behind the share that it should have by round {end:,}."
+        if not left.size:
+            return f"{text} No arm is left out of the mixture."
+        n = np.maximum(memory.pulls, memory.n_rewards)[left]
+        least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
+        first = int(np.argmin(least))
+        name = self.names[self._active_arms[left[first]]]
+        return (
+            f"{text} Of the arms that are left out, {name} will be tried next: its index is "
+            f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and that happens when the "
+            f"threshold, which is {threshold:.3g} now, rises above it."
+        )

@@ -1,0 +1,186 @@
+"""The ASGI application: authentication, and the two fast routes ask and tell without any framework."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from pmbandits import _validation
+from pmbandits.service import login, request_log
+from pmbandits.service.experiment import Refused
+from pmbandits.service.html_errors import html_error_pages, wants_html
+from pmbandits.service.keys import Key
+from pmbandits.service.messages import Ask, Problem, Tell
+from pmbandits.service.service import Service
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("pmbandits.service")
+PREFIX = "/v1/experiments/"
+PUBLIC_PATHS = frozenset({"/health", "/ready", "/login"})
+LONG_RESPONSES = {"log": "download", "export": "download", "stream": "stream"}  # by the last part of their path
+_decode_ask = msgspec.json.Decoder(Ask).decode
+_decode_tell = msgspec.json.Decoder(Tell).decode
+_encode = msgspec.json.Encoder().encode
+_INTERNAL_ERROR = "something went wrong here, not with your request; the log of the service says what."
+_JSON = (b"content-type", b"application/json")
+_SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+
+class AsgiApp:
+    """The application: asks and tells are answered here, all else is passed on when its key is good."""
+
+    def __init__(self, service: Service, fallback_app: App) -> None:
+        self.service, self.fallback_app = service, fallback_app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.fallback_app(scope, receive, send)
+            return
+        began, path = time.perf_counter(), scope["path"]
+        request_log.begin_request(scope["headers"])
+        verb = path.rpartition("/")[2] if path.startswith(PREFIX) else ""
+        if verb in ("ask", "tell") and scope["method"] == "POST" and path.count("/") == 4:
+            status = 500
+            try:
+                status, body = 200, await self._fast_path(scope, receive, path[len(PREFIX) : -len(verb) - 1], verb)
+            except Refused as error:
+                status, body = error.status, _encode(Problem(error.sentence))
+            except Exception:
+                log.exception("a request failed")
+                body = _encode(Problem(_INTERNAL_ERROR))
+            finally:
+                self._end(verb, status, began)
+            await send_json(send, status, body)
+            return
+        if wants_html(scope):
+            send = html_error_pages(send, login.login_address(path))
+        try:
+            key = None if path in PUBLIC_PATHS else await self._authenticate(scope)
+        except Refused as error:
+            self._end("refused", error.status, began)
+            await send_json(send, error.status, _encode(Problem(error.sentence)))
+            return
+        scope["pmbandits.key"] = key
+        kind = LONG_RESPONSES.get(path.rpartition("/")[2])
+        if kind is None or key is None:
+            await self._forward(scope, receive, send, began)
+            return
+        try:
+            with self.service.key_cache.open_response(key, kind):
+                await self._forward(scope, receive, send, began)
+        except Refused as error:
+            await send_json(send, error.status, _encode(Problem(error.sentence)))
+
+    async def _fast_path(self, scope: Scope, receive: Receive, name: str, verb: str) -> bytes:
+        service = self.service
+        key = await self._authenticate(scope)
+        service.check_permission(key, verb, name)
+        raw = await read_body(receive, service.settings.body)
+        try:
+            request: Ask | Tell = (_decode_ask if verb == "ask" else _decode_tell)(raw or b"{}")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # also what has another shape
+            raise Refused(422, f"the request cannot be read: {_validation.readable(str(error))}.") from None
+        return _encode(await service.ask_or_tell(name, request))
+
+    async def _authenticate(self, scope: Scope) -> Key:
+        authorization = host = origin = cookie = None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value
+            elif name == b"host":
+                host = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"cookie":
+                cookie = value
+        reading = scope["method"] in ("GET", "HEAD")
+        if authorization is None and cookie is not None and reading:  # what changes something needs a header
+            authorization = login.authorization_from_cookie(cookie)
+        return await self.service.authenticate(authorization, host, origin, reading=reading)
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, began: float) -> None:
+        limit = self.service.settings.file
+        if scope["path"] not in ("/v1/import", "/login"):  # all other bodies are JSON, whatever a client calls them
+            limit = self.service.settings.body
+            scope["headers"] = [(k, v) for k, v in scope["headers"] if k != b"content-type"] + [_JSON]
+        status, waiting = 0, True
+        try:
+            body = await read_body(receive, limit)
+        except Refused as error:
+            self._end("refused", error.status, began)
+            await send_json(send, error.status, _encode(Problem(error.sentence)))
+            return
+
+        async def buffered_receive() -> MutableMapping[str, Any]:
+            nonlocal waiting
+            if waiting:
+                waiting = False
+                return {"type": "http.request", "body": body, "more_body": False}
+            return await receive()
+
+        async def counting_send(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS]
+            await send(message)
+
+        try:
+            await self.fallback_app(scope, buffered_receive, counting_send)
+        except Refused as error:
+            if not status:
+                status = error.status
+                await send_json(send, error.status, _encode(Problem(error.sentence)))
+        except Exception:
+            log.exception("a request failed")
+            if not status:
+                await send_json(send, 500, _encode(Problem(_INTERNAL_ERROR)))
+        finally:
+            route = scope.get("route")
+            name = getattr(route, "path", "other")
+            self._end(name, status or 500, began)
+
+    def _end(self, route: str, status: int, began: float) -> None:
+        """Count a request, and write it to the log if it matters."""
+        seconds = time.perf_counter() - began
+        self.service.prometheus.count_request(route, status, seconds)
+        request_log.log_request(route, status, seconds)
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The body of a request, if it is not too large."""
+    parts: list[bytes] = []
+    seen = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the connection was closed.")
+        part = message.get("body", b"")
+        seen += len(part)
+        if seen > limit:
+            raise Refused(413, f"the request has more than {limit:,} bytes; send less at once.")
+        if not message.get("more_body", False):
+            return b"".join((*parts, part)) if parts else part
+        parts.append(part)
+
+
+async def send_json(send: Send, status: int, body: bytes) -> None:
+    """Send JSON."""
+    headers = [_JSON, (b"content-length", str(len(body)).encode()), *_SECURITY_HEADERS]
+    if status >= 400:  # so that a client can name the line in the log
+        headers.append((b"x-request-id", request_log.request_id.get().encode()))
+    if status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="pmbandits"'))
+    elif status in (429, 503):
+        headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

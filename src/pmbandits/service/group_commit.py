@@ -1,0 +1,424 @@
+"""Group commit: waiting requests are decided together, written in one transaction, and answered once on disk.
+
+Python stays in one thread, the event loop, which alone touches policies. While one commit is on its way to disk,
+requests for the next one gather: so the more there are, the more of them share a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pmbandits import _validation
+from pmbandits.service.events import (
+    ADMINISTRATION,
+    MAX_EVENTS_BEHIND,
+    Lookup,
+    LookupResult,
+    TooFarBehind,
+    Transaction,
+    WriteBatch,
+)
+from pmbandits.service.experiment import LiveExperiment, Refused
+from pmbandits.service.experiment_cache import ExperimentCache
+from pmbandits.service.messages import Ask, Tell
+from pmbandits.service.replay import Diverged, MissingEvent
+
+T = TypeVar("T")
+log = logging.getLogger("pmbandits.service")
+MAX_WAITING = 20_000  # requests; more are sent away at once
+GATHER_PASSES = 8  # of the event loop, at most, in which requests gather before a commit
+PATIENCE = 9.0  # seconds until who waits is sent away: before a client that waits for ten hangs up
+STOP_SECONDS = 5.0  # seconds for which a process that shall stop waits for the store
+CHUNK = 5_000  # events that are taken in at once while others are served
+RETRY_PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0)  # seconds in which nothing is tried, after so many failures in a row
+
+
+class Unavailable(Refused):
+    """The store cannot be reached now, or is full: nothing was acknowledged, and trying again may help."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(503, sentence)
+
+
+SERVICE_BUSY_MESSAGE = "the service is busy; try again in a moment."
+EXPERIMENT_RELOADED_MESSAGE = "this experiment is read anew; try again in a moment."
+OUTCOME_UNKNOWN_MESSAGE = (
+    "the store did not say whether this was written, so it may have been counted; send it again with the same key, or "
+    "the same ticket: then it counts once."
+)
+STORE_UNAVAILABLE_MESSAGE = "the store cannot be written now, so nothing was counted; try again in a moment."
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A request on its way: ``request`` for ask and tell, ``admin_action`` for what else writes, ``view`` for readers.
+
+    With an action, ``request`` only says what must be looked up before that can run.
+    """
+
+    live: LiveExperiment
+    answer: asyncio.Future[Any]
+    request: Ask | Tell | None = None
+    admin_action: Callable[[WriteBatch], Any] | None = None
+    view: Callable[[LiveExperiment], Any] | None = None
+    since: float = field(default_factory=time.monotonic)
+
+
+class GroupCommit:
+    """The queue of requests of one process, and the loop that commits them in groups."""
+
+    def __init__(self, transaction: Transaction, experiment_cache: ExperimentCache) -> None:
+        self.transaction, self.experiment_cache = transaction, experiment_cache
+        self.waiting: deque[Job] = deque()
+        self.failures, self.retry_at = 0, 0.0
+        self.counts = {"turns": 0, "events": 0, "failures": 0}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stale_job_task: asyncio.Task[None] | None = None
+        self._accepting = self._alone = True
+        self._current_jobs: Sequence[Job] = ()
+        self._store_called_at, self._committing = 0.0, False
+        self._catching_up: dict[LiveExperiment, asyncio.Task[None]] = {}
+        self._held: list[Job] = []  # whose experiments are catching up
+
+    def start(self) -> None:
+        """From now on requests are answered."""
+        loop = asyncio.get_running_loop()
+        self._task, self._stale_job_task = loop.create_task(self._run()), loop.create_task(self._reject_stale_jobs())
+
+    async def stop(self) -> None:
+        """Finish what waits, and no more; if the store does not answer, without it."""
+        self._accepting = False
+        self._wake.set()
+        if self._task is None or self._stale_job_task is None:
+            return
+        tasks = {self._task, *self._catching_up.values()}
+        _, unfinished = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        if unfinished:
+            log.warning("the store has not answered for %g s; stopping without it", STOP_SECONDS)
+        for task in (*unfinished, self._stale_job_task):
+            task.cancel()
+        for job in (*self._current_jobs, *self.waiting, *self._held):
+            _resolve(job, Unavailable(self._sentence(job)))
+
+    async def ask_or_tell(self, live: LiveExperiment, request: Ask | Tell) -> Any:
+        """The answer to an ask or a tell, when it is on disk."""
+        return await self._enqueue(Job(live, self._new_future(), request))
+
+    async def run_admin_action(
+        self, live: LiveExperiment, admin_action: Callable[[WriteBatch], Any], request: Tell | None = None
+    ) -> Any:
+        """The result of an act of administration, when it is on disk; ``request`` names what the act must know."""
+        return await self._enqueue(Job(live, self._new_future(), request, admin_action))
+
+    async def read(self, live: LiveExperiment, view: Callable[[LiveExperiment], T]) -> T:
+        """What ``view`` makes of an experiment that is up to date, between two transactions.
+
+        So it sees what is on disk, and nothing else. While the store is away, it sees what was last known to be there.
+        """
+        found: T = await self._enqueue(Job(live, self._new_future(), view=view))
+        return found
+
+    async def peek(self, live: LiveExperiment, view: Callable[[LiveExperiment], T]) -> T:
+        """What ``view`` makes of an experiment as it is known here, maybe without the newest of what others did."""
+        return view(live) if _is_readable(live) else await self.read(live, view)
+
+    def _new_future(self) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_future()
+
+    def _enqueue(self, job: Job) -> asyncio.Future[Any]:
+        if not self._accepting or len(self.waiting) + len(self._held) >= MAX_WAITING:
+            raise Unavailable(SERVICE_BUSY_MESSAGE)
+        stalled = self.current_commit_seconds > PATIENCE
+        if stalled and job.view is not None and _is_readable(job.live):
+            job.answer.set_result(job.view(job.live))
+            return job.answer
+        if stalled or (self.retry_at > job.since and job.view is None):
+            raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
+        self.waiting.append(job)
+        self._wake.set()
+        return job.answer
+
+    # ---- the loop -----------------------------------------------------------------------------------------
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()  # before looking: who comes after this look sets it again
+            if self.waiting:
+                await self._collect_waiting()
+                jobs = self._pop_waiting()
+                if jobs:
+                    self._current_jobs = jobs
+                    await self._commit_group(jobs)
+                    self._current_jobs, self._committing = (), False
+            elif not self._accepting:
+                return
+            elif self._retry_due():
+                await self._probe_store()
+            else:
+                await self._wake.wait()
+
+    @property
+    def current_commit_seconds(self) -> float:
+        """For how many seconds the current group commit has waited for the store; 0 if there is none."""
+        return time.monotonic() - self._store_called_at if self._current_jobs else 0.0
+
+    async def _collect_waiting(self) -> None:
+        """Let requests that are arriving join the queue: one commit for all of them costs less than two."""
+        for _ in range(GATHER_PASSES):
+            before = len(self.waiting)
+            await asyncio.sleep(0)
+            if len(self.waiting) == before:
+                return
+
+    def _retry_due(self) -> bool:
+        return self.failures > 0 and time.monotonic() > self.retry_at
+
+    async def _probe_store(self) -> None:
+        """Test whether the store can be reached again: clients that wait for it send no requests meanwhile."""
+        try:
+            await self.transaction.begin([], alone=False)
+            await self.transaction.rollback()
+            self.failures = 0
+        except Exception as error:
+            self._handle_failure(error, [])
+
+    async def _reject_stale_jobs(self) -> None:
+        """Refuse jobs that waited too long, for example for a process that holds the lock and is stopped."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._retry_due():
+                self._wake.set()
+            at, stale = time.monotonic(), 0
+            for job in (*self._current_jobs, *self.waiting, *self._held):
+                if at > max(job.since, self._store_called_at) + PATIENCE and not job.answer.done():
+                    stale += 1
+                    if job.view is not None and _is_readable(job.live):
+                        _resolve_view(job)  # what was last known must do
+                    else:
+                        _resolve(job, Unavailable(self._sentence(job)))
+            if stale:
+                log.warning("the store has not answered for %g s; requests that were refused: %d", PATIENCE, stale)
+
+    def _sentence(self, job: Job) -> str:
+        """What a job is told that got no answer from the store."""
+        unknown = self._committing and job.view is None and job in self._current_jobs
+        return OUTCOME_UNKNOWN_MESSAGE if unknown else STORE_UNAVAILABLE_MESSAGE
+
+    def _pop_waiting(self) -> list[Job]:
+        """Empty the queue, and return the jobs that write.
+
+        Those of experiments that were evicted are refused. Readers, and all whose experiment is catching up, are held.
+        """
+        jobs: list[Job] = []
+        while self.waiting:
+            job = self.waiting.popleft()
+            if job.answer.done():
+                continue
+            if self.experiment_cache.live_experiments.get(job.live.record.name) is not job.live:
+                _resolve(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
+            elif job.live in self._catching_up:
+                self._held.append(job)
+            else:
+                jobs.append(job)
+        writing = {job.live for job in jobs if job.view is None}
+        for job in jobs:
+            if job.live not in writing:
+                self._hold(job)
+        return [job for job in jobs if job.live in writing]
+
+    async def _commit_group(self, jobs: list[Job]) -> None:
+        """Decide and commit a group of jobs. Whatever happens, every job has an answer afterwards, or is held."""
+        transaction, lookups = self.transaction, _collect_lookups(jobs)
+        live_experiments = {job.live.record.id: job.live for job in jobs}
+        began = False
+        self._store_called_at = time.monotonic()
+        try:
+            found = await transaction.begin(list(lookups.values()), alone=self._alone)
+            began = True
+            self._alone = all(len(news.new_events) <= 1 for news in found)
+            drafts = {
+                exp: self._synced_draft(live_experiments[exp], news) for exp, news in zip(lookups, found, strict=True)
+            }
+            jobs = self._current_jobs = [job for job in jobs if not job.answer.done()] + self._late_arrivals(
+                live_experiments
+            )
+            answers = [self._execute(job, drafts) for job in jobs]
+            batch = self._seal(drafts, live_experiments)
+            self._committing, self._store_called_at = bool(batch), time.monotonic()
+            await (transaction.commit(batch) if batch else transaction.rollback())
+        except TooFarBehind as behind:  # it reads without the lock first; the others go on
+            for job in reversed(jobs):
+                if job.live is live_experiments[behind.exp]:
+                    self._hold(job)
+                else:
+                    self.waiting.appendleft(job)
+            return
+        except Exception as error:
+            if began:
+                await transaction.rollback()
+            self._handle_failure(error, jobs)
+            return
+        self.failures = 0
+        self.counts["turns"] += 1
+        self.counts["events"] += len(batch.events)
+        for exp, live in live_experiments.items():
+            if drafts[exp] is not None:
+                live.uncommitted, live.committed = False, live.replay.seen
+        for job, answer in zip(jobs, answers, strict=True):
+            if drafts[job.live.record.id] is None:
+                _resolve(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
+            elif job.view is not None:
+                _resolve_view(job)
+            else:
+                _resolve(job, answer)
+        for exp, live in live_experiments.items():
+            live.trim_caches()
+            if drafts[exp] is not None:
+                self.experiment_cache.note_new_events(live)
+
+    def _seal(self, drafts: dict[int, WriteBatch | None], live_experiments: dict[int, LiveExperiment]) -> WriteBatch:
+        """What all experiments write, with digests, and without those that failed."""
+        for exp, draft in drafts.items():
+            if draft is not None:
+                live_experiments[exp].seal(draft)
+        good = [draft for draft in drafts.values() if draft is not None]
+        if len(good) == 1:
+            return good[0]
+        batch = WriteBatch()
+        for draft in good:
+            batch.add(draft)
+        return batch
+
+    def _synced_draft(self, live: LiveExperiment, news: LookupResult) -> WriteBatch | None:
+        """Apply what other processes wrote, and return an empty batch; None if these events cannot be applied."""
+        try:
+            live.apply_lookup(news)
+        except Exception as error:
+            self.experiment_cache.evict(live, error)
+            return None
+        return WriteBatch(self.transaction.at)
+
+    def _late_arrivals(self, live_experiments: dict[int, LiveExperiment]) -> list[Job]:
+        """Requests that came while the lock was waited for, and need nothing from the store."""
+        late: list[Job] = []
+        for _ in range(len(self.waiting)):
+            job = self.waiting.popleft()
+            known = live_experiments.get(job.live.record.id) is job.live
+            if known and not job.answer.done() and (job.request is None or not job.live.needs_lookup(job.request)):
+                late.append(job)
+            else:
+                self.waiting.append(job)
+        return late
+
+    def _execute(self, job: Job, drafts: dict[int, WriteBatch | None]) -> Any:
+        """The answer to a job, or why there is none. A refusal has changed nothing."""
+        exp = job.live.record.id
+        draft = drafts[exp]
+        if draft is None or job.view is not None:
+            return None
+        job.live.uncommitted = True
+        try:
+            if job.admin_action is not None:
+                return job.admin_action(draft)
+            if type(job.request) is Ask:
+                return job.live.ask(job.request, draft)
+            return job.live.tell(job.request, draft) if type(job.request) is Tell else None
+        except Refused as error:
+            return error
+        except (ValueError, TypeError, IndexError) as error:
+            return Refused(422, _validation.readable(str(error)))
+        except Exception as error:  # nobody knows what it changed: this experiment is read anew, others go on
+            log.exception("a request failed")
+            self.experiment_cache.evict(job.live, error)
+            drafts[exp] = None
+            return None
+
+    # ---- beside the loop: experiments that catch up with other processes ------------------------------------
+    def _hold(self, job: Job) -> None:
+        """Let a job wait until its experiment has caught up with what other processes did, without the lock."""
+        self._held.append(job)
+        if job.live not in self._catching_up:
+            self._catching_up[job.live] = asyncio.get_running_loop().create_task(self._catch_up(job.live))
+
+    async def _catch_up(self, live: LiveExperiment) -> None:
+        """Take in what others did; then answer readers, and let writers go on."""
+        problem: Unavailable | None = None
+        try:
+            more = True
+            while more:
+                rows = await asyncio.to_thread(self.transaction.new_events, live.record.id, live.replay.seen, CHUNK)
+                more = len(rows) == CHUNK
+                if len(rows) > MAX_EVENTS_BEHIND or any(row[1] in ADMINISTRATION for row in rows):
+                    live.replaying = True
+                    await asyncio.to_thread(live.catch_up, rows)
+                    live.replaying = False
+                else:
+                    live.catch_up(rows)
+            live.trim_caches()
+        except (Diverged, MissingEvent, ValueError, TypeError, IndexError) as error:
+            self.experiment_cache.evict(live, error)
+            problem = Unavailable(EXPERIMENT_RELOADED_MESSAGE)
+        except Exception as error:
+            self._handle_failure(error, [])
+            problem = Unavailable(STORE_UNAVAILABLE_MESSAGE)
+        del self._catching_up[live]
+        mine = [job for job in self._held if job.live is live]
+        self._held = [job for job in self._held if job.live is not live]
+        for job in mine:
+            if job.view is not None and (problem is None or problem.sentence == STORE_UNAVAILABLE_MESSAGE):
+                _resolve_view(job)
+            elif problem is not None:
+                _resolve(job, problem)
+        self.waiting.extendleft(job for job in reversed(mine) if not job.answer.done())
+        self._wake.set()
+
+    def _handle_failure(self, error: Exception, jobs: list[Job]) -> None:
+        """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""
+        self.failures += 1
+        self.counts["failures"] += 1
+        self.retry_at = time.monotonic() + RETRY_PAUSES[min(self.failures, len(RETRY_PAUSES)) - 1]
+        log.warning("a group commit failed: %s: %s", type(error).__name__, _validation.readable(str(error))[:300])
+        for live in {job.live for job in jobs}:
+            self.experiment_cache.evict(live)
+        for job in jobs:
+            _resolve(job, Unavailable(self._sentence(job)))
+
+
+def _collect_lookups(jobs: list[Job]) -> dict[int, Lookup]:
+    lookups: dict[int, Lookup] = {}
+    for job in jobs:
+        exp = job.live.record.id
+        lookup = lookups.get(exp)
+        if lookup is None:
+            lookup = lookups[exp] = Lookup(exp, job.live.replay.seen)
+        if job.request is not None:
+            job.live.add_lookups(job.request, lookup)
+    return lookups
+
+
+def _is_readable(live: LiveExperiment) -> bool:
+    """Whether an experiment in memory is as it is on disk, or was a moment ago."""
+    return not live.uncommitted and not live.replaying
+
+
+def _resolve_view(job: Job) -> None:
+    if not job.answer.done():
+        assert job.view is not None
+        try:
+            job.answer.set_result(job.view(job.live))
+        except Exception as error:
+            job.answer.set_exception(error)
+
+
+def _resolve(job: Job, answer: Any) -> None:
+    if not job.answer.done():  # else whoever asked went away
+        if isinstance(answer, Refused):
+            job.answer.set_exception(answer)
+        else:
+            job.answer.set_result(answer)

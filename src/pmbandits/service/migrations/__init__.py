@@ -1,1 +1,0 @@
-"""Changes of the tables, in order (Alembic)."""

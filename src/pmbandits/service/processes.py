@@ -1,0 +1,95 @@
+"""Processes that serve: how they end, how they notice that their parent is gone, and who replaces those that die."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.supervisors import Multiprocess
+
+from pmbandits.service import prometheus
+
+log = logging.getLogger("pmbandits.service")
+LAST_MOMENT = 25.0  # seconds after which a process that was told to stop ends, whatever it waits for
+
+
+@contextmanager
+def default_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end this process at once, for as long as it has acknowledged nothing.
+
+    The server itself looks at signals only when it has started, and its start may wait for a lock or a database. After
+    that, a stop is orderly, but not for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, _with_deadline(handler))
+
+
+def _with_deadline(handler: Any) -> Any:
+    """A handler of a signal that also ends the process if it does not end by itself."""
+
+    def handle(number: int, frame: Any) -> None:
+        timer = threading.Timer(LAST_MOMENT, _end)
+        timer.daemon = True
+        timer.start()
+        handler(number, frame)
+
+    return handle if callable(handler) else handler
+
+
+def _end() -> None:
+    log.error("this process was told to stop %g s ago and still waits; it ends now", LAST_MOMENT)
+    os._exit(1)
+
+
+def end_with_parent() -> None:
+    """Let this process stop when the one that started it is gone: else it would keep the port, and nobody knew it."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        log.error("the process that started this one is gone, so this one stops")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+class Supervisor(Multiprocess):
+    """Starts the processes, and replaces one that dies, which it says."""
+
+    def __init__(self, config: Config, sockets: list[Any], shared: str | None) -> None:
+        super().__init__(config, sockets)
+        self._shared = shared
+
+    def keep_subprocess_alive(self) -> None:
+        """Look after all processes once."""
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=False):
+            if new is not old:
+                log.error("process %s has ended (%s); %s replaces it", old.pid, _how(old.exitcode), new.pid)
+                if self._shared is not None and old.pid is not None:
+                    prometheus.forget_process(self._shared, old.pid)
+
+
+def _how(code: int | None) -> str:
+    """How a process ended, by its exit code."""
+    if code is not None and code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"

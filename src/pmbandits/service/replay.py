@@ -1,0 +1,192 @@
+"""The policy of an experiment, made by replaying its events. The only file that knows policies and events.
+
+A policy's decisions follow from the order of asks, tells and controls alone. So every process that takes in the same
+events has the same policy, and a policy is never sent anywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmbandits import __version__
+from pmbandits.engine.policy import Policy
+from pmbandits.engine.registry import by_name
+from pmbandits.engine.ticket_methods import PropensityReader, ask_with_propensities
+from pmbandits.metrics.registry import metric as find_metric
+from pmbandits.policies import load
+from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL, StoredEvent
+from pmbandits.supports import Support
+
+_REPLAYED = (ASK, TELL, ASKED)
+_DEFAULT_HORIZON = 1_000_000  # rounds, the horizon of policies that need one and were given none
+
+
+class MissingEvent(RuntimeError):
+    """An event is missing in the store, so nothing can be said of what comes after it."""
+
+
+class Diverged(RuntimeError):
+    """The store does not have the events that a policy was made of: it went back in time, or was restored."""
+
+
+def policy_from_spec(spec: dict[str, Any]) -> Policy:
+    """Make the policy that a specification describes, before its first event."""
+    limits = {} if spec.get("shares") is None else {"shares": spec["shares"]}
+    recipe = by_name(spec["policy"], _DEFAULT_HORIZON, {**spec.get("options", {}), **limits})
+    arms = spec["arms"]
+    return recipe.bind(
+        find_metric(spec["metric"]), len(arms), Support.from_dict(spec["support"]), names=arms, seed=spec.get("seed", 0)
+    )
+
+
+def describe(policy: Policy) -> dict[str, Any]:
+    """The specification of an imported policy."""
+    assert policy.support is not None
+    return {
+        "metric": str(policy.metric),
+        "arms": list(policy.names),
+        "support": policy.support.to_dict(),
+        "policy": policy.name,
+        "options": {name: value for name, value in policy.options.items() if value is not None},
+        "seed": policy.seed,
+        "imported": {"library": __version__, "round": policy.t},
+    }
+
+
+def policy_to_bytes(policy: Policy) -> bytes:
+    """Return a policy as the bytes of its file."""
+    file = io.BytesIO()
+    policy.save(file)
+    return file.getvalue()
+
+
+def policy_from_bytes(content: bytes, most: int | None = None) -> Policy:
+    """Load a policy from bytes; a sentence if it is none, or if it would take more than ``most`` bytes of memory."""
+    return load(io.BytesIO(content), max_memory=most)
+
+
+class PolicyReplay:
+    """A policy, and number and digest of the last event that is in it."""
+
+    def __init__(self, policy: Policy, seen: int, digest: int) -> None:
+        self.policy, self.seen, self.digest = policy, seen, digest
+        self.arm_indices = {name: arm_index for arm_index, name in enumerate(policy.names)}
+        self._propensity = PropensityReader()
+
+    def copy(self) -> PolicyReplay:
+        """A copy, to read from while this one goes on."""
+        return PolicyReplay(copy.copy(self.policy), self.seen, self.digest)
+
+    # ---- what requests do; each raises ValueError, TypeError or IndexError with nothing changed ----------
+    def ask(self, n: int, among: Sequence[int] | None) -> list[tuple[int, float]]:
+        """The next arms, each with the share that it had then, so that other policies can be evaluated on the log."""
+        return ask_with_propensities(self.policy, n, among, self._propensity)
+
+    def share(self, arm: int) -> float:
+        """The share with which an arm was just played."""
+        return self._propensity(self.policy, arm)
+
+    def asked(self, arm: int) -> None:
+        """Record a pull whose arm was not chosen by the policy."""
+        self.policy.asked(arm)
+
+    def tell(
+        self, arms: Sequence[int], rewards: Sequence[float], corrections: Sequence[tuple[int, float, float]] = ()
+    ) -> None:
+        """Apply rewards, and corrections of earlier ones (arm, before, after); all of them or none."""
+        if (
+            corrections and len(arms) + len(corrections) > 1
+        ):  # the library takes rewards in whole, but no mixture of both
+            trial = self.copy()
+            trial.tell(arms, rewards)
+            for one in corrections:
+                trial.policy.retell(*one)
+            self.policy = trial.policy
+        elif corrections:
+            self.policy.retell(*corrections[0])
+        elif len(arms) == 1:
+            self.policy.tell(arms[0], rewards[0])
+        elif arms:
+            self.policy.tell(list(arms), list(rewards))
+
+    def control(self, kind: int, data: str) -> None:
+        """Apply an administrative event: add, pause, resume or retire an arm, or set limits; ``data`` is JSON."""
+        policy: Any = self.policy
+        given = json.loads(data)
+        if kind == ADD:
+            policy.add_arm(given)
+            self.arm_indices = {name: arm_index for arm_index, name in enumerate(policy.names)}
+        elif kind == PAUSE:
+            policy.pause(given)
+        elif kind == RESUME:
+            policy.resume(given)
+        elif kind == RETIRE:
+            policy.retire(given)
+        elif kind == LIMITS:
+            policy.limit(given)
+        elif kind != STATUS:
+            raise MissingEvent(f"an event of kind {kind} is not known to pmbandits {__version__}")
+
+    # ---- what others did --------------------------------------------------------------------------------
+    def after_last_known(self, rows: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
+        """Events without the first one, which must be the last that is in this policy; else they have diverged."""
+        if not rows or (rows[0][0], rows[0][-1]) != (self.seen, self.digest):
+            found = "is not in the store" if not rows or rows[0][0] != self.seen else "is another one in the store"
+            raise Diverged(f"event {self.seen}, which is known here, {found}: it went back in time, or was restored")
+        return rows[1:]
+
+    def apply_events(self, rows: Sequence[StoredEvent]) -> int:
+        """Apply stored events; return how many runs of asks the policy would have answered otherwise.
+
+        That is no mistake: another version of the library or another processor may have rounded otherwise. The stored
+        arms count.
+        """
+        if not rows:
+            return 0
+        kinds = np.array([row[1] for row in rows])
+        disagreements = start = 0
+        for alone in [*np.flatnonzero(~np.isin(kinds, _REPLAYED)).tolist(), len(rows)]:
+            if alone > start:
+                disagreements += self._replay_asks_and_tells(rows[start:alone], kinds[start:alone])
+            if alone < len(rows):
+                self._apply_one(rows[alone])
+            start = alone + 1
+        return disagreements
+
+    def _replay_asks_and_tells(self, rows: Sequence[StoredEvent], kinds: NDArray[np.int64]) -> int:
+        """Asks and tells that come one after the other, with one call of compiled code."""
+        self._check_no_gap(rows)
+        told = kinds == TELL
+        arms = np.array([row[3] for row in rows], dtype=np.int64)
+        rewards = np.where(told, np.array([row[4] for row in rows], dtype=np.float64), np.nan)
+        given = np.array([row[5] is not None for row in rows])  # an ask with a choice of arms
+        plain = not (kinds == ASKED).any() and not (given & ~told).any()
+        differs = plain and self.policy.replay(arms, rewards, check=True) is not None
+        if differs or not plain:
+            self.policy.replay(arms, rewards)
+        self.seen, self.digest = rows[-1][0], rows[-1][-1]
+        return int(differs)
+
+    def _apply_one(self, row: StoredEvent) -> None:
+        seq, kind, _ticket, arm, value, data, digest = row
+        self._check_no_gap([row])
+        if kind == RETELL:
+            assert arm is not None and value is not None and data is not None
+            self.policy.retell(arm, json.loads(data), value)
+        elif data is not None:
+            self.control(kind, data)
+        self.seen, self.digest = seq, digest
+
+    def _check_no_gap(self, rows: Sequence[StoredEvent]) -> None:
+        first, last = rows[0][0], rows[-1][0]
+        if first != self.seen + 1 or last != self.seen + len(rows):
+            raise MissingEvent(
+                f"after event {self.seen} come {len(rows)} events from {first} to {last}: one is missing"
+            )

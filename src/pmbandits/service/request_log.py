@@ -1,0 +1,76 @@
+"""The log of a process as text or JSON, each line with the request that it belongs to; and traces, if they are on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import time
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+log = logging.getLogger("pmbandits.service")
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+SLOW = 1.0  # seconds, from which on a request is in the log
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a client or a proxy: nothing that could break a line
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        out: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "process": record.process,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if request_id.get():
+            out["request_id"] = request_id.get()
+        if record.exc_info:
+            out["traceback"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(out).decode()
+
+
+def write_log(form: str = "text", level: str = "info") -> None:
+    """Write the log of this process to stderr, as ``text`` or ``json``."""
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(process)d %(message)s")
+    handler.setFormatter(_JsonFormatter() if form == "json" else text)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    log.setLevel(level.upper())
+
+
+def begin_request(headers: list[tuple[bytes, bytes]]) -> str:
+    """Give the request of this task its number: that of the header X-Request-ID, or a new one."""
+    given = next((value for name, value in headers if name == b"x-request-id"), b"")
+    number = given.decode() if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    request_id.set(number)
+    return number
+
+
+def log_request(route: str, status: int, seconds: float) -> None:
+    """Write a request to the log: if it failed here or was slow, or if all are wanted."""
+    bad = status >= 500 or (seconds > SLOW and status != 503 and not route.endswith(("/stream", "/log", "/export")))
+    level = logging.WARNING if bad else logging.DEBUG
+    if log.isEnabledFor(level):
+        fields = {"route": route, "status": status, "seconds": round(seconds, 6)}
+        log.log(level, "request %s: status %d after %.3f s", route, status, seconds, extra={"fields": fields})
+
+
+def with_traces(app: Any) -> Any:
+    """The application with OpenTelemetry's spans, if its packages are installed and its variables are set."""
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return app
+    try:
+        from opentelemetry.instrumentation.asgi import (  # type: ignore[import-not-found,unused-ignore]
+            OpenTelemetryMiddleware,
+        )
+    except ImportError:
+        log.warning("OTEL_… is set, but opentelemetry-instrumentation-asgi is not installed: there are no traces")
+        return app
+    return OpenTelemetryMiddleware(app)

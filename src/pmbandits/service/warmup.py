@@ -1,0 +1,89 @@
+"""Compiled code in memory before the first request needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from pmbandits.engine.policy import Policy
+from pmbandits.estimates.change_detector import ChangeDetector
+from pmbandits.service.reading import state
+from pmbandits.service.replay import policy_from_spec
+
+ROUNDS = 600
+COMPILE_TIMEOUT = 600.0  # seconds of compiling
+PLAY_SECONDS = 1.0  # that playing may take, when nothing is left to compile
+_warmed: set[str] = set()
+
+
+def warm(policy: Policy) -> None:
+    """Play and read a new policy of the same kind once, so that all that requests need is compiled and in memory."""
+    kind = json.dumps(
+        [policy.name, repr(policy.metric), repr(policy.support), policy.options, policy.n_arms], default=repr
+    )
+    if kind in _warmed:
+        return
+    assert policy.metric is not None and policy.support is not None
+    fresh = policy.bind(policy.metric, policy.n_arms, policy.support, names=policy.names)
+    rewards = _example_rewards(fresh)
+    arms = np.arange(fresh.n_arms)
+    with suppress(ValueError, RuntimeError):
+        fresh.asked([int(arm) for arm in fresh.ask(2)])
+        fresh.tell(arms, rewards[arms % rewards.size])
+        began = time.monotonic()
+        for k in range(ROUNDS):
+            fresh.tell(fresh.ask(), float(rewards[k % rewards.size]))
+            if time.monotonic() - began > PLAY_SECONDS:
+                break
+        fresh.replay([0, 0], [np.nan, float(rewards[0])], check=True)
+        state(fresh)
+        ChangeDetector().extend(np.linspace(0.0, 1.0, 100))
+    _warmed.add(kind)
+
+
+def touch(policy: Policy) -> None:
+    """Ask and tell once on a copy of a policy as it is now, with its limits and arms, so that its code is in memory."""
+    trial = copy.copy(policy)
+    with suppress(ValueError, RuntimeError):
+        arm, reward = trial.ask(), float(_example_rewards(trial)[0])
+        trial.tell(arm, reward)
+        trial.tell([arm, arm], [reward, reward])
+        trial.ask(among=[arm])
+
+
+def _example_rewards(policy: Policy) -> np.ndarray:
+    """Rewards that may occur, in no order."""
+    support = policy.support
+    assert support is not None
+    atoms = getattr(support, "atoms", None)
+    points = np.random.default_rng(0).random(101)
+    if atoms is not None:
+        return np.asarray(atoms)[(points * len(atoms)).astype(int)]
+    low = support.lo if np.isfinite(support.lo) else -0.5 * support.typical
+    high = support.hi if np.isfinite(support.hi) else low + support.typical
+    return np.asarray(low + (high - low) * points)
+
+
+async def warm_in_subprocess(spec: dict[str, Any]) -> None:
+    """Compile in another process, into the cache on disk: compiling here would keep all requests waiting."""
+    no = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "pmbandits.service.warmup", stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no
+    )
+    try:
+        with suppress(TimeoutError):  # then requests compile what they need
+            await asyncio.wait_for(process.communicate(json.dumps(spec).encode()), COMPILE_TIMEOUT)
+    finally:  # also when whoever wanted it went away
+        if process.returncode is None:
+            process.kill()
+
+
+if __name__ == "__main__":
+    warm(policy_from_spec(json.load(sys.stdin)))

@@ -1,0 +1,274 @@
+"""Kernels that other kernels share: compiled once, when one is first reached, and called by their address.
+
+numba compiles all that a kernel calls again for every kernel that calls it; what ten policies have in common would be
+compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
+
+``shared`` is for kernels that are known beforehand, ``numbered`` for several of one signature that are called by a
+number. Others are called by an address that is handed over: ``address``
+of the kernel, and a ``caller`` for it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import lower_builtin, type_callable
+
+from pmbandits.state.compile import F, kernel
+from pmbandits.state.layout import Own
+from pmbandits.state.lock import emit_release
+from pmbandits.state.numba_types import STATE, StateType
+
+_ints, _floats = types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")
+_TYPES: dict[str, Any] = {
+    "state": STATE,
+    "memory": types.int64,
+    "ints": _ints,
+    "floats": _floats,
+    "table": types.Array(types.float64, 2, "C"),
+    "table of ints": types.Array(types.int64, 2, "C"),
+    "words": types.Array(types.uint64, 1, "C"),
+    "table of words": types.Array(types.uint64, 2, "C"),
+    "word": types.uint64,
+    "int": types.int64,
+    "float": types.float64,
+    "bool": types.boolean,
+    "none": types.none,
+    "two floats": types.UniTuple(types.float64, 2),
+    "float and int": types.Tuple((types.float64, types.int64)),
+    "two words": types.UniTuple(types.uint64, 2),
+    "two arrays": types.UniTuple(_floats, 2),
+}
+
+
+def argument_types(text: str, own: Own | None = None) -> tuple[Any, ...]:
+    """numba's types for ``"state, floats"``; the state has a policy's own numbers, if there are any."""
+    known = {**_TYPES, "state": StateType(tuple(own.items()))} if own else _TYPES
+    return tuple(known[word] for word in text.split(", "))
+
+
+def _signature(text: str, unpack: Any = None) -> Any:
+    """numba's signature for ``"state, floats -> float"``; with ``unpack`` the state has that policy's own numbers."""
+    arguments, _, result = text.partition(" -> ")
+    return _TYPES[result](*argument_types(arguments, None if unpack is None else unpack.own))
+
+
+def address(own: Any, signature: Any) -> int:
+    """Where the code of a kernel is. The kernel must be kept as long as it may be called."""
+    made = _compiled(own, _signature(signature) if isinstance(signature, str) else signature)
+    return cast(int, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
+def _compiled(own: Any, typed: Any) -> Any:
+    """What numba made of a kernel for these types."""
+    own.compile(typed.args)
+    made = own.overloads[typed.args]
+    if made.signature.return_type != typed.return_type:
+        name, given = own.py_func.__name__, made.signature.return_type
+        raise TypeError(f"the kernel {name} returns {given}; it must return {typed.return_type}.")
+    return made
+
+
+class TypedKernel(NamedTuple):
+    """A kernel that is compiled for the types of one signature."""
+
+    own: Any
+    arguments: tuple[Any, ...]
+    kind: str  # "shared", "step" or "numbered"
+
+
+TYPED_KERNELS: dict[
+    Any, list[TypedKernel]
+] = {}  # by what kernels call: one, or all kernels that are called by a number
+
+
+_POINTER = ir.IntType(8).as_pointer()
+_NULL = ir.Constant(_POINTER, None)
+_MAKE = "pmbandits.make"  # what compiled code calls to have a slot filled
+_slots: dict[int, tuple[ctypes.c_void_p, Any, Any]] = {}  # by their place: the address once known, kernel, signature
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _fill_slot(place: int) -> None:
+    """Compile the kernel whose slot this is, or load it from disk. Ctrl-C waits: a kernel is at work, half-way."""
+    slot, own, signature = _slots[place]
+    interrupted = False
+    while not slot.value:
+        try:
+            slot.value = address(own, signature)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        threading.Timer(0.1, _thread.interrupt_main).start()
+
+
+llvmlite.binding.add_symbol(_MAKE, cast(int, ctypes.cast(_fill_slot, ctypes.c_void_p).value))
+
+
+def _register_signature(function: Any, typed: Any) -> None:
+    """Tell numba the one signature that a function has in kernels."""
+
+    def typer(*given: Any) -> Any:
+        return typed
+
+    names = (inspect.Parameter(f"_{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(len(typed.args)))
+    typer.pysig = inspect.Signature(tuple(names))  # type: ignore[attr-defined]
+    type_callable(function)(lambda context: typer)
+
+
+def _emit_call(context: Any, builder: Any, where: Any, typed: Any, given: Any) -> Any:
+    """Emit the call of the code that is there."""
+    convention = context.call_conv
+    code = builder.bitcast(where, convention.get_function_type(typed.return_type, typed.args).as_pointer())
+    status, value = convention.call_function(builder, code, typed.return_type, typed.args, given)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    return value
+
+
+def _slot_global(builder: Any, name: str) -> Any:
+    """The slot of that name, or the first of several."""
+    return builder.module.globals.get(name) or ir.GlobalVariable(builder.module, _POINTER, name)
+
+
+def _emit_slot_address(context: Any, builder: Any, slot: Any, name: str) -> Any:
+    """Emit what reads the address in a slot, and has the slot filled if it is empty."""
+    make = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_POINTER]), _MAKE)
+    for _ in range(2):  # again, should Ctrl-C have come before ``_fill_slot`` could wait for it
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", builder.load(slot), _NULL)):
+            builder.call(make, [builder.bitcast(slot, _POINTER)])
+    where = builder.load(slot)
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", where, _NULL)):
+        context.call_conv.return_user_exc(builder, RuntimeError, (f"{name} could not be compiled.",))
+    return where
+
+
+def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What Python calls instead of a kernel that is made for kernels: the same, compiled for Python on first use."""
+
+    @functools.cache
+    def for_python() -> Any:
+        return kernel(function)
+
+    @functools.wraps(function)
+    def call(*given: Any) -> Any:
+        return for_python()(*given)
+
+    call.for_python = for_python  # type: ignore[attr-defined]
+    return call
+
+
+def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
+    """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``.
+
+    A policy's kernel that needs the policy's own numbers gives its ``unpack`` too.
+    """
+    typed = _signature(signature, unpack)
+
+    def decorate(function: F) -> F:
+        own: Any = kernel(function, python=False)
+        # Code that is kept on disk finds the slot by this name.
+        name, slot = f"{function.__module__}.{function.__qualname__}", ctypes.c_void_p()
+        place = ctypes.addressof(slot)
+        _slots[place] = slot, own, typed
+        llvmlite.binding.add_symbol(name, place)
+
+        call = _for_python(function)
+        TYPED_KERNELS[call] = [TypedKernel(own, typed.args, "shared")]
+        _register_signature(call, typed)
+
+        @lower_builtin(call, *typed.args)
+        def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            return _emit_call(
+                context, builder, _emit_slot_address(context, builder, _slot_global(builder, name), name), typed, given
+            )
+
+        return cast(F, call)
+
+    return decorate
+
+
+def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable[[F], F]:
+    """Make a kernel with one fixed signature, in the words of ``_TYPES``, that is built into whoever calls it.
+
+    For small steps that run in every round. It is compiled once, whatever state it is given: a policy's state has
+    numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is). With ``frees``, an error in
+    it gives the memory back whose address is its first argument (state/lock.py).
+    """
+    typed = _signature(signature, unpack)
+
+    def decorate(function: F) -> F:
+        own: Any = kernel(function, python=False, force_inline=True)
+        call = _for_python(function)
+        TYPED_KERNELS[call] = [TypedKernel(own, typed.args, "step")]
+        _register_signature(call, typed)
+
+        @lower_builtin(call, *typed.args)
+        def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            made = _compiled(own, typed)
+            context.active_code_library.add_linking_library(made.library)
+            status, value = context.call_internal_no_propagate(builder, made.fndesc, typed, given)
+            with cgutils.if_unlikely(builder, status.is_error):
+                if frees:
+                    emit_release(builder, given[0])
+                context.call_conv.return_status_propagate(builder, status)
+            return value
+
+        return cast(F, call)
+
+    return decorate
+
+
+def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Shared kernels of one signature that are called by their number: ``call(number, …)``.
+
+    Each is compiled when it is first called. A number beyond the last is not noticed.
+    """
+    typed = _signature(signature)
+    own: list[Any] = [kernel(function, python=False) for function in functions]
+    entries = [_for_python(function) for function in functions]
+    slots = (ctypes.c_void_p * len(own))()
+    start, size = ctypes.addressof(slots), ctypes.sizeof(ctypes.c_void_p)
+    for k, one in enumerate(own):
+        # The slot keeps the memory of all slots.
+        _slots[start + k * size] = ctypes.c_void_p.from_buffer(slots, k * size), one, typed
+    llvmlite.binding.add_symbol(name, start)
+
+    def call(number: int, *given: Any) -> Any:
+        return entries[number](*given)
+
+    TYPED_KERNELS[call] = [TypedKernel(one, typed.args, "numbered") for one in own]
+    _register_signature(call, typed.return_type(types.int64, *typed.args))
+
+    @lower_builtin(call, types.int64, *typed.args)
+    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        at = builder.gep(_slot_global(builder, name), [given[0]])
+        return _emit_call(context, builder, _emit_slot_address(context, builder, at, name), typed, given[1:])
+
+    return call
+
+
+def caller(signature: str) -> Any:
+    """What calls, within a kernel, the code at an address: ``call(address, …)``."""
+    typed = _signature(signature)
+
+    def call(where: int, *given: Any) -> Any:
+        raise NotImplementedError("for kernels only")
+
+    _register_signature(call, typed.return_type(types.int64, *typed.args))
+
+    @lower_builtin(call, types.int64, *typed.args)
+    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        return _emit_call(context, builder, builder.inttoptr(given[0], _POINTER), typed, given[1:])
+
+    return call

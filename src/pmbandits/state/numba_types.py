@@ -1,0 +1,224 @@
+"""The state in compiled code: ``s.t``, ``s.pulls[i]``, and a policy's own numbers such as ``s.explore``.
+
+To numba, ``s`` is a type of its own: the address of the memory. Naming a field makes that number, or a view of that
+array, where it stands. No references are counted: whoever calls a kernel holds the memory as long as the kernel runs,
+and no kernel hands a field out. Sizes, and the places where arrays begin, do not change while a kernel runs; the
+compiler knows it, and reads each of them once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite.ir import Constant
+from numba import types
+from numba.core import cgutils
+from numba.core.cgutils import create_struct_proxy, pack_array
+from numba.core.pythonapi import NativeValue
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_cast,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.np.arrayobj import populate_array
+
+from pmbandits.state.fields import Field
+from pmbandits.state.layout import (
+    BY_NAME,
+    OFFSET_WORDS,
+    SCALARS,
+    SIZES,
+    own_arrays,
+    own_fields,
+    own_scalars,
+)
+from pmbandits.state.memory import Memory
+
+State = Any  # the state as it is given to kernels, for their signatures: to Python it has no type
+_NUMBA = {int: types.int64, float: types.float64}
+
+
+def _kind_name(kind: type | Field) -> str:
+    return f"{kind.type.__name__}[{kind.shape}]" if isinstance(kind, Field) else kind.__name__
+
+
+class StateType(types.Type):
+    """What ``s`` is to numba. ``own`` are the names and kinds of what the policy has of its own."""
+
+    def __init__(self, own: tuple[tuple[str, type | Field], ...] = ()) -> None:
+        declared = dict(own)
+        self.singles = {**SCALARS, **own_scalars(declared)}
+        self.offset_words = {**OFFSET_WORDS, **own_arrays(declared)}
+        self.fields = {**BY_NAME, **{field.name: field for field in own_fields(declared)}}
+        words = ", ".join(f"{name}: {_kind_name(kind)}" for name, kind in own)
+        super().__init__(name=f"pmbandits.State[{words}]")
+
+    def can_convert_to(self, typingctx: Any, other: Any) -> Any:
+        """A state with numbers of its own can be given to whatever takes a state."""
+        from numba.core.typeconv.castgraph import Conversion
+
+        return Conversion.safe if isinstance(other, StateType) else None
+
+
+STATE = StateType()
+
+
+@register_model(StateType)
+class _StateModel(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, [("at", types.CPointer(types.int64))])
+
+
+@lower_cast(StateType, StateType)
+def _cast_state(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    del context, builder, given, wanted
+    return value
+
+
+@infer_getattr
+class _StateAttributes(AttributeTemplate):
+    key = StateType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
+        if name in kind.singles:
+            return _NUMBA[kind.singles[name][0]]
+        if name in kind.offset_words:
+            field = kind.fields[name]
+            return types.Array(_NUMBA[field.type], len(field.dimensions), "C")
+        return None
+
+
+def _pointer(context: Any, builder: Any, s: Any, word: Any, at: Any) -> Any:
+    """Where a field begins, as a pointer to its own kind of number."""
+    place = builder.gep(s.at, [at])
+    return builder.bitcast(place, context.get_data_type(_NUMBA[word]).as_pointer())
+
+
+def _constant(context: Any, builder: Any, s: Any, at: Any) -> Any:
+    """A word that does not change while a kernel runs."""
+    loaded = builder.load(builder.gep(s.at, [context.get_constant(types.intp, at)]))
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
+@lower_getattr_generic(StateType)
+def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any) -> Any:
+    """A field by its name."""
+    s = create_struct_proxy(kind)(context, builder, value)
+    if name in SIZES:
+        return _constant(context, builder, s, SCALARS[name][1])
+    if name in kind.singles:
+        word, at = kind.singles[name]
+        return builder.load(_pointer(context, builder, s, word, context.get_constant(types.intp, at)))
+
+    def length(terms: Any) -> Any:
+        total = None
+        for term in terms:
+            if isinstance(term, int):
+                one = context.get_constant(types.intp, term)
+            else:
+                one = _constant(context, builder, s, SCALARS[term][1])
+            total = one if total is None else builder.add(total, one)
+        return total
+
+    word, lengths = kind.fields[name].type, [length(terms) for terms in kind.fields[name].dimensions]
+    size = context.get_constant(types.intp, 8)
+    view = context.make_array(types.Array(_NUMBA[word], len(lengths), "C"))(context, builder)
+    strides = [size] if len(lengths) == 1 else [builder.mul(lengths[1], size), size]
+    data = _pointer(context, builder, s, word, _constant(context, builder, s, kind.offset_words[name]))
+    populate_array(view, data, pack_array(builder, lengths), pack_array(builder, strides), size, None)
+    return view._getvalue()
+
+
+@lower_setattr_generic(StateType)
+def _lower_setattr(context: Any, builder: Any, signature: Any, args: Any, name: Any) -> Any:
+    """Change a single number."""
+    kind = signature.args[0]
+    if name in SIZES or name not in kind.singles:
+        raise AttributeError(f"{name} of the state cannot be set.")
+    s = create_struct_proxy(kind)(context, builder, args[0])
+    word, at = kind.singles[name]
+    builder.store(args[1], _pointer(context, builder, s, word, context.get_constant(types.intp, at)))
+
+
+def _from_address(context: Any, builder: Any, kind: Any, address: Any) -> Any:
+    s = create_struct_proxy(kind)(context, builder)
+    s.at = builder.inttoptr(address, context.get_value_type(types.CPointer(types.int64)))
+    return s._getvalue()
+
+
+def state(**own: type | Field) -> Any:
+    """Make the function that gives names to the memory in a policy's kernels: ``unpack = state(explore=int)``.
+
+    The names given are the policy's own: single numbers, each an ``int`` or a ``float``, and arrays and numbers with a
+    lifecycle (``own_field``). In a kernel, ``s = unpack(memory)`` makes them, and all fields of
+    ``pmbandits.state.fields``, attributes of ``s``.
+    """
+    kind = StateType(tuple(own.items()))
+
+    def unpack(typingctx: Any, memory: Any) -> Any:
+        del typingctx
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            del signature
+            return _from_address(context, builder, kind, args[0])
+
+        return kind(types.int64), codegen
+
+    made: Any = intrinsic(unpack)
+    made.own = dict(own)
+    return made
+
+
+unpack = state()
+
+
+# Python may hand a kernel its Memory: tests and readers do.
+
+
+@typeof_impl.register(Memory)
+def _typeof(value: Any, c: Any) -> Any:
+    del c
+    return StateType(tuple(value.own_kinds.items()))
+
+
+@unbox(StateType)
+def _unbox(kind: Any, value: Any, c: Any) -> Any:
+    number = c.pyapi.object_getattr_string(value, "address")
+    address = c.pyapi.long_as_longlong(number)
+    c.pyapi.decref(number)
+    return NativeValue(_from_address(c.context, c.builder, kind, address), is_error=c.pyapi.c_api_error())
+
+
+def _without_refcount(typingctx: Any, given: Any) -> Any:
+    """A view of an array, or of all arrays of a named tuple, that counts no references: for what the caller holds."""
+    del typingctx
+
+    def view(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        if not isinstance(kind, types.Array):
+            return value
+        made = context.make_array(kind)(context, builder, value)
+        made.meminfo = Constant(made.meminfo.type, None)
+        made.parent = Constant(made.parent.type, None)
+        return made._getvalue()
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.return_type
+        if isinstance(kind, types.Array):
+            return view(context, builder, kind, args[0])
+        parts = cgutils.unpack_tuple(builder, args[0])
+        return context.make_tuple(
+            builder, kind, [view(context, builder, *pair) for pair in zip(kind.types, parts, strict=True)]
+        )
+
+    return given(given), codegen
+
+
+without_refcount: Any = intrinsic(_without_refcount)

@@ -1,0 +1,95 @@
+"""The mixtures that keep limits: corners against all combinations of tight rows, linear programs against corners."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from pmbandits.constraints.polytope import Polytope, simplices, whole_simplex
+
+
+def random_polytope(seed: int) -> Polytope:
+    rng = np.random.default_rng(seed)
+    arms, count = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    matrix = np.round(rng.normal(size=(count, arms)), 1)
+    equal = rng.random(count) < 0.2
+    slack = np.where(equal, 0.0, rng.choice([0.0, 0.05, 0.2], count))
+    return Polytope(matrix, matrix @ rng.dirichlet(np.ones(arms)) + slack, equal)
+
+
+def corners_by_trying(polytope: Polytope) -> np.ndarray:
+    """Every set of rows that could be tight at a corner, solved."""
+    arms = polytope.n_arms
+    rows = np.vstack((-np.eye(arms), polytope.matrix))
+    bound = np.append(np.zeros(arms), polytope.bound)
+    found = []
+    for chosen in combinations(range(bound.size), arms - 1):
+        left = np.vstack((np.ones(arms), rows[list(chosen)]))
+        right = np.append(1.0, bound[list(chosen)])
+        point, _, rank, _ = np.linalg.lstsq(left, right, rcond=None)
+        keeps = (point > -1e-9).all() and polytope.excess(point).max() < 1e-9
+        if rank == arms and np.abs(left @ point - right).max() < 1e-9 and keeps:
+            found.append(point)
+    return np.array(found)
+
+
+def far(points: np.ndarray, others: np.ndarray) -> float:
+    """How far the point that is furthest from all others is."""
+    return max(float(np.abs(others - p).max(axis=1).min()) for p in points)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_corners_are_those_that_trying_finds(seed: int) -> None:
+    polytope = random_polytope(seed)
+    corners, tried = polytope.corners(1000), corners_by_trying(polytope)
+    assert corners is not None
+    assert far(corners, tried) < 1e-6 and far(tried, corners) < 1e-6
+    assert polytope.excess(corners).max() < 1e-12 and np.abs(corners.sum(axis=1) - 1).max() < 1e-15
+
+
+def test_caps_on_many_arms_have_as_many_corners_as_there_are_choices() -> None:
+    caps = Polytope(np.eye(12), np.full(12, 0.2), np.zeros(12, dtype=bool))
+    corners = caps.corners(2000)
+    assert corners is not None and corners.shape[0] == 792  # five of twelve
+    assert caps.corners(500) is None
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_largest_value_is_at_a_corner_and_its_bound_holds(seed: int) -> None:
+    polytope = random_polytope(seed)
+    corners = polytope.corners(1000)
+    slopes = np.random.default_rng(seed).normal(size=polytope.n_arms) * 10.0 ** (seed % 7 - 3)
+    found = polytope.maximise_linear(slopes)
+    assert corners is not None and found is not None
+    top = float((corners @ slopes).max())
+    assert found.upper == pytest.approx(top, abs=1e-9 * np.abs(slopes).max())
+    assert found.upper >= top - 1e-12 * np.abs(slopes).max()
+    assert polytope.excess(found.at).max() < 1e-9
+    assert (found.multipliers[~polytope.equal] >= 0.0).all()
+    middle = polytope.inside()
+    assert middle is not None and polytope.excess(middle).max() < 1e-9
+    assert ((middle > 1e-12) >= (corners.max(axis=0) > 1e-6)).all()  # who can have a share has one
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_simplices_cover_the_hull(seed: int) -> None:
+    corners = random_polytope(seed).corners(1000)
+    assert corners is not None
+    pieces = simplices(corners)
+    assert pieces is not None
+    for point in np.random.default_rng(seed).dirichlet(np.ones(corners.shape[0]), 20) @ corners:
+        inside = []
+        for piece in pieces:
+            shares = np.linalg.lstsq(np.vstack((piece.T, np.ones(piece.shape[0]))), np.append(point, 1.0), rcond=None)[
+                0
+            ]
+            inside.append(shares.min() > -1e-7 and np.abs(shares @ piece - point).max() < 1e-7)
+        assert any(inside)
+
+
+def test_without_limits_all_mixtures_are_there() -> None:
+    corners = whole_simplex(3).corners(10)
+    assert corners is not None and corners.tolist() == np.eye(3).tolist()
+    assert whole_simplex(3).maximise_linear(np.array([1.0, 3.0, 2.0])).upper == 3.0  # type: ignore[union-attr]

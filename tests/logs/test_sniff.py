@@ -1,0 +1,84 @@
+"""The first rows of a table, and the guess which columns are meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pmbandits.logs import sniff
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "arm", "reward", "wide"),
+    [
+        ("arm,reward", ["a,1", "b,2"], "arm", "reward", False),
+        ("user,variant,revenue", ["1,A,0.5", "2,B,3"], "variant", "revenue", False),
+        ("day;shop;sold", ["1;north;3", "2;south;4", "3;north;5", "4;south;1"], "shop", "sold", False),
+        ("red,green,blue", ["1,2,3", "2,3,4"], None, None, True),
+        ("id,group,clicks,note", ["1,x,0,hello", "2,y,1,well", "3,x,1,oh"], "group", "clicks", False),
+    ],
+)
+def test_columns_are_guessed(
+    tmp_path: Path, header: str, rows: list[str], arm: str | None, reward: str | None, wide: bool
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join([header, *rows]))
+    found = sniff(file)
+    assert (found.arm, found.reward, found.wide) == (arm, reward, wide)
+    assert found.sure
+
+
+@pytest.mark.parametrize("header", ["user,day,clicks", "x,y,id"])
+def test_where_several_columns_could_be_meant_nothing_is_sure(tmp_path: Path, header: str) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(f"{header}\n1,2,3\n4,5,6\n")
+    assert not sniff(file).sure
+
+
+def test_all_kinds_of_files_are_looked_at_alike(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = {"arm": ["a", "b", "a"], "reward": [1.5, 2.0, None]}
+    (tmp_path / "t.csv").write_text("arm,reward\na,1.5\nb,2.0\na,\n")
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    (tmp_path / "many").mkdir()
+    pq.write_table(pa.table(table), tmp_path / "many" / "t.parquet")
+    for name in ("t.csv", "t.jsonl", "t.parquet", "many"):
+        found = sniff(tmp_path / name)
+        assert found.columns == ("arm", "reward")
+        assert found.rows == (("a", "1.5"), ("b", "2.0"), ("a", ""))
+
+
+def test_a_damaged_file_gets_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(ValueError, match="damaged"):
+        sniff(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="there is no file"):
+        sniff(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "arms", "dates", "sure", "decimal"),
+    [
+        ("week,red,blue\n" + "".join(f"{k},{k % 3}.5,{k % 2}\n" for k in range(32, 42)), "red blue", "", False, "."),
+        ("when,red,blue\n2026-08-03,1,2\n2026-08-10,2,4\n", "red blue", "when", True, "."),
+        ("no,red,blue\n" + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(9)), "red blue", "", False, "."),
+        ("red;blue\n1,5;2\n0;3,25\n", "red blue", "", True, ","),
+        ("when;red;blue\n03.08.2026;1,5;2\n10.08.2026;0;3,25\n", "red blue", "when", True, ","),
+        ("red;blue\n1,500;2\n0;3\n", "red blue", "", True, "."),  # one and a half, or fifteen hundred
+        ("red;blue\n1.5;2,5\n", "red blue", "", True, "."),
+    ],
+)
+def test_in_a_wide_table_dates_and_counters_are_no_arms(
+    tmp_path: Path, text: str, arms: str, dates: str, sure: bool, decimal: str
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    found = sniff(file)
+    assert found.wide and (" ".join(found.arms), found.sure, found.decimal) == (arms, sure, decimal)
+    assert " ".join(name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date) == dates

@@ -1,0 +1,111 @@
+"""Requests that schemathesis makes up from the service's own description: none may end with status 500."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pmbandits as pmb
+from tests.client.test_client import url as url  # a service, over a real connection
+
+# What is put in place of most fields that were made up, of routes that would hardly ever take one.
+GOOD: dict[str, dict[str, list[Any]]] = {
+    "POST /v1/experiments": {
+        "name": [f"new-{k}" for k in range(10_000)],
+        "metric": ["gini", "cvar(0.9)", "0.7*mean + 0.3*cvar(0.9)", "inverted_s(0.7)"],
+        "arms": [["A", "B"], ["<b>", "=1", "é"], [f"arm {k}" for k in range(40)]],
+        "support": [{"kind": "binary"}, {"kind": "interval", "lo": 0, "hi": 2}, {"kind": "finite", "atoms": [0, 1, 5]}],
+        "policy": ["vet", "track", "thompson", "uniform", "ucb1"],
+        "options": [{}, {}, {}, {"estimates": "binned"}, {"delta": 0.1}, {"certify": 0.1}],
+        "seed": [0, 7],
+        "shares": [None, None, None, None, "A >= 10%"],
+    },
+    "POST /v1/experiments/{name}/arms": {"arm": ["A", "B", "C", "D"]},
+    "PUT /v1/experiments/{name}/limits": {"shares": [None, "A >= 10%", "A + B <= 0.3", {"A": [0.1, 0.5]}]},
+}
+TELLS: list[dict[str, Any]] = [
+    {"ticket": 1, "reward": 1},
+    {"tickets": [2, 3], "rewards": [0, 1]},
+    {"arm": "A", "reward": 1},
+    {"arms": ["A", "B"], "rewards": [1, 0], "key": "k"},
+]
+NAMES = ("0", "a", "b.c", "d-e", "f_g")
+schemathesis = pytest.importorskip("schemathesis")
+
+
+@pytest.fixture(scope="module")
+def interface(url: str) -> Any:
+    with pmb.connect(url, timeout=60.0, patience=120.0) as client:
+        known = [known["name"] for known in client.experiments()]
+        for name in NAMES:
+            if name not in known:
+                client.create(name, metric="gini", arms=["A", "B"], support=pmb.Binary(), policy="track")
+    return schemathesis.openapi.from_url(f"{url}/v1/openapi.json")
+
+
+def mended(case: Any, rng: random.Random) -> None:
+    """Let most requests name an experiment that is there, and have some fields that can be."""
+    if "name" in case.path_parameters and rng.random() < 0.9:
+        case.path_parameters["name"] = rng.choice(NAMES)
+    if case.operation.label.endswith("/tell") and rng.random() < 0.7:
+        made_up = case.body if isinstance(case.body, dict) else {}
+        case.body = rng.choice(TELLS) | ({} if rng.random() < 0.5 else dict(list(made_up.items())[:1]))
+    good = GOOD.get(case.operation.label)
+    if good is not None and isinstance(case.body, dict):
+        wrong = rng.choice((0.0, 0.0, 0.1, 0.5))
+        for name, values in good.items():
+            if rng.random() >= wrong:
+                case.body[name] = rng.choice(values)
+
+
+def attack(interface: Any, client: pmb.Client, examples: int) -> Counter[tuple[str, int]]:
+    """So many requests for every route; how often each was answered with which status."""
+    statuses: Counter[tuple[str, int]] = Counter()
+    for found in interface.get_all_operations():
+        route = found.ok()
+        for name in NAMES:  # an earlier request may have let them pause
+            client[name].resume()
+            client[name].ask(5)
+
+        @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @given(case=route.as_strategy(), seed=st.integers(0, 2**32))
+        def answered(case: Any, seed: int) -> None:
+            mended(case, random.Random(seed))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answer = case.call(timeout=60)
+            statuses[case.operation.label, answer.status_code] += 1
+            assert answer.status_code < 500, (case.as_curl_command(), answer.text)
+            if answer.status_code >= 400 and answer.headers.get("content-type") == "application/json":
+                assert list(json.loads(answer.content)) == ["error"]
+
+        answered()
+    return statuses
+
+
+@pytest.mark.slow
+def test_no_request_ends_with_status_500(interface: Any, url: str) -> None:
+    statuses = attack(interface, pmb.connect(url), 8)
+    assert len({label for label, _ in statuses}) >= 15
+
+
+@pytest.mark.slow
+def test_thousands_of_requests_end_with_a_sentence_at_worst(interface: Any, url: str) -> None:
+    statuses = attack(interface, pmb.connect(url), 300)
+    good = sum(n for (_, status), n in statuses.items() if status < 300)
+    routes = len({label for label, _ in statuses})
+    print(f"{sum(statuses.values()):,} requests of {routes} routes, {good:,} of them good")
+    for (label, status), n in sorted(statuses.items()):
+        print(f"{n:6,} {status} {label}")
+    assert sum(statuses.values()) >= 3000 and good >= 1000
+    for label in {label for label, _ in statuses}:
+        if "import" not in label:  # a file of a policy is not made up by chance
+            taken = sum(n for (name, status), n in statuses.items() if name == label and status < 300)
+            assert taken >= 10, f"{label} is hardly ever taken, so little was tried"
