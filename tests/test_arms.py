@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import pmbandits as pmb
-from pmbandits.arms import Bandit, utility, wasserstein_constant
+from pmbandits.arms import Bandit, utility, wasserstein_constant, wasserstein_distance
 from pmbandits.metrics import CVaR, GiniDeviation, Mean
 from pmbandits.supports import Binary, Finite, Interval, Real
 from tests.helpers import one_sentence
@@ -299,6 +299,32 @@ def test_w_of_normals_whose_curves_cross_is_half_the_mean_of_a_folded_normal(fir
     folded = sigma * np.sqrt(2 / np.pi) * np.exp(-(mu**2) / (2 * sigma**2)) + mu * (1 - 2 * st.norm.cdf(-mu / sigma))
     got = wasserstein_constant(Bandit([st.norm(*first), st.norm(*second)]))
     assert got == pytest.approx(0.5 * folded, rel=1e-9)
+
+
+@settings(deadline=None, max_examples=50)
+@given(*[hs.lists(hs.integers(-20, 20), min_size=1, max_size=6)] * 2)
+def test_the_distance_of_two_samples_is_scipys(first, second):
+    assert wasserstein_distance(first, second) == pytest.approx(st.wasserstein_distance(first, second), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "distance"),
+    [(st.norm(0), st.norm(3), 3.0), (st.expon(), [0.0], 1.0), (st.uniform(0, 1), st.uniform(0, 3), 1.0)],
+    ids=name_of,
+)
+def test_the_distance_of_two_distributions(first, second, distance):
+    assert wasserstein_distance(first, second) == pytest.approx(distance, rel=1e-9)
+    assert wasserstein_distance(second, first) == wasserstein_distance(first, second)
+    assert wasserstein_distance(first, first) == 0.0
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.45, 0.5, 0.7])
+def test_two_opposite_coins_are_better_mixed_unless_they_are_alike(p):
+    """``example utility``, which says so for every p: for p = ½ both sides are equal."""
+    coins = Bandit.bernoulli([p, 1 - p])
+    gain = utility("gini", coins, [0.5, 0.5]) - max(utility("gini", coins, arm) for arm in np.eye(2))
+    assert gain == pytest.approx((p - 0.5) ** 2, abs=1e-15)
+    assert (gain > 0.0) == (p != 0.5)
 
 
 def test_w_is_infinite_only_with_an_error_that_names_the_tail():

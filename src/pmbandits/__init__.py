@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pmbandits import simulation as simulation
     from pmbandits import theory as theory
     from pmbandits.advice import Advice, AdviceTable, advise
-    from pmbandits.arms import Bandit, utility, wasserstein_constant
+    from pmbandits.arms import Bandit, utility, wasserstein_constant, wasserstein_distance
     from pmbandits.changing import Changing
     from pmbandits.client import ServiceError, connect, connect_async
     from pmbandits.constraints import Limits
@@ -99,7 +99,7 @@ __version__ = "0.2.0"
 
 _EXPORTS = {
     "pmbandits.advice": ("Advice", "AdviceTable", "advise"),
-    "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant"),
+    "pmbandits.arms": ("Bandit", "utility", "wasserstein_constant", "wasserstein_distance"),
     "pmbandits.changing": ("Changing",),
     "pmbandits.metrics": (
         "CVaR",
@@ -261,6 +261,7 @@ __all__ = [
     "utility",
     "warm",
     "wasserstein_constant",
+    "wasserstein_distance",
 ]
 
 

@@ -300,6 +300,28 @@ def wasserstein_constant(bandit: Bandit) -> float:
     return 0.5 * largest_wasserstein(list(bandit.distributions))
 
 
+def wasserstein_distance(first: Any, second: Any) -> float:
+    """The Wasserstein distance W1 of two distributions: ∫|F − G|, the area between their distribution functions.
+
+    Utilities are Hölder continuous in this distance (``eq:Holder``): |U(F) − U(G)| ≤ 𝓛·W1(F, G)^q.
+
+    Parameters
+    ----------
+    first, second : whatever can be an arm of a :class:`Bandit`: distributions of ``scipy.stats``, or samples.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> import scipy.stats as st
+    >>> round(pmb.wasserstein_distance(st.norm(0), st.norm(2)), 9)
+    2.0
+    >>> pmb.wasserstein_distance([0, 1], [0, 0, 1, 4])
+    0.75
+    """
+    pair = [_distribution_of_arm(given, name) for given, name in ((first, "first"), (second, "second"))]
+    return largest_wasserstein(pair)
+
+
 def arm_index(arm: int | str, names: Sequence[str]) -> int:
     """The position of an arm that is given by position or by name; an error lists the arms that there are."""
     if isinstance(arm, str):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as hs
 
+import pmbandits as pmb
 from pmbandits.metrics import (
     PHT,
     CVaR,
@@ -267,3 +268,11 @@ def test_text_and_arithmetic_build_the_same_metric(terms):
         inside = ", ".join(f"{k}={v!r}" for k, v in d.parameters.items())
         pieces.append(f"{'-' if c < 0 else '+'} {abs(c)!r}*{d.name}({inside})")
     assert metric(" ".join(pieces)) == sum((c * d for c, d in terms), 0 * Mean())
+
+
+def test_what_is_a_distortion_risk_measure():
+    """``sec: risk_application``: h(1) = 1; and h must not fall, which the paper does not say."""
+    yes = [pmb.Mean(), pmb.CVaR(0.9), pmb.PHT(0.5), pmb.DualPower(2), pmb.Quadratic(0.5), pmb.LowerCVaR(0.1)]
+    no = [pmb.GiniDeviation(), pmb.WangRightTail(), 2 * pmb.Mean(), pmb.Mean() - 3 * pmb.GiniDeviation()]
+    assert [metric.is_distortion_risk_measure for metric in (*yes, *no)] == [True] * len(yes) + [False] * len(no)
+    assert float(no[-1](1.0)) == 1.0  # h(1) = 1 alone is not enough

@@ -282,7 +282,46 @@ def test_cirt_makes_the_same_pulls_through_its_phases_on_finite_arms(
     assert (fast.phase == "track") == (phases_ended == fast.phases)
 
 
-@pytest.mark.parametrize("options", [{"n_explore": 7}, {"n_explore": 300}, {}], ids=str)
+class OwnBall:
+    """The paper's ball, as a user would write it."""
+
+    kind = "ball"
+
+    def radius(self, n: Any) -> Any:
+        return 16 * (np.sqrt(2 * np.e * np.log(800)) + 32) / np.sqrt(n)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_ball_of_ones_own_gets_the_same_plain_bonus_as_the_papers(scale: float) -> None:
+    """``eq:UCB_alpha2`` on 0/1 rewards: the radius is not cut off where the interval would leave [0, 1]."""
+    own = type("Scaled", (OwnBall,), {"radius": lambda self, n: scale * OwnBall.radius(self, n)})()
+    options: dict[str, Any] = {"n_arms": 2, "support": pmb.Binary(), "horizon": 800, "epsilon": 1 / 8}
+    policy = pmb.CEUCB(pmb.GiniDeviation(), confidence=own, **options)
+    like = pmb.CEUCB(pmb.GiniDeviation(), confidence="paper", **options) if scale == 1.0 else None
+    grid, rewards = pmb.ucb_grid(2, 1 / 8), bernoulli((0.1, 0.8), 800)
+    given: list[list[float]] = [[], []]
+    for _ in range(300):
+        arm = policy.ask()
+        assert like is None or like.ask() == arm
+        reward = rewards[arm, len(given[arm])]
+        for one in filter(None, (policy, like)):
+            one.tell(arm, reward)
+        given[arm].append(reward)
+        if min(map(len, given)) > 25:  # explored: what is played has the largest index
+            mean, n = np.array([np.mean(x) for x in given]), np.array([len(x) for x in given])
+            index = (grid @ mean) * (1 - grid @ mean) + grid @ own.radius(n)
+            mine = index[np.abs(grid - policy.mixture).sum(axis=1).argmin()]
+            assert mine == pytest.approx(index.max(), abs=1e-9)
+
+
+def test_etc_refuses_to_leave_the_rest_to_an_arm_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="rest_arm=3"):
+        pmb.PMETC(pmb.GiniDeviation(), n_arms=3, support=pmb.Binary(), horizon=100, rest_arm=3)
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_explore": 7}, {"n_explore": 300}, {}, {"rest_arm": 0}, {"rest_arm": 1}], ids=str
+)
 def test_etc_makes_the_same_pulls_past_its_horizon(options: dict[str, Any]) -> None:
     fast, reference = pair("gini", "PMETC", 3, pmb.Binary(), {"horizon": 1000, "epsilon": 1 / 8, **options})
     play(fast, reference, bernoulli((0.1, 0.6, 0.9), 1500), 1500)

@@ -135,9 +135,11 @@ class PMETC(Reference):
         horizon: int,
         epsilon: float,
         n_explore: float | None = None,
+        rest_arm: int | None = None,
     ) -> None:
         super().__init__(metric, n_arms, support)
         self.horizon = horizon
+        self.rest_arm = n_arms - 1 if rest_arm is None else rest_arm
         self.grid = etc_grid(n_arms, epsilon)
         rounds = 0.5 * n_arms * epsilon * horizon if n_explore is None else n_explore
         self.each = math.ceil(rounds / n_arms - 1e-9)  # ε = 0.1 is not exactly a tenth
@@ -150,10 +152,10 @@ class PMETC(Reference):
             self.take(self.any_of(best) if self.ties == "random" else int(best[0]))
         if self.t >= self.horizon:
             return self.tracking()
-        for i in range(self.n_arms - 1):
+        for i in [arm for arm in range(self.n_arms) if arm != self.rest_arm]:
             if self.pulls[i] < math.floor(self.horizon * self.mixture[i] + 1e-9):
                 return i
-        return self.n_arms - 1
+        return self.rest_arm
 
 
 class PMUCB(Reference):

@@ -276,7 +276,7 @@ def fill_mixture_survival(s, a):
 
 @shared("state, floats, int -> float")
 def utility_bound(s, a, which_utility):
-    """The largest or smallest U_h that the mixture can have while every arm stays in its confidence set.
+    """The largest or smallest U_h that the mixture can have while every arm stays in its set (``eq: CIRT_UCB_LCB``).
 
     Intervals: exact. Bands and KL bands: exact for one arm; for several a bound (each arm's curve must fall too,
     which the mixture's cells do not see). With a moment or σ in place of ends of the support: a bound (heavy tails).
@@ -329,7 +329,7 @@ def mixture_bounds(s, a):
 def wasserstein_radius(s, i):
     """The W1 radius of arm i's confidence set: how far its distribution may be from its rewards."""
     if s.storage_mode == BINARY:
-        if s.paper_bonus == 1:  # the paper's bonus to the letter: not cut off at the ends of [0, 1]
+        if s.paper_bonus == 1:  # a ball of the paper or the user: its bonus is not cut off at the ends of [0, 1]
             return s.radius[i]
         p = share_of_ones(s, i)
         return max(s.upper[i] - p, p - s.lower[i])

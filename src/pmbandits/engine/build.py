@@ -13,7 +13,7 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bernoulli_wasserstein import SHAPES
 from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE
 from pmbandits.confidence._kl_bands import NO_HORIZON_LENGTH, n_exact_ends_for
-from pmbandits.confidence.sets import KINDS
+from pmbandits.confidence.sets import KINDS, NAMES
 from pmbandits.engine.capacity import INITIAL_CAPACITY, line_cells_for, recompute_derived, write_constants
 from pmbandits.engine.confidence_choice import ConfidenceChoice, tail_numbers
 from pmbandits.engine.forgetting import MAX_RECORDED_CHANGES, Forgetting, start_detector
@@ -332,6 +332,7 @@ def _set_numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
     offset = 0.0
     if chosen is not None and basis.set_kind != "ball":
         offset = _utility_error_of_rounding(basis.metric, basis.support, basis.rounding)
+    plain = chosen is not None and chosen.kind == "ball" and (chosen.name == "paper" or chosen.name not in NAMES)
     return {
         **(tail_numbers(basis.metric, basis.support, chosen) if basis.has_unbounded_bands else {}),
         "set_kind": KINDS.index(basis.set_kind),
@@ -339,7 +340,7 @@ def _set_numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
         "uses_chords": int(basis.uses_chords),
         "n_exact_ends": n_exact_ends_for(_largest_band_depth(chosen, horizon)) if basis.has_kl_bands else 0,
         "coarse_radii": int(basis.coarse_radii),
-        "paper_bonus": int(chosen is not None and chosen.name == "paper"),
+        "paper_bonus": int(plain),
         "rounding_utility_bound": offset,
     }
 

@@ -126,6 +126,19 @@ class DistortionFunction(ABC):
         """Whether h is ``"increasing"``, ``"decreasing"``, ``"constant"`` or ``"neither"``."""
         return self._numeric_shape_and_monotonicity[1]
 
+    @property
+    def is_distortion_risk_measure(self) -> bool:
+        """Whether U_h is a distortion risk measure: h does not fall anywhere, and h(1) = 1.
+
+        The paper (``sec: risk_application``) asks for h(1) = 1 alone; but risk measures also need an h that does not
+        fall, so that a reward that is never smaller is never worth less.
+
+        >>> import pmbandits as pmb
+        >>> pmb.CVaR(0.9).is_distortion_risk_measure, pmb.GiniDeviation().is_distortion_risk_measure
+        (True, False)
+        """
+        return self.monotonicity == "increasing" and abs(float(self(1.0)) - 1.0) <= 1e-12
+
     @cached_property
     def _numeric_shape_and_monotonicity(self) -> tuple[Shape, Monotonicity]:
         return numeric_shape(self._h, [u for u, _ in (*self.kinks, *self.jumps)], self._tolerance_scale())

@@ -66,7 +66,11 @@ class OracleResult:
 
     @property
     def is_mixture(self) -> bool:
-        """Whether the best mixture has more than one arm."""
+        """Whether the best mixture has more than one arm.
+
+        Two coins with chances p and 1 − p and the Gini deviation are the paper's first example (``example utility``).
+        It leaves out that for p = ½, where the coins are alike, a mixture is no better than a coin.
+        """
         return int((self.weights > 0.0).sum()) > 1
 
     def rescaled(self, factor: float) -> OracleResult:

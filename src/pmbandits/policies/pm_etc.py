@@ -27,7 +27,7 @@ from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state
 from pmbandits.supports import Heavy, Real, Support
 
-unpack = state(horizon=int, explore=int, committed=int)
+unpack = state(horizon=int, explore=int, committed=int, rest_arm=int)
 
 
 @step("state -> none")
@@ -55,10 +55,10 @@ def choose(memory: int) -> int:
         s.committed = 1
     if s.t >= s.horizon or s.n_limited > 0:  # the paper stops here; whoever goes on keeps the proportions
         return pull(s, most_behind(s))
-    for i in range(s.n_arms - 1):  # lines 4–7, eq:ETC_samp: arms 1 … K−1 up to T·a(i) each
-        if s.pulls[i] < math.floor(s.horizon * s.mix[i] + 1e-9):
+    for i in range(s.n_arms):  # lines 4–7, eq: ETC_samp: each arm of S up to T·a(i)
+        if i != s.rest_arm and s.pulls[i] < math.floor(s.horizon * s.mix[i] + 1e-9):
             return pull(s, i)
-    return pull(s, s.n_arms - 1)  # the remaining budget
+    return pull(s, s.rest_arm)  # the remaining budget
 
 
 @kernel
@@ -99,6 +99,8 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     beta : β of that schedule: see :class:`PMUCB`.
     ties : which mixture is chosen where several have the largest utility so far: ``"best"`` (the default), the first of
         the grid, or ``"random"``, any of them, drawn with the policy's seed.
+    rest_arm : the position of the arm that gets the rounds that are left when all others have their shares
+        (``eq: ETC_samp``; S are the others). By default it is the last arm, as in the paper.
     search : ``"grid"`` is the paper's. ``"continuous"`` looks at all mixtures, for metrics that are concave or convex.
         ``"auto"`` (the default) takes that when the grid would have more than 20,000 points.
 
@@ -121,6 +123,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
     epsilon_constant: float = option(default=0.2, check=above(0.0))
     beta: float | str = option(default="auto", check=check_beta)
     ties: str = option(default="best", check=check_ties)
+    rest_arm: int | None = option(default=None, check=whole(0))
     search: str = option(default="auto", check=check_search)
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
@@ -137,6 +140,9 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         elif isinstance(support, Real) and not isinstance(metric._modulus(), str):
             metric.holder(support)  # says why, where the metric needs a bounded support
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "etc", None)
+        rest_arm = n_arms - 1 if o["rest_arm"] is None else o["rest_arm"]
+        if rest_arm >= n_arms:
+            raise ValueError(f"rest_arm={rest_arm} is no arm: arms are numbered 0 to {n_arms - 1}.")
         grid = np.zeros((0, n_arms)) if continuous else project_grid(self.limits, etc_grid(n_arms, epsilon))
         rounds = o["n_explore"]
         gap = o["delta_12"] if o["delta_12"] is not None else o["delta_13"]
@@ -161,6 +167,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
             numbers={
                 "horizon": max(horizon - self._clock_start, 0),
                 "explore": each,
+                "rest_arm": rest_arm,
                 **search_numbers(continuous, 0.0, o["ties"]),
             },
         )

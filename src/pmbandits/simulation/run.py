@@ -171,6 +171,9 @@ class Run:
     def regret(self, policy: str, horizon: int | None = None) -> tuple[NDArray[np.int64], FloatArray]:
         """The checkpoints, and the regret at them: one row for each trial.
 
+        A row is the regret of the shares that were played in that trial (``eq:any_regret``); the mean of the rows
+        estimates the expected regret (``eq:regret``).
+
         >>> import pmbandits as pmb
         >>> run = pmb.simulate(pmb.GiniDeviation(), pmb.Bandit.bernoulli([0.4, 0.9]), pmb.Uniform(), 100, trials=3)
         >>> t, regret = run.regret("Uniform")
@@ -192,6 +195,9 @@ class Run:
 
         The first part, estimation, is what the best mixture of the grid loses to the best of all, δ_01(ε). The second
         part, arm selection, is the rest (``eq:regret_decomposition``).
+
+        For CIRT the grid is the union of all that it can end with. (The paper takes the mixture that CIRT plays at T in
+        place of the grid's best: that is the column ``mixture``.)
 
         Parameters
         ----------

@@ -160,7 +160,7 @@ CONFIDENCE_SETS = Group(
         field("line_tail_bound", float, "", "scratch"),  # what of a utility lies beyond them at most
         field("coarse_radii", int, "", "fixed"),  # 1 if the table of radii has an entry for each range of n only
         field("radii_decrease", int, "", "fixed"),  # 1 if radii fall with n, and so looking ahead is possible
-        field("paper_bonus", int, "", "fixed"),  # 1 if the bonus is the paper's, not cut off at the ends of [0, 1]
+        field("paper_bonus", int, "", "fixed"),  # 1 if the bonus is not cut off at the ends of [0, 1]
         field("rounding_utility_bound", float, "", "fixed"),  # the most that rounding to bins changes a utility
         field("radii", float, "n_radii", "fixed"),  # the radius after n rewards
         field("set_built_at", int, "n_arms", "cleared"),  # rewards of each arm when its set was last worked out

@@ -159,9 +159,12 @@ def _rates_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable
         head=("metric", "UCB-type, β = 1", "UCB-type, β = 2", "ETC-type, β = 1", "ETC-type, β = 2"),
         rows=tuple(rows),
         notes=(
-            "β = 1 where the best mixture lies on the simplex's boundary, 2 inside.",
+            "β = 1 where one arm alone is best, 2 where a mixture is, also if that lies on the simplex's boundary (the "
+            "paper says 1 there: see pmb.theory.gradient_exponent).",
             "The printed ETC column has T^(1/β)·ϖ(T^γ) for q = 1 and ϖ^(1/β)(T^γ) for q = ½; theorem:PM-ETC-M gives "
-            "ϖ^(q²/β)(T^γ), which is what is here.",
+            "ϖ^(q²/β)(T^γ), which is what is here. If the first is read as ϖ^(1/β)(T^γ), with its superscript moved, "
+            "the entries with q = 1 agree.",
+            "In every row the ETC-type rate is the faster one, for both β: q²/(2β + q) is more than q²/(2β + 2q).",
         ),
     )
 
