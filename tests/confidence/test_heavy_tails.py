@@ -10,7 +10,8 @@ import scipy.stats as st
 from scipy.optimize import linprog
 
 import pmbandits as pmb
-from pmbandits.confidence._heavy_tails import tail_utility_bound
+from pmbandits.confidence._heavy_tails import max_tilted_h, tail_utility_bound
+from pmbandits.metrics.encoding import encode
 from tests.reference import bands as slow
 
 LAWS: dict[str, Any] = {"lognormal": st.lognorm(1.0), "pareto": st.pareto(2.5), "student": st.t(3)}
@@ -89,6 +90,54 @@ def test_every_price_bounds_and_slopes_are_those_of_the_bound(metric):
             )
 
 
+@pytest.mark.parametrize("support", [(4, 3.3, -np.inf), (3.5, 2.5, -np.inf), (6, 16.0, -1e4), (4, 3.3, -1e6)])
+@pytest.mark.parametrize(
+    ("metric", "of_losses"), [("mean", "mean"), ("cvar(0.9)", "lower_cvar(0.1)"), ("lower_cvar(0.5)", "cvar(0.5)")]
+)
+def test_bounds_of_rewards_are_those_of_losses_turned_round(metric, of_losses, support):
+    order, bound, lo = support
+    x = np.random.default_rng(1).normal(size=200)
+    low, middle, high = taught(metric, pmb.Heavy(order, bound, lo), [x]).utility_bounds([1.0])
+    least, other, most = taught(of_losses, pmb.Heavy(order, bound), [-x]).utility_bounds([1.0])
+    assert low < middle < high
+    assert (low, middle, high) == pytest.approx((-most, -other, -least), abs=2e-3)  # the pieces are not the same
+
+
+@pytest.mark.parametrize("order", [1.5, 4.0, 8.0])
+def test_small_probabilities_of_losses_keep_their_digits(order):
+    h = encode(pmb.PHT(0.8))
+    for x in (10.0, 1e3, 1e6):
+        tilt, cap = order * x ** (order - 1.0), x**-order
+        value, where = max_tilted_h(h, 1.0, 1, True, tilt, 0.0, cap)  # −h is concave here: h falls from 1 on
+        assert 0.0 <= value <= 1e-5 * tilt * cap
+        assert where <= 1e-5 * cap
+
+
+def test_rewards_that_no_distribution_of_the_support_has_are_an_error():
+    policy = taught("mean", pmb.Heavy(4, 1.0), [np.full(2_000, 5.0)])
+    with pytest.raises(ValueError, match=r"E\|X\|\^4 ≤ 1"):
+        policy.utility_bounds([1.0])
+    with pytest.raises(ValueError, match="no distribution"):
+        policy.certainty()
+
+
+@pytest.mark.slow
+def test_nothing_is_certain_too_early_where_a_high_moment_is_known():
+    wrong = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        policy = pmb.Track("lower_cvar(0.5)", n_arms=2, support=pmb.Heavy(4, 4.0), seed=seed)
+        for t in range(400):
+            arm = policy.ask()
+            policy.tell(arm, rng.normal(0.3 * arm))
+            if t % 20 == 4 and policy.done(0.25):
+                shares = policy.mixture
+                truth = pmb.utility("lower_cvar(0.5)", pmb.Bandit([st.norm(0), st.norm(0.3)]), shares)
+                wrong += truth < 0.3 - 0.7979 - 0.25
+                break
+    assert wrong <= 0.05 * 200
+
+
 def test_the_rival_is_not_below_any_mixture():
     rng = np.random.default_rng(4)
     for metric in ("gini", "lower_cvar(0.3)", "inter_es_range(0.3)"):
@@ -159,7 +208,12 @@ def ever_wrong(law: Any, metrics: list[str], runs: int, factor: float = 1.5) -> 
             for n in LOOKS.tolist():
                 policy.tell(0, x[done:n])
                 done = n
-                low, _, high = policy.utility_bounds([1.0])
+                try:
+                    low, _, high = policy.utility_bounds([1.0])
+                except ValueError as error:  # no distribution fits
+                    assert "no distribution" in str(error)
+                    failed = True
+                    break
                 failed |= not low <= truths[metric] <= high
         wrong += failed
     return wrong

@@ -315,13 +315,15 @@ def wasserstein_ball_bound(s, a, sign, radius):
 
 @kernel
 def mixture_bounds(s, a):
-    """The lower bound, the empirical value and the upper bound of a mixture's utility."""
+    """The lower bound, the empirical value and the upper bound of a mixture's utility; nan if no distribution fits."""
     update_confidence_sets(s)
     if has_tail_assumption(s):  # at the best prices for this very mixture
         low, high = best_tail_multiplier(s, a, -1.0), best_tail_multiplier(s, a, 1.0)
         middle, none = utility(s, a), np.empty(0)
         low, high = -tail_utility_bound(s, a, -1.0, low, 0.0, none), tail_utility_bound(s, a, 1.0, high, 0.0, none)
-        return min(low, middle), middle, max(high, middle)  # rewards against the promise may lie outside
+        if not low <= high + 1e-9 * (abs(low) + abs(high)):
+            return np.nan, middle, np.nan
+        return min(low, middle), middle, max(high, middle)  # the rewards themselves may break the promise by chance
     return utility_bound(s, a, PESSIMISTIC), utility(s, a), utility_bound(s, a, OPTIMISTIC)
 
 

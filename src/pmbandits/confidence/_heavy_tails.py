@@ -28,40 +28,57 @@ from pmbandits.state.linking import shared, step
 
 PIECE_GROWTH = 1.15  # pieces of wide cells: the end of each is so much further from 0 than its beginning
 N_FAR_PIECES = 100  # pieces beyond all rewards, on each side
+LEAST_TAIL = 1e-10  # probabilities of small rewards down to which 1 − S has enough digits
 SMALL_SHARE = 1e-3  # below this share of the largest reward, pieces may be wider
 _GOLDEN = 0.6180339887498949
 
 
-@shared("floats, float, int, float, float, float -> two floats")
-def max_tilted_h(h, sign, shape, tilt, low, high):
-    """The largest sign·h(S) − tilt·S between low and high, and where it is; ``shape`` is that of sign·h.
+@step("floats, float, bool, float, float -> float")
+def tilted_h(h, sign, mirrored, tilt, v):
+    """sign·h(v) − tilt·v; mirrored: sign·(h(1 − v) − h(1)) − tilt·v, without the tilt at 1 that would cancel."""
+    if mirrored:
+        return sign * (h_value(h, 1.0 - v) - h_value(h, 1.0)) - tilt * v
+    return sign * h_value(h, v) - tilt * v
 
-    Exact for concave and convex; for neither the two parts are maximised each for itself, which can only be more.
+
+@step("floats, float, bool, float, float -> float")
+def max_signed_h(h, sign, mirrored, low, high):
+    """The largest sign·h between low and high; mirrored: the largest sign·(h(1 − v) − h(1))."""
+    first, last = (1.0 - high, 1.0 - low) if mirrored else (low, high)
+    best = h_max(h, first, last) if sign > 0.0 else -h_min(h, first, last)
+    return best - sign * h_value(h, 1.0) if mirrored else best
+
+
+@shared("floats, float, int, bool, float, float, float -> two floats")
+def max_tilted_h(h, sign, shape, mirrored, tilt, low, high):
+    """The largest value of :func:`tilted_h` for v between low and high, and where it is. The tilt is ≥ 0.
+
+    ``shape`` is that of sign·h. For concave and convex it is exact, up to parts of the interval so small that h and the
+    tilt are maximised there each for itself. For neither, this is done everywhere. It can only be more.
     """
     if not high > low:
-        return sign * h_value(h, low) - tilt * low, low
+        return tilted_h(h, sign, mirrored, tilt, low), low
     if shape == NEITHER:
-        best = h_max(h, low, high) if sign > 0.0 else -h_min(h, low, high)
-        return best - tilt * (low if tilt > 0.0 else high), low
-    at_low, at_high = sign * h_value(h, low) - tilt * low, sign * h_value(h, high) - tilt * high
+        return max_signed_h(h, sign, mirrored, low, high) - tilt * low, low
+    at_low, at_high = tilted_h(h, sign, mirrored, tilt, low), tilted_h(h, sign, mirrored, tilt, high)
     if shape == CONVEX:
         return (at_low, low) if at_low >= at_high else (at_high, high)
     small = 1e-6 * (high - low)
-    if at_high >= sign * h_value(h, high - small) - tilt * (high - small):
-        return at_high, high
-    if at_low >= sign * h_value(h, low + small) - tilt * (low + small):
-        return at_low, low
+    if at_high >= tilted_h(h, sign, mirrored, tilt, high - small):
+        return max_signed_h(h, sign, mirrored, high - small, high) - tilt * (high - small), high
+    if at_low >= tilted_h(h, sign, mirrored, tilt, low + small):
+        return max_signed_h(h, sign, mirrored, low, low + small) - tilt * low, low
     a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    left, right = sign * h_value(h, a) - tilt * a, sign * h_value(h, b) - tilt * b
+    left, right = tilted_h(h, sign, mirrored, tilt, a), tilted_h(h, sign, mirrored, tilt, b)
     for _ in range(44):
         if left >= right:
             high, b, right = b, a, left
             a = high - _GOLDEN * (high - low)
-            left = sign * h_value(h, a) - tilt * a
+            left = tilted_h(h, sign, mirrored, tilt, a)
         else:
             low, a, left = a, b, right
             b = low + _GOLDEN * (high - low)
-            right = sign * h_value(h, b) - tilt * b
+            right = tilted_h(h, sign, mirrored, tilt, b)
     return (left, a) if left >= right else (right, b)
 
 
@@ -73,6 +90,13 @@ def reward_scale(s):
     if cells > 0:
         reach = max(reach, max(abs(x[0]), abs(x[cells - 1])))
     return reach
+
+
+@step("state, float -> float")
+def utility_beyond(s, x):
+    """How much U_h can change at most by what lies beyond x > 0, or beyond −x, by Markov's inequality."""
+    both = s.moment_order * s.modulus_exponent
+    return s.modulus_constant * s.moment_bound**s.modulus_exponent * x ** (1.0 - both) / (both - 1.0)
 
 
 @step("state, ints, int, int -> int")
@@ -124,13 +148,15 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
     for i in range(k):
         floor[i], top[i] = survival_interval(kind, left[i], n_rewards[i], radius[i], share_errors[i], kl_band, i)
     fill_with(slopes, 0.0)
-    one, reach = h_value(h, 1.0), reward_scale(s)
-    cutoff, both, least = reach * PIECE_GROWTH**N_FAR_PIECES, order * s.modulus_exponent, s.low
-    beyond = s.modulus_constant * moment**s.modulus_exponent * cutoff ** (1.0 - both) / (both - 1.0)
-    total = multiplier * moment + beyond * (1.0 if least > -cutoff else 2.0)
+    reach, least = reward_scale(s), s.low
+    cutoff = reach * PIECE_GROWTH**N_FAR_PIECES
+    lower_cutoff = min(cutoff, (moment / LEAST_TAIL) ** (1.0 / order))
+    total = multiplier * moment + utility_beyond(s, cutoff)
+    if least <= -lower_cutoff:
+        total += utility_beyond(s, lower_cutoff)
     if least > 0.0:  # up to there the survival is 1
-        total += sign * one * least - multiplier * least**order
-    before = max(-cutoff, least)
+        total += sign * h_value(h, 1.0) * least - multiplier * least**order
+    before = max(-lower_cutoff, least)
     for c in range(cells + 1):
         here = x[c] if c < cells else cutoff
         if here > before:
@@ -154,25 +180,21 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
                         cap = min(1.0, moment * near ** (-order))
                         tilt = multiplier * order * near ** (order - 1.0)
                     near = beside
-                    if part == 0:
-                        bottom, peak = max(low, 1.0 - cap), max(high, 1.0 - cap)
-                        value, where = max_tilted_h(h, sign, shape, -tilt, bottom, peak)
-                        total += width * (value - sign * one - tilt)
-                        tilt = -tilt
-                    else:
-                        bottom, peak = low, max(min(high, cap), low)
-                        value, where = max_tilted_h(h, sign, shape, tilt, bottom, peak)
-                        total += width * value
+                    first, last_end = (max(1.0 - high, 0.0), 1.0 - low) if part == 0 else (low, high)  # of 1 − S, or S
+                    peak = min(last_end, cap)
+                    bottom = min(first, peak)
+                    value, where = max_tilted_h(h, sign, shape, part == 0, tilt, bottom, peak)
+                    total += width * value
                     if slopes.size == 0:
                         continue
-                    if where >= peak and peak == high:
-                        steep = width * (sign * h_slope(h, peak, slope_step) - tilt)
+                    survival = 1.0 - where if part == 0 else where
+                    steep = width * (sign * h_slope(h, survival, slope_step) - (-tilt if part == 0 else tilt))
+                    at_upper, at_lower = where >= peak and peak == last_end, where <= bottom < peak
+                    if part == 0:
+                        at_upper, at_lower = at_lower, at_upper
+                    if at_upper or at_lower:
                         for i in range(k):
-                            slopes[i] += steep * top[i]
-                    elif where <= bottom and bottom == low:
-                        steep = width * (sign * h_slope(h, bottom, slope_step) - tilt)
-                        for i in range(k):
-                            slopes[i] += steep * floor[i]
+                            slopes[i] += steep * (top[i] if at_upper else floor[i])
             before = here
         if c < cells:
             whose = remove_rewards_at(s, left, c, -1)

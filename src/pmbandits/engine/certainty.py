@@ -81,11 +81,28 @@ class Certainty(NamedTuple):
         return _html.titled_block("How sure is this mixture?", _html.paragraphs([str(self)]), _html.table((), rows))
 
 
+def utility_range(memory: Memory, mix: FloatArray) -> tuple[float, float, float]:
+    """Lower, empirical and upper utility of a mixture; an error in one sentence if no distribution fits the rewards."""
+    low, middle, high = (float(value) for value in mixture_bounds(memory, mix))
+    if np.isnan(low):
+        raise ValueError(
+            f"no distribution fits both the rewards and the promise of the support ({_tail_promise(memory)}); declare "
+            "a larger bound."
+        )
+    return low, middle, high
+
+
+def _tail_promise(memory: Memory) -> str:
+    if memory.moment_order > 0.0:
+        return f"E|X|^{memory.moment_order:g} ≤ {memory.moment_bound:g}"
+    return f"σ ≤ {memory.sub_gaussian_sigma:g}"
+
+
 def certified_bounds(
     memory: Memory, mix: FloatArray, cells: int = FINE_CELLS
 ) -> tuple[float, float, float, float, float]:
     """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret."""
-    low, middle, high = (float(value) for value in mixture_bounds(memory, mix))
+    low, middle, high = utility_range(memory, mix)
     rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
     return low, middle, high, rival, min(rival - low, joint_regret_bound(memory, mix, cells))
 
@@ -133,7 +150,7 @@ class CertaintyMethods(Reading):
         """
         chosen = self._require_confidence_sets()
         clone, memory, mix = self._snapshot(weights)
-        low, middle, high = (float(value) for value in mixture_bounds(memory, mix))
+        low, middle, high = utility_range(memory, mix)
         if exact and memory.storage_mode != BINARY and int((mix > 0.0).sum()) > 1:
             low, high = clone._exact_utility_range(chosen, memory, mix, low, high)
         return low, middle, high
