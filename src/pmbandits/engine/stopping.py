@@ -253,9 +253,10 @@ class Stopping(CertaintyMethods):
         you stop. It is for every policy that keeps confidence sets. If these have a horizon, and an arm has more
         rewards than that, the answer is always False.
 
-        Parameters ---------- regret : how much may be missing: in units of the utility, such as ``0.02``, or as a share
-        of the best utility, such
-            as ``"2%"``.
+        Parameters
+        ----------
+        regret : how much may be missing: in units of the utility, such as ``0.02``, or as a share of the best utility,
+            such as ``"2%"``.
 
         Examples
         --------

@@ -199,10 +199,11 @@ class TicketMethods(AskTell):
     def expire(self, *, older_than: int | timedelta, reward: float) -> tuple[str, ...]:
         """Give a default reward to all tickets that have been open for too long, and return their ids.
 
-        Parameters ---------- older_than : how long is too long: a number of rounds since the ask, or a
-        ``datetime.timedelta``. reward : the reward that they get, such as 0.0 for customers who never came back. If the
-        true reward comes later, it
-            is refused like any second reward; :meth:`retell` corrects it.
+        Parameters
+        ----------
+        older_than : how long is too long: a number of rounds since the ask, or a ``datetime.timedelta``.
+        reward : the reward that they get, such as 0.0 for customers who never came back. If the true reward comes
+            later, it is refused like any second reward; :meth:`retell` corrects it.
 
         Examples
         --------
@@ -314,10 +315,11 @@ class TicketMethods(AskTell):
         A policy remembers the last 100,000 answered tickets. To keep all of them, save the log to files now and then,
         with ``drain=True``.
 
-        Parameters ---------- waiting : whether tickets without a reward are in the table, too. By default they are not.
+        Parameters
+        ----------
+        waiting : whether tickets without a reward are in the table, too. By default they are not.
         drain : whether to forget the answered tickets that are in this table. Their rewards still count once. But a
-        second,
-            different reward is then not noticed, and cannot be corrected.
+            second, different reward is then not noticed, and cannot be corrected.
 
         Examples
         --------
