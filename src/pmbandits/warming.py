@@ -148,7 +148,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
             yield compile_entry(steps.choose_many, "int, memory, ints")
             yield compile_entry(steps.choose_among, "int, memory, ints, ints")
             yield compile_entry(steps.tell_many, "memory, ints, floats")
-            yield compile_entry(steps.replay_events, "int, memory, ints, floats, bool, ints")
+            yield compile_entry(steps.replay_events, "int, memory, ints, floats, ints, ints, bool, ints")
             yield compile_entry(steps.tell_active_and_inactive, "memory, memory, ints, floats")
             yield compile_entry(steps.count_pull, "memory, int")
     for kernel in (cirt.begin, baselines.begin_fixed_arm):

@@ -124,3 +124,29 @@ def test_memory_grows_for_a_long_replay():
     assert policy.t == n
     assert sum(e.n for e in policy.estimates) == n
     assert policy.pending.sum() == 0
+
+
+@pytest.mark.parametrize("shares", [None, "A >= 10%; B + C <= 0.7", "A >= 20%; B <= 0.4"])
+def test_a_replay_knows_which_arms_were_available(shares):
+    rng = np.random.default_rng(4)
+    made = {"names": ["A", "B", "C"], "support": pmb.Interval(0, 1), "certify": 0.2, "shares": shares}
+    played, again, forced = (pmb.Track("gini", **made) for _ in range(3))
+    arms, rewards, among = [], [], []
+    for _ in range(600):
+        available = sorted(rng.choice(3, 2, replace=False).tolist()) if rng.random() < 0.5 else None
+        arms.append(played.ask(among=available))
+        rewards.append(np.nan)
+        among.append(available)
+        if rng.random() < 0.7:
+            rewards.append(float(rng.random()))
+            arms.append(arms[-1])
+            among.append(None)
+            played.tell(arms[-1], rewards[-1])
+    assert again.replay(arms, rewards, among=among, check=True) is None
+    assert state(again) == state(played)
+    asks = [k for k in range(len(arms)) if among[k] is not None]
+    other = arms.copy()
+    other[asks[50]] = next(arm for arm in among[asks[50]] if arm != arms[asks[50]])
+    assert forced.replay(other, rewards, among=among, check=True) == asks[50]
+    with pytest.raises(ValueError, match="among"):
+        forced.replay(arms, rewards, among=among[:-1])

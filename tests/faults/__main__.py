@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import tempfile
@@ -67,7 +68,12 @@ class Round:
             going.clear()
             await asyncio.wait_for(asyncio.gather(*tasks), 300)
             await asyncio.to_thread(self._wait)
-            found = await asyncio.to_thread(verdict, self.store, self.ports, self.known)
+            try:
+                found = await asyncio.to_thread(verdict, self.store, self.ports, self.known)
+            except AssertionError:
+                if self.store.startswith("sqlite"):  # to look at
+                    shutil.copy(self.store.removeprefix("sqlite:///"), OUT / "failed.db")
+                raise
         finally:
             for task in tasks:
                 task.cancel()

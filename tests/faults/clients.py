@@ -21,11 +21,12 @@ class Known:
     asked: dict[str, list[tuple[int, str, str]]] = field(default_factory=dict)  # ticket, arm, key
     told: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     refused: dict[str, list[tuple[int, float]]] = field(default_factory=dict)  # lost a race
+    expired: dict[str, list[int]] = field(default_factory=dict)  # tickets that got the default reward
     again: int = 0  # requests that were sent again
 
     def __post_init__(self) -> None:
         for name in EXPERIMENTS:
-            self.asked[name], self.told[name], self.refused[name] = [], [], []
+            self.asked[name], self.told[name], self.refused[name], self.expired[name] = [], [], [], []
 
 
 class Connection:
@@ -73,7 +74,9 @@ class Client:
         while going.is_set():
             name = self.rng.choice(list(EXPERIMENTS))
             tickets = await self._ask(name)
-            self.late += [(name, ticket) for ticket in tickets]
+            self.late += [
+                (name, ticket) for ticket in tickets if self.rng.random() < 0.95
+            ]  # the others never come back
             while self.late and self.rng.random() < 0.7:
                 await self._tell()
         self.one.close()
@@ -93,7 +96,7 @@ class Client:
             await asyncio.sleep(self.rng.uniform(0.01, 0.1))
 
     async def _ask(self, name: str) -> list[int]:
-        body: dict[str, Any] = {"key": str(uuid.UUID(int=self.rng.getrandbits(128)))}
+        body: dict[str, Any] = {"key": self._new_key()}
         chance = self.rng.random()
         if chance < 0.2:
             body["n"] = self.rng.randint(2, 12)
@@ -112,6 +115,16 @@ class Client:
         self.known.asked[name] += [(ticket, arm, body["key"]) for ticket, arm in zip(tickets, arms, strict=True)]
         return tickets
 
+    async def _reward(self, connection: Connection, path: str, body: dict[str, Any]) -> None:
+        """Tell rewards; if a ticket got the default reward meanwhile, the true one takes its place."""
+        status, found = await self._sure(connection, path, body)
+        if status == 409:
+            status, found = await self._sure(connection, path, {**body, "key": self._new_key(), "correct": True})
+        assert status == 200, found
+
+    def _new_key(self) -> str:
+        return str(uuid.UUID(int=self.rng.getrandbits(128)))
+
     async def _tell(self) -> None:
         name, ticket = self.late.pop(self.rng.randrange(len(self.late)))
         path, reward = f"/v1/experiments/{name}/tell", float(self.rng.random() < 0.6)
@@ -129,37 +142,42 @@ class Client:
                 (self.known.told if status == 200 else self.known.refused)[name].append((ticket, one))
             return
         if chance < 0.3:  # the same twice
-            body = {"ticket": ticket, "reward": reward}
-            answers = await asyncio.gather(self._sure(self.one, path, body), self._sure(self.two, path, body))
-            assert all(status == 200 for status, _ in answers), answers
+            body: dict[str, Any] = {"ticket": ticket, "reward": reward}
+            await asyncio.gather(self._reward(self.one, path, body), self._reward(self.two, path, body))
         elif chance < 0.4:  # several at once
             more = [t for other, t in self.late if other == name][:5]
             self.late = [(other, t) for other, t in self.late if t not in more or other != name]
             both = [ticket, *more]
-            status, found = await self._sure(self.one, path, {"tickets": both, "rewards": [reward] * len(both)})
-            assert status == 200, found
+            await self._reward(self.one, path, {"tickets": both, "rewards": [reward] * len(both)})
             self.known.told[name] += [(t, reward) for t in more]
         elif chance < 0.5:  # a reward that was wrong
             for body in ({"reward": 1.0 - reward}, {"reward": reward, "correct": True}):
-                key = str(uuid.UUID(int=self.rng.getrandbits(128)))
-                status, found = await self._sure(self.one, path, {"ticket": ticket, "key": key, **body})
-                assert status == 200, found
+                await self._reward(self.one, path, {"ticket": ticket, "key": self._new_key(), **body})
         else:
-            status, found = await self._sure(self.one, path, {"ticket": ticket, "reward": reward})
-            assert status == 200, found
+            await self._reward(self.one, path, {"ticket": ticket, "reward": reward})
         self.known.told[name].append((ticket, reward))
 
 
 class Administrator(Client):
-    """Changes arms, limits and the status of experiments, again and again; at the end all of them run."""
+    """Changes arms, limits and the status of experiments, and lets tickets expire, again and again; at the end all run.
+
+    Every experiment gets a few new arms, which come and go.
+    """
 
     async def run(self, going: asyncio.Event) -> None:
         """Go on until told to stop."""
         while going.is_set():
-            path = f"/v1/experiments/{self.rng.choice(list(EXPERIMENTS))}"
+            name = self.rng.choice(list(EXPERIMENTS))
+            path = f"/v1/experiments/{name}"
             await self._sure(self.one, f"{path}/arms", {"do": self.rng.choice(["pause", "resume"]), "arm": "D"})
+            if self.rng.random() < 0.5:
+                act = {"do": self.rng.choice(["add", "add", "retire"]), "arm": f"new {self.rng.randint(1, 4)}"}
+                await self._sure(self.one, f"{path}/arms", act)
             shares = self.rng.choice(["A >= 10%", "A >= 10%; B + C <= 0.7", None])
             await self._sure(self.one, f"{path}/limits", {"shares": shares}, "PUT")
+            status, found = await self._sure(self.one, f"{path}/expire", {"seconds": 0.5, "reward": 0.0})
+            assert status == 200, found
+            self.known.expired[name] += found["tickets"]
             for status in ("paused", "running"):
                 await self._sure(self.one, f"{path}/status", {"status": status})
                 await asyncio.sleep(self.rng.uniform(0.02, 0.3))

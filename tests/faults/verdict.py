@@ -11,6 +11,7 @@ from typing import Any
 
 import pmbandits as pmb
 from pmbandits.service.check import check_store
+from pmbandits.service.experiment import EXPIRED
 from pmbandits.service.store import Store
 from tests.faults.clients import Known
 from tests.faults.experiments import EXPERIMENTS
@@ -38,7 +39,9 @@ def verdict(store: str, ports: list[int], known: Known) -> dict[str, Any]:
             )
         for ticket, reward in known.refused[name]:
             assert tells[ticket] != reward, f"{name}: {reward} of {ticket} was refused and is stored"
-        assert set(tells) == {t for t, _ in known.told[name]}, f"{name}: rewards that nobody was told of"
+        expired = {row[2] for row in rows if row[1] == 1 and row[5] == EXPIRED}
+        assert set(known.expired[name]) <= expired, f"{name}: tickets were said to be expired, and are not"
+        assert set(tells) == {t for t, _ in known.told[name]} | expired, f"{name}: rewards that nobody was told of"
         for port in ports:
             same(_exported(port, name), alone)
             counts["compared"] += 1
@@ -46,6 +49,7 @@ def verdict(store: str, ports: list[int], known: Known) -> dict[str, Any]:
         counts["asks"] += len(asks)
         counts["tells"] += len(tells)
         counts["corrections"] += sum(row[1] == 2 for row in rows)
+        counts["expired"] += len(expired)
         counts["administration"] += sum(row[1] >= 4 for row in rows)
         counts["races"] += len(known.refused[name])
     opened = Store(store)

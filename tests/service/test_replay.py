@@ -125,3 +125,20 @@ def test_a_digest_names_an_event_and_all_before_it() -> None:
         other[at] = (*events[at][:4], 3, *events[at][5:])
         assert chain_digest(chain_digest(5, other[:3]), other[3:]) != whole
     assert chain_digest(chain_digest(6, events[:3]), events[3:]) != whole
+
+
+def test_a_process_that_comes_later_knows_which_arms_were_available(tmp_path: Path) -> None:
+    """Asks with a choice of arms move the bookkeeping of joint limits, also when they are read from the log."""
+    limits = {"shares": "A >= 10%; B + C <= 0.7"}
+    with serving(tmp_path / "store.db") as served:
+        served.post("", {**SHOP, "arms": ["A", "B", "C", "D"], **limits})
+        for k in range(120):
+            asked = served.post("/shop/ask", {"n": 1 + k % 3, "among": [["A", "B"], ["B", "C"], ["D", "A"]][k % 3]})
+            served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [k % 2] * len(asked["tickets"])})
+            served.post("/shop/ask")
+        live = served.service.experiment_cache.live_experiments["shop"].replay.policy._memory
+    with serving(tmp_path / "store.db") as later:
+        loaded = later.service.experiment_cache.live_experiments["shop"]
+        assert loaded.replay.policy._memory.limit_deficit.tolist() == live.limit_deficit.tolist()
+        assert loaded.disagreements == 0
+        same(policy_of(later, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{tmp_path}/store.db", "shop")))

@@ -158,8 +158,14 @@ def choose_among(choose: int, memory: int, unavailable: IntArray, out: IntArray)
 
 
 @kernel
-def replay_events(choose: int, memory: int, arms: IntArray, rewards: FloatArray, check: bool, code: IntArray) -> int:
+def replay_events(
+    choose: int, memory: int, arms: IntArray, rewards: FloatArray, mask_of: IntArray, masks: IntArray, check: bool,
+    code: IntArray,
+) -> int:  # fmt: skip
     """Replay checked events for which memory suffices: asks where the reward is NaN, and tells elsewhere.
+
+    An ask in which not all arms were available has the number of its mask in ``mask_of`` (others −1); ``masks`` has
+    them one after the other, with 1 for each arm that was not available.
 
     Returns how many were taken in. That is fewer than there are if ``check`` is true and the policy would have asked
     for another arm, or if something is wrong; then the memory is of no use, and ``code`` says why. Or memory is
@@ -172,7 +178,12 @@ def replay_events(choose: int, memory: int, arms: IntArray, rewards: FloatArray,
             if code[0] != OK:
                 return j + 1 if code[0] == CHANGED else j
         else:
+            if mask_of[j] >= 0:
+                for i in range(s.n_arms):
+                    s.unavailable[i] = masks[mask_of[j] * s.n_arms + i]
+                s.constraint_kind |= SOME_ARMS_BARRED
             own = choose_with_forced_arm(memory, choose, arms[j])
+            s.constraint_kind &= SOME_ARMS_BARRED - 1
             if own == INVALID_CHOICE:
                 code[0] = INVALID_CHOICE
             if own == INVALID_CHOICE or (check and own != arms[j]):

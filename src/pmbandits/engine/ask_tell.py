@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,24 @@ if TYPE_CHECKING:
     pass
 
 _ask, _tell = ask_one, tell_one
+
+
+class Availability(NamedTuple):
+    """Which arms were available in each of some asks: the row of ``masks`` (1: not available), or −1 for all arms."""
+
+    mask_of: NDArray[np.int64] | None = None
+    masks: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+
+    @classmethod
+    def of(cls, among: Sequence[Iterable[int] | None], n_arms: int) -> Availability:
+        """Of the available arms of each event, by position."""
+        rows: dict[tuple[int, ...] | None, int] = {None: -1}
+        mask_of = [rows.setdefault(None if arms is None else tuple(arms), len(rows) - 1) for arms in among]
+        masks = np.ones((len(rows) - 1, n_arms), dtype=np.int64)
+        for arms, row in rows.items():
+            if arms is not None:
+                masks[row, list(arms)] = 0
+        return cls(np.array(mask_of, dtype=np.int64), masks)
 
 
 class AskTell(ArmLifecycle):
@@ -302,13 +320,20 @@ class AskTell(ArmLifecycle):
 
         def while_locked() -> None:
             if clone:
-                self._replay_on_clone(places, values, False)
+                self._replay_on_clone(places, values, Availability(), False)
             else:
-                self._replay_unlocked(places, values, False)
+                self._replay_unlocked(places, values, Availability(), False)
 
         self._with_lock(while_locked)
 
-    def replay(self, arms: ArrayLike, rewards: ArrayLike, *, check: bool = False) -> int | None:
+    def replay(
+        self,
+        arms: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        among: Sequence[Iterable[int] | None] | None = None,
+        check: bool = False,
+    ) -> int | None:
         """Take in stored events, that is asks and tells in the order in which they came. A million take seconds.
 
         Afterwards the policy is as if each event had been an :meth:`asked` or a :meth:`tell`. If anything is wrong,
@@ -318,6 +343,8 @@ class AskTell(ArmLifecycle):
         ----------
         arms : the arm of each event, as positions or names.
         rewards : the reward of each event that is a tell; nan (or None) for each event that is an ask.
+        among : for each event that is an ask, the positions of the arms that were available in it, or None for all
+            arms. Leave it out if all arms were available in all of them.
         check : whether to check that :meth:`ask` would have given the stored arms. If it would have given another one,
             nothing counts, and the position of the first such event is returned. Otherwise ``None`` is returned.
 
@@ -344,31 +371,43 @@ class AskTell(ArmLifecycle):
         is_tell = ~np.isnan(values)
         if is_tell.any():
             values[is_tell] = self.support.check(values[is_tell])
-        first_mismatch, new_changes = self._with_lock(lambda: self._replay_on_clone(places, values, check))
+        available = Availability() if among is None else Availability.of(among, len(self.names))
+        if available.mask_of is not None and available.mask_of.size != places.size:
+            raise ValueError(
+                f"{places.size} events were given with {available.mask_of.size} entries of among; give one for each."
+            )
+        first_mismatch, new_changes = self._with_lock(lambda: self._replay_on_clone(places, values, available, check))
         self._warn_of_changes(new_changes)
         return first_mismatch
 
     def _replay_on_clone(
-        self, places: NDArray[np.int64], values: FloatArray, check: bool
+        self, places: NDArray[np.int64], values: FloatArray, available: Availability, check: bool
     ) -> tuple[int | None, tuple[Change, ...]]:
         """Replay asks (nan) and tells on a clone, which replaces the policy if all of them were recorded."""
         clone, known = self._clone_unlocked(), n_changes(self._memory)
-        first_mismatch = clone._replay_unlocked(places, values, check)
+        first_mismatch = clone._replay_unlocked(places, values, available, check)
         if first_mismatch is not None:
             return first_mismatch, ()
         self._replace_by_clone(clone)
         return None, found(self._memory, self.names, known)
 
-    def _replay_unlocked(self, arms: NDArray[np.int64], values: FloatArray, check: bool) -> int | None:
+    def _replay_unlocked(
+        self, arms: NDArray[np.int64], values: FloatArray, available: Availability, check: bool
+    ) -> int | None:
         """Replay asks (nan) and tells, while holding the lock; returns the first event that differs, or ``None``."""
         at, n, seen = 0, arms.size, None
         code = np.zeros(1, dtype=np.int64)
+        mask_of = np.full(n, -1, dtype=np.int64) if available.mask_of is None else available.mask_of
         while at < n:
             plan, roster = self._plan, self._roster
             if at == 0 or (roster is not None and roster.place != seen):  # an arm became active
                 seen = None if roster is None else roster.place
                 places = arms if roster is None else np.array(seen)[arms]
                 beside = np.append(np.flatnonzero(places < 0), n)
+                masks = available.masks
+                if roster is not None and masks.size:
+                    masks = masks[:, list(roster.active_arms)]
+                flat = np.ascontiguousarray(masks).reshape(-1)
             end = int(beside[np.searchsorted(beside, at)])
             if check and roster is not None and roster.waiting:  # the next arm may be one that waits
                 end = at
@@ -377,7 +416,10 @@ class AskTell(ArmLifecycle):
                 if is_tell and plan.forgetting is None:
                     self._memory = ensure_capacity(self._memory, plan, is_tell)
                 while True:
-                    at += int(replay_events(*self._now[:2], places[at:end], values[at:end], check, code))
+                    part = slice(at, end)
+                    at += int(
+                        replay_events(*self._now[:2], places[part], values[part], mask_of[part], flat, check, code)
+                    )
                     if code[0] == CHANGED:
                         handle_changes(self._memory, plan)
                     elif code[0] == NEEDS_CAPACITY:
@@ -395,7 +437,8 @@ class AskTell(ArmLifecycle):
                 self._record_rewards(arms[at : at + 1], values[at : at + 1])
             elif check:
                 mine = np.empty(1, dtype=np.int64)
-                if self._choose_into(mine) == INVALID_CHOICE:
+                mask = None if mask_of[at] < 0 else available.masks[mask_of[at]]
+                if self._choose_into(mine, mask) == INVALID_CHOICE:
                     self._raise_invalid_choice()
                 if mine[0] != arms[at]:
                     return at

@@ -79,6 +79,7 @@ class PolicyReplay:
         self.policy, self.seen, self.digest = policy, seen, digest
         self.arm_indices = {name: arm_index for arm_index, name in enumerate(policy.names)}
         self._propensity = PropensityReader()
+        self._among: tuple[int, Sequence[int]] | None = None  # the last event with a choice of arms, and these
 
     def copy(self) -> PolicyReplay:
         """A copy, to read from while this one goes on."""
@@ -166,13 +167,25 @@ class PolicyReplay:
         told = kinds == TELL
         arms = np.array([row[3] for row in rows], dtype=np.int64)
         rewards = np.where(told, np.array([row[4] for row in rows], dtype=np.float64), np.nan)
-        given = np.array([row[5] is not None for row in rows])  # an ask with a choice of arms
-        plain = not (kinds == ASKED).any() and not (given & ~told).any()
-        differs = plain and self.policy.replay(arms, rewards, check=True) is not None
-        if differs or not plain:
-            self.policy.replay(arms, rewards)
+        among = [self._available_arms(row) for row in rows]
+        own = not (kinds == ASKED).any()  # else an arm that the policy did not choose is among them
+        differs = own and self.policy.replay(arms, rewards, among=among, check=True) is not None
+        if differs or not own:
+            self.policy.replay(arms, rewards, among=among)
         self.seen, self.digest = rows[-1][0], rows[-1][-1]
         return int(differs)
+
+    def _available_arms(self, row: StoredEvent) -> Sequence[int] | None:
+        """The arms that were available in an ask, if not all were; they stand in the first event of its request."""
+        seq, kind, _, _, _, data, _ = row
+        if kind != ASK or data is None:
+            return None
+        given = json.loads(data)
+        if isinstance(given, list):
+            self._among = seq, given
+        elif self._among is None or given != self._among[0]:
+            raise MissingEvent(f"event {given}, which event {seq} refers to, is not the one before it")
+        return self._among[1]
 
     def _apply_one(self, row: StoredEvent) -> None:
         seq, kind, _ticket, arm, value, data, digest = row
