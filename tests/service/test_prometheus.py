@@ -1,51 +1,75 @@
-"""Counters of several processes, wherever the question for them arrives."""
+"""Numbers for Prometheus: of one process, and of several that count in files which they share."""
 
 from __future__ import annotations
 
 import os
 import re
-import time
+import subprocess
+import sys
 from pathlib import Path
 
-from pmbandits.service.prometheus import RequestCounters, prometheus_lines
+from prometheus_client.parser import text_string_to_metric_families
+
+from pmbandits import __version__
+from pmbandits.service import prometheus
 from tests.service.serving import SHOP, serving
 
 
 def numbers(text: str, name: str) -> dict[str, float]:
     """Samples of a metric, by their labels."""
-    return {labels: float(n) for labels, n in re.findall(rf"^{name}\{{(.*)\}} (\S+)$", text, re.MULTILINE)}
+    return {labels: float(n) for labels, n in re.findall(rf"^{name}\{{?(.*?)\}}? (\S+)$", text, re.MULTILINE)}
 
 
-def test_a_scrape_of_one_process_has_the_counters_of_all(tmp_path: Path) -> None:
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    other = RequestCounters(str(folder))
-    other.count_request("ask", 200, 0.003)
-    other.publish(other.counter_values({"turns": 7, "events": 9, "failures": 0}, {"shop": (1000, 1), "old": (5, 0)}))
-    (folder / f"{os.getpid()}.json").rename(folder / "123.json")  # as if another one had left it
-    (folder / "124.json").write_text("{")  # damaged: left out
-    with serving(tmp_path / "store.db", shared=str(folder)) as served:
+def test_what_one_process_counts(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
         served.post("", SHOP)
-        served.post("/shop/ask")
-        served.post("/shop/ask")
-        text = served.send("GET", "/metrics").text
-        asks = {k: n for k, n in numbers(text, "pmbandits_requests_total").items() if 'route="ask"' in k}
-        assert sorted(asks.values()) == [1, 2] and len(asks) == 2
-        assert sum(numbers(text, "pmbandits_turns_total").values()) == 7 + 2
-        assert numbers(text, "pmbandits_experiment_events") == {'experiment="old"': 5, 'experiment="shop"': 1000}
-        assert numbers(text, "pmbandits_request_seconds_bucket")['route="ask",process="123",le="0.005"'] == 1
-        until = time.monotonic() + 30
-        while not (folder / f"{os.getpid()}.json").exists():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        served.post("/shop/ask", {"n": 5})
+        assert served.refused("/shop/tell", {"ticket": 99, "reward": 1})[0] == 404
+        found = served.send("GET", "/metrics")
+    text = found.text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert found.headers["content-type"] == prometheus.CONTENT_TYPE
+    assert all(family.documentation for family in families.values()), "each says what it is"
+    counters = {name for name, family in families.items() if family.type == "counter"}
+    assert counters == {
+        f"pmbandits_{name}" for name in ("requests", "turns", "events", "failures", "experiment_events")
+    }
+    assert numbers(text, "pmbandits_requests_total")['route="tell",status="404"'] == 1
+    assert numbers(text, "pmbandits_events_total") == {"": 5} and numbers(text, "pmbandits_failures_total") == {"": 0}
+    assert numbers(text, "pmbandits_experiment_events_total") == {'experiment="shop"': 5}
+    assert numbers(text, "pmbandits_store_seconds_count") == {'step="begin"': 2, 'step="commit"': 2}
+    assert numbers(text, "pmbandits_waiting_requests") == {"": 0}
+    (memory,) = numbers(text, "pmbandits_memory_bytes").values()
+    assert 1e7 < memory < 1e11
+    (build,) = numbers(text, "pmbandits_build_info")
+    assert f'version="{__version__}"' in build
+    assert not any(name.endswith("_created") for name in families)
 
 
-def test_a_process_alone_leaves_nothing(tmp_path: Path) -> None:
-    alone = RequestCounters()
-    alone.count_request("tell", 409, 9.0)
-    mine = alone.counter_values({"turns": 1}, {})
-    alone.publish(mine)
-    assert list(tmp_path.iterdir()) == []
-    assert len(alone.all_processes(mine)) == 1
-    text = "\n".join(prometheus_lines(alone.all_processes(mine)))
-    assert 'status="409"' in text and 'le="+Inf"} 1' in text
+_COUNT = """
+import sys
+from pmbandits.service.prometheus import ServiceMetrics
+metrics = ServiceMetrics()
+metrics.count_request("ask", 200, 0.003)
+metrics.look(waiting=3)
+print(metrics.text({}).decode() if sys.argv[1] == "show" else "")
+"""
+
+
+def test_any_process_tells_what_all_counted_and_the_dead_are_forgotten(tmp_path: Path) -> None:
+    environment = {**os.environ, prometheus.FOLDER_VARIABLE: str(tmp_path)}
+
+    def count(do: str) -> str:
+        command = [sys.executable, "-c", _COUNT, do]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+    count("count")
+    count("count")
+    (first, second) = sorted(tmp_path.glob("gauge_livesum_*.db"))
+    prometheus.forget_process(str(tmp_path), int(first.stem.rpartition("_")[2]))
+    assert not first.exists() and second.exists()
+    text = count("show")
+    assert numbers(text, "pmbandits_requests_total") == {'route="ask",status="200"': 3}, "counters never go back"
+    assert numbers(text, "pmbandits_request_seconds_bucket")['le="0.005",route="ask"'] == 3
+    assert numbers(text, "pmbandits_waiting_requests") == {"": 6}, "of the two that live"
+    assert len(numbers(text, "pmbandits_memory_bytes")) == 2

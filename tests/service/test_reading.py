@@ -56,8 +56,8 @@ def test_an_imported_policy_says_in_which_round_it_came(tmp_path: Path) -> None:
 
 def _gauges(served: Served) -> dict[tuple[str, str], float]:
     text = served.send("GET", "/metrics").text
-    found = re.findall(r'^pmbandits_experiment_changes\{experiment="(.*)",arm="(.*)"\} (\S+)$', text, re.M)
-    return {(experiment, arm): float(n) for experiment, arm, n in found}
+    found = re.findall(r'^pmbandits_experiment_changes\{arm="(.*)",experiment="(.*)"\} (\S+)$', text, re.M)
+    return {(experiment, arm): float(n) for arm, experiment, n in found}
 
 
 def test_a_change_is_told_wherever_somebody_looks(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from pmbandits import _validation
 from pmbandits.estimates.change_detector import Change
 from pmbandits.service.change_log import ChangeAlarm, ChangeWatch
 from pmbandits.service.experiment import CommittedExperiment, LiveExperiment
-from pmbandits.service.prometheus import sample_line
 from pmbandits.service.store import Store
 
 log = logging.getLogger("pmbandits.service")
@@ -115,21 +114,14 @@ class ChangeAlarms:
             spent = max(spent, LONG)
         entry.next_run_at = time.monotonic() + (REST * spent if spent >= LONG else 0.0)
 
-    async def prometheus_lines(self, experiments: Mapping[str, Watched]) -> list[str]:
-        """How many changes each arm has had, for Prometheus.
+    async def counts(self, what: Watched) -> dict[str, int] | None:
+        """How many changes each arm has had.
 
-        An experiment of which not all rewards were looked at has no lines: numbers that begin anew at 0 after a start
-        would look like changes.
+        None while not all rewards were looked at: numbers that begin anew at 0 after a start would look like changes.
         """
-        out = ["# TYPE pmbandits_experiment_changes gauge"]
-        answers = await asyncio.gather(*map(self.get, experiments.values()))
-        for (name, what), (found, upto) in zip(experiments.items(), answers, strict=True):
-            if upto is not None:
-                counts = Counter(alarm.change.arm for alarm in found)
-                for arm in what.names:
-                    labels = {"experiment": name, "arm": arm}
-                    out.append(sample_line("pmbandits_experiment_changes", labels, counts[arm]))
-        return out
+        found, upto = await self.get(what)
+        counts = Counter(alarm.change.arm for alarm in found)
+        return None if upto is None else {arm: counts[arm] for arm in what.names}
 
     async def stop(self) -> None:
         """No more."""

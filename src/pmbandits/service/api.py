@@ -246,14 +246,13 @@ def _add_health_routes(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def metrics(key: Annotated[keys.Key, require_scope("read")]) -> Response:
         """Counters of all processes, for Prometheus."""
-        mine, names = service.counter_values(), list(service.experiment_cache.live_experiments)
-        found = await service.run_in_thread(lambda: service.prometheus.all_processes(mine))
-        prometheus_lines = list(prometheus.prometheus_lines(found))
+        names = list(service.experiment_cache.live_experiments)
         # Scrapes reach one process or another, and all must know the same: also of what others did.
-        answers = await asyncio.gather(*(service.read(name, Watched.of) for name in names), return_exceptions=True)
-        watched = {name: what for name, what in zip(names, answers, strict=True) if isinstance(what, Watched)}
-        prometheus_lines += await service.alarms.prometheus_lines(watched)
-        return Response("\n".join(prometheus_lines) + "\n", media_type="text/plain; version=0.0.4")
+        found = await asyncio.gather(*map(service.experiment_numbers, names), return_exceptions=True)
+        numbers = {name: one for name, one in zip(names, found, strict=True) if not isinstance(one, BaseException)}
+        service.metrics.look(len(service.group_commit.waiting))
+        text = await service.run_in_thread(partial(service.metrics.text, numbers))
+        return Response(text, media_type=prometheus.CONTENT_TYPE)
 
     @app.get("/v1/openapi.json", tags=["health"])
     async def openapi(request: Request) -> Any:

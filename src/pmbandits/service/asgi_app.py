@@ -152,7 +152,7 @@ class AsgiApp:
     def _end(self, route: str, status: int, began: float) -> None:
         """Count a request, and write it to the log if it matters."""
         seconds = time.perf_counter() - began
-        self.service.prometheus.count_request(route, status, seconds)
+        self.service.metrics.count_request(route, status, seconds)
         request_log.log_request(route, status, seconds)
 
 

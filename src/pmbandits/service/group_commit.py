@@ -27,6 +27,7 @@ from pmbandits.service.events import (
 from pmbandits.service.experiment import LiveExperiment, Refused
 from pmbandits.service.experiment_cache import ExperimentCache
 from pmbandits.service.messages import Ask, Tell
+from pmbandits.service.prometheus import ServiceMetrics
 from pmbandits.service.replay import Diverged, MissingEvent
 
 T = TypeVar("T")
@@ -73,11 +74,10 @@ class Job:
 class GroupCommit:
     """The queue of requests of one process, and the loop that commits them in groups."""
 
-    def __init__(self, transaction: Transaction, experiment_cache: ExperimentCache) -> None:
-        self.transaction, self.experiment_cache = transaction, experiment_cache
+    def __init__(self, transaction: Transaction, experiment_cache: ExperimentCache, metrics: ServiceMetrics) -> None:
+        self.transaction, self.experiment_cache, self.metrics = transaction, experiment_cache, metrics
         self.waiting: deque[Job] = deque()
         self.failures, self.retry_at = 0, 0.0
-        self.counts = {"turns": 0, "events": 0, "failures": 0}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stale_job_task: asyncio.Task[None] | None = None
@@ -241,6 +241,7 @@ class GroupCommit:
         try:
             found = await transaction.begin(list(lookups.values()), alone=self._alone)
             began = True
+            self.metrics.begin_seconds.observe(time.monotonic() - self._store_called_at)
             self._alone = all(len(news.new_events) <= 1 for news in found)
             drafts = {
                 exp: self._synced_draft(live_experiments[exp], news) for exp, news in zip(lookups, found, strict=True)
@@ -252,6 +253,7 @@ class GroupCommit:
             batch = self._seal(drafts, live_experiments)
             self._committing, self._store_called_at = bool(batch), time.monotonic()
             await (transaction.commit(batch) if batch else transaction.rollback())
+            self.metrics.commit_seconds.observe(time.monotonic() - self._store_called_at)
         except TooFarBehind as behind:  # it reads without the lock first; the others go on
             for job in reversed(jobs):
                 if job.live is live_experiments[behind.exp]:
@@ -265,8 +267,8 @@ class GroupCommit:
             self._handle_failure(error, jobs)
             return
         self.failures = 0
-        self.counts["turns"] += 1
-        self.counts["events"] += len(batch.events)
+        self.metrics.turns.inc()
+        self.metrics.events.inc(len(batch.events))
         for exp, live in live_experiments.items():
             if drafts[exp] is not None:
                 live.uncommitted, live.committed = False, live.replay.seen
@@ -381,7 +383,7 @@ class GroupCommit:
     def _handle_failure(self, error: Exception, jobs: list[Job]) -> None:
         """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""
         self.failures += 1
-        self.counts["failures"] += 1
+        self.metrics.failures.inc()
         self.retry_at = time.monotonic() + RETRY_PAUSES[min(self.failures, len(RETRY_PAUSES)) - 1]
         log.warning("a group commit failed: %s: %s", type(error).__name__, _validation.readable(str(error))[:300])
         for live in {job.live for job in jobs}:

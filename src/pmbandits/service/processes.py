@@ -73,9 +73,9 @@ def end_with_parent() -> None:
 class Supervisor(Multiprocess):
     """Starts the processes, and replaces one that dies, which it says."""
 
-    def __init__(self, config: Config, sockets: list[Any], shared: str | None) -> None:
+    def __init__(self, config: Config, sockets: list[Any], counters: str) -> None:
         super().__init__(config, sockets)
-        self._shared = shared
+        self._counters = counters  # the folder in which processes count
 
     def keep_subprocess_alive(self) -> None:
         """Look after all processes once."""
@@ -84,8 +84,8 @@ class Supervisor(Multiprocess):
         for old, new in zip(before, self.processes, strict=False):
             if new is not old:
                 log.error("process %s has ended (%s); %s replaces it", old.pid, _how(old.exitcode), new.pid)
-                if self._shared is not None and old.pid is not None:
-                    prometheus.forget_process(self._shared, old.pid)
+                if old.pid is not None:
+                    prometheus.forget_process(self._counters, old.pid)
 
 
 def _how(code: int | None) -> str:

@@ -1,113 +1,137 @@
-"""Counters and times of all processes of one service, in the text that Prometheus reads.
+"""What a service counts, for Prometheus.
 
-Every process counts in its own memory. Where several serve at one port, a request for the counters reaches one of them
-by chance: so each of them leaves what it counted in a folder that they share, and whoever is asked reads them all.
+Where several processes serve at one port, a request for the numbers reaches one of them by chance. So they count in
+files that they share (the multiprocess mode of prometheus_client): counters of processes that have ended still count,
+and what is said of a process that lives goes when it dies.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
+import platform
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from pmbandits import __version__
+
+CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client reads it when it is imported
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-PUBLISH_EVERY = 1.0  # seconds after which a process leaves its counters for the others
-
-CounterValues = dict[str, Any]  # what one process counted, as JSON
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second number for each counter
 
 
-class RequestCounters:
-    """Requests by route and status, and how long they took."""
+class ExperimentNumbers(NamedTuple):
+    """What Prometheus is told of an experiment; ``changes`` of each arm, None while not all rewards were looked at."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        self._folder = None if folder is None else Path(folder)
-        self.requests: dict[tuple[str, int], int] = defaultdict(int)
-        self.times: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
-        self.sums: dict[str, float] = defaultdict(float)
+    events: int
+    disagreements: int
+    changes: dict[str, int] | None
+    sample_ratio_p_value: float | None = None
 
-    @property
-    def shared(self) -> bool:
-        """Whether there are other processes."""
-        return self._folder is not None
+
+class ServiceMetrics:
+    """The counters, times and gauges of one process."""
+
+    def __init__(self) -> None:
+        given: dict[str, Any] = {"registry": CollectorRegistry()}
+        self.registry: CollectorRegistry = given["registry"]
+        self._requests = Counter("pmbandits_requests", "Requests, by route and status.", ["route", "status"], **given)
+        self._seconds = Histogram(
+            "pmbandits_request_seconds", "Seconds from a request to its answer.", ["route"], buckets=BUCKETS, **given
+        )
+        self.turns = Counter("pmbandits_turns", "Transactions that were written, each for all who waited.", **given)
+        self.events = Counter("pmbandits_events", "Events that were written.", **given)
+        self.failures = Counter("pmbandits_failures", "Transactions that failed; nothing of them counts.", **given)
+        store = Histogram(
+            "pmbandits_store_seconds", "Seconds in the store: to begin a transaction (with the wait for the lock), and "
+            "to bring it to disk.", ["step"], buckets=BUCKETS, **given,
+        )  # fmt: skip
+        self.begin_seconds, self.commit_seconds = store.labels("begin"), store.labels("commit")
+        self._waiting = Gauge(
+            "pmbandits_waiting_requests", "Requests that wait for a transaction.", multiprocess_mode="livesum", **given
+        )
+        self._memory = Gauge(
+            "pmbandits_memory_bytes", "Memory of a process (resident).", multiprocess_mode="liveall", **given
+        )
+        build = ["version", "python"]
+        info = Gauge("pmbandits_build_info", "Versions that serve; 1.", build, multiprocess_mode="livemax", **given)
+        info.labels(__version__, platform.python_version()).set(1)
+        self._by_route: dict[tuple[str, int], tuple[Any, Any]] = {}  # looking labels up takes longer than counting
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        self.requests[route, status] += 1
-        self.times[route][bisect_left(BUCKETS, seconds)] += 1
-        self.sums[route] += seconds
+        known = self._by_route.get((route, status))
+        if known is None:
+            known = self._requests.labels(route, str(status)), self._seconds.labels(route)
+            self._by_route[route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
-    def counter_values(self, counts: Mapping[str, int], experiments: Mapping[str, tuple[int, int]]) -> CounterValues:
-        """All that this process counted; with its commits, and events and disagreements of its experiments."""
-        return {
-            "requests": [[route, status, n] for (route, status), n in self.requests.items()],
-            "times": {route: list(counts) for route, counts in self.times.items()},
-            "sums": dict(self.sums),
-            "counts": dict(counts),
-            "experiments": dict(experiments),
-        }
+    def look(self, waiting: int) -> None:
+        """Note how many requests wait, and how much memory this process takes."""
+        self._waiting.set(waiting)
+        self._memory.set(resident_bytes())
 
-    def publish(self, mine: CounterValues) -> None:
-        """Write the counters of this process where the others read them."""
-        if self._folder is not None:
-            file = self._folder / f"{os.getpid()}.json"
-            new = file.with_suffix(".new")
-            new.write_text(json.dumps(mine))
-            os.replace(new, file)
+    def text(self, experiments: dict[str, ExperimentNumbers]) -> bytes:
+        """What all processes counted, and what is said of experiments, as Prometheus reads it."""
+        counted = self.registry
+        if FOLDER_VARIABLE in os.environ:
+            counted = CollectorRegistry()
+            multiprocess.MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
+        read = CollectorRegistry()
+        read.register(_Experiments(experiments))
+        return generate_latest(counted) + generate_latest(read)
 
-    def all_processes(self, mine: CounterValues) -> dict[str, CounterValues]:
-        """What every process counted, by the number of the process; also of those that are gone."""
-        found: dict[str, CounterValues] = {}
-        if self._folder is not None:
-            for file in sorted(self._folder.glob("*.json")):
-                with suppress(OSError, ValueError):
-                    found[file.stem] = json.loads(file.read_text())
-        return {**found, str(os.getpid()): mine}
+
+class _Experiments:
+    """Numbers that follow from the log, the same in every process."""
+
+    def __init__(self, experiments: dict[str, ExperimentNumbers]) -> None:
+        self._experiments = experiments
+
+    def collect(self) -> Iterable[Metric]:
+        """The numbers as prometheus_client takes them."""
+        events = CounterMetricFamily("pmbandits_experiment_events", "Events of an experiment.", labels=["experiment"])
+        disagreements = GaugeMetricFamily(
+            "pmbandits_experiment_disagreements",
+            "Runs of stored asks that the process which answers would have answered otherwise.",
+            labels=["experiment"],
+        )
+        changes = GaugeMetricFamily(
+            "pmbandits_experiment_changes",
+            "How often the rewards of an arm have changed; a correction of rewards can take one back.",
+            labels=["experiment", "arm"],
+        )
+        ratio = GaugeMetricFamily(
+            "pmbandits_experiment_sample_ratio_p_value",
+            "Of randomised play: the p-value, valid at all times, of rewards coming in as arms were drawn.",
+            labels=["experiment"],
+        )
+        for name, found in self._experiments.items():
+            events.add_metric([name], found.events)
+            disagreements.add_metric([name], found.disagreements)
+            for arm, n in (found.changes or {}).items():
+                changes.add_metric([name, arm], n)
+            if found.sample_ratio_p_value is not None:
+                ratio.add_metric([name], found.sample_ratio_p_value)
+        return events, disagreements, changes, ratio
 
 
 def forget_process(folder: str, pid: int) -> None:
-    """Drop what a process that has ended left for the others."""
-    (Path(folder) / f"{pid}.json").unlink(missing_ok=True)
+    """Drop what is said of a process that lives; what it counted stays."""
+    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
 
 
-def prometheus_lines(found: Mapping[str, CounterValues]) -> Iterable[str]:
-    """What was counted, for Prometheus."""
-    yield "# TYPE pmbandits_requests_total counter"
-    for process, one in found.items():
-        for route, status, n in sorted(one["requests"]):
-            yield sample_line(
-                "pmbandits_requests_total", {"route": route, "status": str(status), "process": process}, n
-            )
-    yield "# TYPE pmbandits_request_seconds histogram"
-    for process, one in found.items():
-        for route, counts in sorted(one["times"].items()):
-            label, total = {"route": route, "process": process}, 0
-            for edge, n in zip((*BUCKETS, "+Inf"), counts, strict=True):
-                total += n
-                yield sample_line("pmbandits_request_seconds_bucket", {**label, "le": str(edge)}, total)
-            yield sample_line("pmbandits_request_seconds_sum", label, one["sums"][route])
-            yield sample_line("pmbandits_request_seconds_count", label, total)
-    for name in ("turns", "events", "failures"):
-        yield f"# TYPE pmbandits_{name}_total counter"
-        for process, one in found.items():
-            yield sample_line(f"pmbandits_{name}_total", {"process": process}, one["counts"].get(name, 0))
-    names = sorted({name for one in found.values() for name in one["experiments"]})
-    for place, gauge in enumerate(("experiment_events", "experiment_disagreements")):
-        yield f"# TYPE pmbandits_{gauge} gauge"
-        for name in names:  # a process in which nobody asked lately knows less than another one
-            most = max(one["experiments"][name][place] for one in found.values() if name in one["experiments"])
-            yield sample_line(f"pmbandits_{gauge}", {"experiment": name}, most)
+def resident_bytes() -> int:
+    """The memory of this process."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # no such file on this system: the largest that it ever was
+        import resource
 
-
-def sample_line(name: str, labels: Mapping[str, str], value: float) -> str:
-    """One line; labels are text of anybody, and can do no harm."""
-    inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"{name}{{{inside}}} {value:.10g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "")
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import socket
-from contextlib import nullcontext
 from tempfile import TemporaryDirectory
 
 import uvicorn
@@ -15,6 +14,7 @@ from pmbandits.service.api import create_app
 from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
 from pmbandits.service.processes import Supervisor, end_with_parent
+from pmbandits.service.prometheus import FOLDER_VARIABLE
 from pmbandits.service.request_log import with_traces, write_log
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import RETRY_PAUSES, open_store
@@ -40,11 +40,6 @@ def check_address_and_store(settings: Settings) -> None:
 
 def serve(settings: Settings) -> None:
     """Serve until somebody stops it. The port opens when everything is warm; a process that dies is replaced."""
-    with TemporaryDirectory(prefix="pmbandits-") if settings.processes > 1 else nullcontext() as shared:
-        _serve(dataclasses.replace(settings, shared=shared))
-
-
-def _serve(settings: Settings) -> None:
     os.environ[_SETTINGS_VARIABLE] = json.dumps(dataclasses.asdict(settings))
     config = uvicorn.Config(
         "pmbandits.service.run:app", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
@@ -54,9 +49,11 @@ def _serve(settings: Settings) -> None:
     )  # fmt: skip
     if settings.processes == 1:
         uvicorn.Server(config).run()
-    else:
-        write_log(settings.log_format, settings.log_level)
-        Supervisor(config, [config.bind_socket()], settings.shared).run()
+        return
+    write_log(settings.log_format, settings.log_level)
+    with TemporaryDirectory(prefix="pmbandits-") as counters:
+        os.environ[FOLDER_VARIABLE] = counters  # worker processes read it when they begin
+        Supervisor(config, [config.bind_socket()], counters).run()
 
 
 def app() -> App:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from pmbandits import _validation
 from pmbandits.service import warmup
-from pmbandits.service.alarms import ChangeAlarms
+from pmbandits.service.alarms import ChangeAlarms, Watched
 from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
 from pmbandits.service.experiment import LiveExperiment, Refused, rehearse
 from pmbandits.service.experiment_cache import ExperimentCache
@@ -25,7 +25,7 @@ from pmbandits.service.group_commit import STOP_SECONDS, STORE_UNAVAILABLE_MESSA
 from pmbandits.service.history import HistoryWriter
 from pmbandits.service.keys import OPEN_KEY, Key, KeyCache
 from pmbandits.service.messages import Ask, Tell
-from pmbandits.service.prometheus import PUBLISH_EVERY, CounterValues, RequestCounters
+from pmbandits.service.prometheus import ExperimentNumbers, ServiceMetrics
 from pmbandits.service.replay import MissingEvent
 from pmbandits.service.settings import Settings, is_loopback
 from pmbandits.service.store import DEFAULT_URL, RETRY_PAUSES, Store, is_valid_name
@@ -46,14 +46,14 @@ class Service:
     """What all routes share."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.prometheus = settings, RequestCounters(settings.shared)
+        self.settings, self.metrics = settings, ServiceMetrics()
         self.ready = False
         self.on_divergence: list[Callable[[int], None]] = []  # who remembers events of an experiment, to forget them
         self.store: Store
         self.experiment_cache: ExperimentCache
         self.group_commit: GroupCommit
         self.key_cache: KeyCache
-        self._share_counts_task: asyncio.Task[None] | None = None
+        self._look_task: asyncio.Task[None] | None = None
         self._reader_threads = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.history_writer: HistoryWriter
         self.overdue_tickets: OverdueTickets
@@ -76,7 +76,7 @@ class Service:
         self.store = await self._open()
         transaction = await asyncio.to_thread(self.store.transaction)
         self.experiment_cache = ExperimentCache(self.store, transaction, warm=self.settings.warm)
-        self.group_commit = GroupCommit(transaction, self.experiment_cache)
+        self.group_commit = GroupCommit(transaction, self.experiment_cache, self.metrics)
         self.history_writer = HistoryWriter(self.store, self.group_commit)
         self.overdue_tickets = OverdueTickets(self.store)
         self.alarms = ChangeAlarms(self.store, self.run_in_thread)
@@ -93,22 +93,13 @@ class Service:
             await self._warm_up(record.name)
         self.group_commit.start()
         self.history_writer.start()
-        if self.prometheus.shared:
-            self._share_counts_task = asyncio.get_running_loop().create_task(self._share_counts())
+        self._look_task = asyncio.get_running_loop().create_task(self._look())
 
-    def counter_values(self) -> CounterValues:
-        """The counters of this process, for Prometheus."""
-        live_experiments = list(self.experiment_cache.live_experiments.values())
-        return self.prometheus.counter_values(
-            self.group_commit.counts,
-            {live.record.name: (live.committed, live.disagreements) for live in live_experiments},
-        )
-
-    async def _share_counts(self) -> None:
+    async def _look(self) -> None:
+        """Note every second what other processes cannot see of this one."""
         while True:
-            with suppress(OSError):  # a full disk, for example: the others see what was left before
-                await asyncio.to_thread(self.prometheus.publish, self.counter_values())
-            await asyncio.sleep(PUBLISH_EVERY)
+            self.metrics.look(len(self.group_commit.waiting))
+            await asyncio.sleep(1.0)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
         """Run slow work in one of two reader threads, so that asks and tells need not wait, and return its result."""
@@ -140,8 +131,8 @@ class Service:
     async def stop(self) -> None:
         """Answer who waits, and close everything."""
         self.ready = False
-        if self._share_counts_task is not None:
-            self._share_counts_task.cancel()
+        if self._look_task is not None:
+            self._look_task.cancel()
         await self.history_writer.stop()
         await self.alarms.stop()
         await self.group_commit.stop()
@@ -266,6 +257,11 @@ class Service:
             live, lambda batch: live.expire(found, reward, seconds, who, batch), about
         )
         return {"tickets": late, "more": len(found) == self.settings.batch}
+
+    async def experiment_numbers(self, name: str) -> ExperimentNumbers:
+        """What Prometheus is told of an experiment."""
+        what, disagreements = await self.read(name, lambda live: (Watched.of(live), live.disagreements))
+        return ExperimentNumbers(what.upto, disagreements, await self.alarms.counts(what))
 
     async def read(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment with all that other processes did until now, and nothing uncommitted."""

@@ -25,7 +25,6 @@ class Settings:
     warm : whether kernels are compiled before they are needed.
     log_format : ``text``, or ``json`` for one object a line.
     log_level : ``debug`` (every request), ``info``, ``warning`` or ``error``.
-    shared : a folder in which several processes leave their counters for each other.
     """
 
     store: str = DEFAULT_URL
@@ -40,7 +39,6 @@ class Settings:
     warm: bool = True
     log_format: str = "text"
     log_level: str = "info"
-    shared: str | None = None
 
     def __post_init__(self) -> None:
         if self.open and not is_loopback(self.host):
