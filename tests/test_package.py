@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.metadata
 import os
 import pkgutil
@@ -9,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,16 @@ def test_every_public_name_resolves_and_is_listed() -> None:
     for name in pmb.__all__:
         assert getattr(pmb, name) is not None
         assert name in dir(pmb)
+
+
+@pytest.mark.parametrize("package", [pmb, pmb.theory])
+def test_type_checkers_see_the_names_that_are_loaded_when_they_are_used(package: types.ModuleType) -> None:
+    checked = next(n for n in ast.parse(Path(package.__file__).read_text("utf-8")).body if isinstance(n, ast.If))
+    seen = {(n.module, alias.name) for n in checked.body if isinstance(n, ast.ImportFrom) for alias in n.names}
+    submodules = {("pmbandits", name) for name in ("kit", "simulation", "theory")}
+    assert {name for _, name in seen - submodules} == set(package.__all__)
+    for module, name in seen - submodules:
+        assert getattr(package, name) is getattr(importlib.import_module(module), name)
 
 
 def test_star_import_brings_every_public_name() -> None:

@@ -13,27 +13,18 @@
 ===============  ======================================================================================
 """
 
-from pmbandits.logs.columns import PERIODS, ReadSettings
-from pmbandits.logs.log import ArmLog, Log, Rows, Sample
-from pmbandits.logs.reading import read, read_samples
-from pmbandits.logs.row_report import MalformedRow, RowReport
-from pmbandits.logs.sniff import SniffedTable, sniff
-from pmbandits.logs.summary import N_PARTS, coarsen, merge_duplicates
-
-__all__ = [
-    "N_PARTS",
-    "PERIODS",
-    "ArmLog",
-    "Log",
-    "MalformedRow",
-    "ReadSettings",
-    "RowReport",
-    "Rows",
-    "Sample",
-    "SniffedTable",
-    "coarsen",
-    "merge_duplicates",
-    "read",
-    "read_samples",
-    "sniff",
-]
+from pmbandits.logs.columns import PERIODS as PERIODS
+from pmbandits.logs.columns import ReadSettings as ReadSettings
+from pmbandits.logs.log import ArmLog as ArmLog
+from pmbandits.logs.log import Log as Log
+from pmbandits.logs.log import Rows as Rows
+from pmbandits.logs.log import Sample as Sample
+from pmbandits.logs.reading import read as read
+from pmbandits.logs.reading import read_samples as read_samples
+from pmbandits.logs.row_report import MalformedRow as MalformedRow
+from pmbandits.logs.row_report import RowReport as RowReport
+from pmbandits.logs.sniff import SniffedTable as SniffedTable
+from pmbandits.logs.sniff import sniff as sniff
+from pmbandits.logs.summary import N_PARTS as N_PARTS
+from pmbandits.logs.summary import coarsen as coarsen
+from pmbandits.logs.summary import merge_duplicates as merge_duplicates

@@ -20,196 +20,93 @@ T^(−1/5)·(log T)^(1/4)
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pmbandits.schedules import (
-    arm_failure,
-    arms_exponent_etc,
-    arms_exponent_ucb,
-    epsilon_etc,
-    epsilon_ucb,
-    exploration,
-    exploration_exponent,
-    refinement_phases,
-    spacing_exponent,
-)
+from pmbandits._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from pmbandits.arms import wasserstein_constant
-    from pmbandits.metrics.categories import Category
-    from pmbandits.metrics.category_metrics import category, category_1, category_2
-    from pmbandits.optimize import gaps
-    from pmbandits.theory.bounds import BoundCurve, RegretBound, ce_ucb_bound, cirt_bound, curve, etc_bound, ucb_bound
-    from pmbandits.theory.deviations import Condition, concentration, paper_radius, wasserstein_radius
-    from pmbandits.theory.exponents import Exponents, GapExponent, Range, gap_exponent, known_exponents
-    from pmbandits.theory.gradient import GradientExponent, gradient_exponent
-    from pmbandits.theory.instance import (
-        Facts,
-        distance_limit,
-        estimation_limit,
-        facts,
-        largest_utility,
-        utility_limit,
+    from pmbandits.arms import wasserstein_constant as wasserstein_constant
+    from pmbandits.metrics.categories import Category as Category
+    from pmbandits.metrics.category_metrics import category as category
+    from pmbandits.metrics.category_metrics import category_1 as category_1
+    from pmbandits.metrics.category_metrics import category_2 as category_2
+    from pmbandits.optimize import gaps as gaps
+    from pmbandits.schedules import arm_failure as arm_failure
+    from pmbandits.schedules import arms_exponent_etc as arms_exponent_etc
+    from pmbandits.schedules import arms_exponent_ucb as arms_exponent_ucb
+    from pmbandits.schedules import epsilon_etc as epsilon_etc
+    from pmbandits.schedules import epsilon_ucb as epsilon_ucb
+    from pmbandits.schedules import exploration as exploration
+    from pmbandits.schedules import exploration_exponent as exploration_exponent
+    from pmbandits.schedules import refinement_phases as refinement_phases
+    from pmbandits.schedules import spacing_exponent as spacing_exponent
+    from pmbandits.theory.bounds import BoundCurve as BoundCurve
+    from pmbandits.theory.bounds import RegretBound as RegretBound
+    from pmbandits.theory.bounds import ce_ucb_bound as ce_ucb_bound
+    from pmbandits.theory.bounds import cirt_bound as cirt_bound
+    from pmbandits.theory.bounds import curve as curve
+    from pmbandits.theory.bounds import etc_bound as etc_bound
+    from pmbandits.theory.bounds import ucb_bound as ucb_bound
+    from pmbandits.theory.deviations import Condition as Condition
+    from pmbandits.theory.deviations import concentration as concentration
+    from pmbandits.theory.deviations import paper_radius as paper_radius
+    from pmbandits.theory.deviations import wasserstein_radius as wasserstein_radius
+    from pmbandits.theory.exponents import Exponents as Exponents
+    from pmbandits.theory.exponents import GapExponent as GapExponent
+    from pmbandits.theory.exponents import Range as Range
+    from pmbandits.theory.exponents import gap_exponent as gap_exponent
+    from pmbandits.theory.exponents import known_exponents as known_exponents
+    from pmbandits.theory.gradient import GradientExponent as GradientExponent
+    from pmbandits.theory.gradient import gradient_exponent as gradient_exponent
+    from pmbandits.theory.instance import Facts as Facts
+    from pmbandits.theory.instance import distance_limit as distance_limit
+    from pmbandits.theory.instance import estimation_limit as estimation_limit
+    from pmbandits.theory.instance import facts as facts
+    from pmbandits.theory.instance import largest_utility as largest_utility
+    from pmbandits.theory.instance import utility_limit as utility_limit
+    from pmbandits.theory.planning import Plan as Plan
+    from pmbandits.theory.planning import PlanColumn as PlanColumn
+    from pmbandits.theory.planning import plan as plan
+    from pmbandits.theory.rates import Rate as Rate
+    from pmbandits.theory.rates import leading_constant as leading_constant
+    from pmbandits.theory.rates import rate as rate
+    from pmbandits.theory.refinement import RefinedPhase as RefinedPhase
+    from pmbandits.theory.refinement import Refinement as Refinement
+    from pmbandits.theory.refinement import refinement_oracle as refinement_oracle
+    from pmbandits.theory.tables import PaperTable as PaperTable
+    from pmbandits.theory.tables import table as table
+    from pmbandits.theory.times import anytime_settling_time as anytime_settling_time
+    from pmbandits.theory.times import exploration_rounds as exploration_rounds
+    from pmbandits.theory.times import exploration_scale as exploration_scale
+    from pmbandits.theory.times import exploration_yields as exploration_yields
+    from pmbandits.theory.times import least_pulls as least_pulls
+    from pmbandits.theory.times import refinement_time as refinement_time
+    from pmbandits.theory.times import retention_probability as retention_probability
+    from pmbandits.theory.times import separation_time as separation_time
+    from pmbandits.theory.times import settling_time as settling_time
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "pmbandits.arms": "wasserstein_constant",
+            "pmbandits.metrics.categories": "Category",
+            "pmbandits.metrics.category_metrics": "category category_1 category_2",
+            "pmbandits.optimize": "gaps",
+            "pmbandits.schedules": """
+            arm_failure arms_exponent_etc arms_exponent_ucb epsilon_etc epsilon_ucb exploration exploration_exponent
+            refinement_phases spacing_exponent""",
+            "pmbandits.theory.bounds": "BoundCurve RegretBound ce_ucb_bound cirt_bound curve etc_bound ucb_bound",
+            "pmbandits.theory.deviations": "Condition concentration paper_radius wasserstein_radius",
+            "pmbandits.theory.exponents": "Exponents GapExponent Range gap_exponent known_exponents",
+            "pmbandits.theory.gradient": "GradientExponent gradient_exponent",
+            "pmbandits.theory.instance": "Facts distance_limit estimation_limit facts largest_utility utility_limit",
+            "pmbandits.theory.planning": "Plan PlanColumn plan",
+            "pmbandits.theory.rates": "Rate leading_constant rate",
+            "pmbandits.theory.refinement": "RefinedPhase Refinement refinement_oracle",
+            "pmbandits.theory.tables": "PaperTable table",
+            "pmbandits.theory.times": """
+            anytime_settling_time exploration_rounds exploration_scale exploration_yields least_pulls refinement_time
+            retention_probability separation_time settling_time""",
+        },
     )
-    from pmbandits.theory.planning import Plan, PlanColumn, plan
-    from pmbandits.theory.rates import Rate, leading_constant, rate
-    from pmbandits.theory.refinement import RefinedPhase, Refinement, refinement_oracle
-    from pmbandits.theory.tables import PaperTable, table
-    from pmbandits.theory.times import (
-        anytime_settling_time,
-        exploration_rounds,
-        exploration_scale,
-        exploration_yields,
-        least_pulls,
-        refinement_time,
-        retention_probability,
-        separation_time,
-        settling_time,
-    )
-
-_EXPORTS = {
-    "pmbandits.arms": ("wasserstein_constant",),
-    "pmbandits.optimize": ("gaps",),
-    "pmbandits.metrics.categories": ("Category",),
-    "pmbandits.metrics.category_metrics": ("category", "category_1", "category_2"),
-    "pmbandits.theory.bounds": (
-        "BoundCurve",
-        "RegretBound",
-        "ce_ucb_bound",
-        "cirt_bound",
-        "curve",
-        "etc_bound",
-        "ucb_bound",
-    ),
-    "pmbandits.theory.deviations": (
-        "Condition",
-        "concentration",
-        "paper_radius",
-        "wasserstein_radius",
-    ),
-    "pmbandits.theory.exponents": (
-        "Exponents",
-        "GapExponent",
-        "Range",
-        "gap_exponent",
-        "known_exponents",
-    ),
-    "pmbandits.theory.gradient": (
-        "GradientExponent",
-        "gradient_exponent",
-    ),
-    "pmbandits.theory.instance": (
-        "Facts",
-        "distance_limit",
-        "estimation_limit",
-        "facts",
-        "largest_utility",
-        "utility_limit",
-    ),
-    "pmbandits.theory.planning": (
-        "Plan",
-        "PlanColumn",
-        "plan",
-    ),
-    "pmbandits.theory.rates": (
-        "Rate",
-        "leading_constant",
-        "rate",
-    ),
-    "pmbandits.theory.refinement": (
-        "RefinedPhase",
-        "Refinement",
-        "refinement_oracle",
-    ),
-    "pmbandits.theory.tables": (
-        "PaperTable",
-        "table",
-    ),
-    "pmbandits.theory.times": (
-        "anytime_settling_time",
-        "exploration_rounds",
-        "exploration_scale",
-        "exploration_yields",
-        "least_pulls",
-        "refinement_time",
-        "retention_probability",
-        "separation_time",
-        "settling_time",
-    ),
-}
-_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
-
-__all__ = [
-    "BoundCurve",
-    "Category",
-    "Condition",
-    "Exponents",
-    "Facts",
-    "GapExponent",
-    "GradientExponent",
-    "PaperTable",
-    "Plan",
-    "PlanColumn",
-    "Range",
-    "Rate",
-    "RefinedPhase",
-    "Refinement",
-    "RegretBound",
-    "anytime_settling_time",
-    "arm_failure",
-    "arms_exponent_etc",
-    "arms_exponent_ucb",
-    "category",
-    "category_1",
-    "category_2",
-    "ce_ucb_bound",
-    "cirt_bound",
-    "concentration",
-    "curve",
-    "distance_limit",
-    "epsilon_etc",
-    "epsilon_ucb",
-    "estimation_limit",
-    "etc_bound",
-    "exploration",
-    "exploration_exponent",
-    "exploration_rounds",
-    "exploration_scale",
-    "exploration_yields",
-    "facts",
-    "gap_exponent",
-    "gaps",
-    "gradient_exponent",
-    "known_exponents",
-    "largest_utility",
-    "leading_constant",
-    "least_pulls",
-    "paper_radius",
-    "plan",
-    "rate",
-    "refinement_oracle",
-    "refinement_phases",
-    "refinement_time",
-    "retention_probability",
-    "separation_time",
-    "settling_time",
-    "spacing_exponent",
-    "table",
-    "ucb_bound",
-    "utility_limit",
-    "wasserstein_constant",
-    "wasserstein_radius",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
-        globals()[name] = value  # the next use finds it here
-        return value
-    raise AttributeError(f"module 'pmbandits.theory' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})

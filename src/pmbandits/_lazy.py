@@ -1,0 +1,36 @@
+"""Packages that are light to import: each of their names is loaded when it is first used (PEP 562)."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_exports(
+    package: str, exports: Mapping[str, str], submodules: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    Parameters
+    ----------
+    package : the name of the package.
+    exports : for each module the names that it has, with blanks between them.
+    submodules : modules of the package that are loaded when they are used, but are not in ``__all__``.
+    """
+    module_of = {name: module for module, names in exports.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name in submodules:
+            return importlib.import_module(f"{package}.{name}")
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(module_of[name]), name)
+        setattr(sys.modules[package], name, value)  # the next use finds it there
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *module_of, *submodules})
+
+    return load, names, sorted(module_of)
