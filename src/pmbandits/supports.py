@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,7 +69,7 @@ class Support:
 
     def to_dict(self) -> dict[str, Any]:
         """A description of the support that can be written as JSON or TOML."""
-        raise NotImplementedError
+        return {"kind": type(self).__name__.lower(), **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Support:
@@ -103,27 +103,17 @@ class Binary(Support):
     1.0
     """
 
-    @property
-    def lo(self) -> float:  # type: ignore[override]
-        """The smallest reward that is possible."""
-        return 0.0
-
-    @property
-    def hi(self) -> float:  # type: ignore[override]
-        """The largest reward that is possible."""
-        return 1.0
+    lo: ClassVar[float] = 0.0  # type: ignore[misc]
+    hi: ClassVar[float] = 1.0  # type: ignore[misc]
 
     @property
     def atoms(self) -> FloatArray:
         """The two possible rewards."""
-        return np.array([0.0, 1.0])
+        return np.array([self.lo, self.hi])
 
     def contains(self, rewards: ArrayLike) -> Any:
         x = _validation.float_array("rewards", rewards)
         return (x == 0.0) | (x == 1.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "binary"}
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -148,17 +138,8 @@ class Finite(Support):
                 f"{ATOM_TOLERANCE:g} of its width, so their rewards could not be told apart; leave one of them out, or "
                 f"declare Interval({points[0]:g}, {points[-1]:g})."
             )
-        object.__setattr__(self, "atoms", points)
-
-    @property
-    def lo(self) -> float:  # type: ignore[override]
-        """The smallest reward that is possible."""
-        return float(self.atoms[0])
-
-    @property
-    def hi(self) -> float:  # type: ignore[override]
-        """The largest reward that is possible."""
-        return float(self.atoms[-1])
+        for name, value in (("atoms", points), ("lo", float(points[0])), ("hi", float(points[-1]))):
+            object.__setattr__(self, name, value)
 
     def contains(self, rewards: ArrayLike) -> Any:
         x = _validation.float_array("rewards", rewards)
@@ -199,9 +180,6 @@ class Interval(Support):
         object.__setattr__(self, "lo", lo)
         object.__setattr__(self, "hi", hi)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "interval", "lo": self.lo, "hi": self.hi}
-
 
 @dataclass(frozen=True)
 class Real(Support):
@@ -215,27 +193,16 @@ class Real(Support):
     """
 
     sigma: float = 1.0
+    lo: ClassVar[float] = -np.inf  # type: ignore[misc]
+    hi: ClassVar[float] = np.inf  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", _validation.within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True))
 
     @property
-    def lo(self) -> float:  # type: ignore[override]
-        """The smallest reward that is possible."""
-        return -np.inf
-
-    @property
-    def hi(self) -> float:  # type: ignore[override]
-        """The largest reward that is possible."""
-        return np.inf
-
-    @property
     def scale(self) -> float:
         """The σ that was declared."""
         return self.sigma
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "real", "sigma": self.sigma}
 
 
 @dataclass(frozen=True)
@@ -264,6 +231,7 @@ class Heavy(Support):
     order: float
     bound: float
     lo: float = -np.inf
+    hi: ClassVar[float] = np.inf  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         hint = "Otherwise not even the mean of the rewards need exist."
@@ -278,11 +246,6 @@ class Heavy(Support):
             )
 
     @property
-    def hi(self) -> float:  # type: ignore[override]
-        """The largest reward that is possible."""
-        return np.inf
-
-    @property
     def scale(self) -> float:
         raise ValueError(
             f"rewards of {self!r} are not sub-Gaussian, as this needs; take Vet, Track, PMUCB or CIRT, or declare "
@@ -295,5 +258,4 @@ class Heavy(Support):
         return float(self.bound ** (1.0 / self.order))
 
     def to_dict(self) -> dict[str, Any]:
-        least = {} if self.lo == -np.inf else {"lo": self.lo}
-        return {"kind": "heavy", "order": self.order, "bound": self.bound, **least}
+        return {name: value for name, value in super().to_dict().items() if value != -np.inf}

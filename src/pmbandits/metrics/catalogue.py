@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -91,24 +90,8 @@ class Preference:
         return _html.titled_block(f"“{self.statement}”", self.metric._repr_html_(), _html.paragraphs([self.does]))
 
 
-class Preferences(Sequence[Preference]):
-    """A list of :class:`Preference` that prints as a table: the catalogue that :func:`preferences` returns."""
-
-    def __init__(self, entries: Sequence[Preference]) -> None:
-        self._entries = tuple(entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @overload
-    def __getitem__(self, at: int) -> Preference: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Preference]: ...
-    def __getitem__(self, at: int | slice) -> Preference | Sequence[Preference]:
-        return self._entries[at]
-
-    def __iter__(self) -> Iterator[Preference]:
-        return iter(self._entries)
+class Preferences(tuple[Preference, ...]):
+    """A tuple of :class:`Preference` that prints as a table: the catalogue that :func:`preferences` returns."""
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """The table, heads first."""

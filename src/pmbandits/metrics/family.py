@@ -7,6 +7,7 @@ The formula is written once, with functions that take a number as well as an arr
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -45,7 +46,7 @@ class Family(Distortion):
 
     It states ``name``, its parameters, and ``h``: a static method of u and the parameters, in their order. It may also
     state what else it knows (shape, direction, slope, extrema, Hölder modulus). Whatever it does not state is found
-    from values of h.
+    from values of h. The docstring of a metric of this package also gets its ``meaning`` and its ``use``.
 
     Examples
     --------
@@ -77,6 +78,10 @@ class Family(Distortion):
         cls.parameter_names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
         if "name" in vars(cls):  # a class without a name of its own is there for others to inherit from
             register(cls)
+            if cls.__doc__ and cls.built_in():
+                summary, _, rest = inspect.cleandoc(cls.__doc__).partition("\n\n")
+                said = f"**In one sentence:** {cls.meaning}.", f"**Use it** {cls.use}."
+                cls.__doc__ = "\n\n".join((summary, *said, rest)) + "\n"
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]

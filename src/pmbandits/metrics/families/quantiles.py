@@ -1,4 +1,4 @@
-"""The distance of two quantiles."""
+"""Metrics whose h jumps: quantiles, and the distance of two of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,60 @@ from pmbandits.metrics.formulas import where
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, Monotonicity, Shape
 
 
-class InterQuantileRange(Family):
+class StepFunction(Family):
+    """A metric with a name whose h is flat between its jumps."""
+
+    shape: ClassVar[Shape] = "neither"
+
+    def _dh(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _d2h(self, u: FloatArray) -> FloatArray:
+        return np.zeros_like(u)
+
+    def _modulus(self) -> str:
+        return "its distortion jumps, so two distributions however close can differ by the whole jump"
+
+
+class VaR(StepFunction):
+    """Value at risk, which is the c-quantile: h(u) = 1 if u > 1 − c else 0.
+
+    It ignores how bad or good the rewards beyond are. Its h jumps, so a small change of the rewards can change it much,
+    and no Hölder pair exists. Prefer :class:`CVaR` or :class:`LowerCVaR` if you can choose.
+
+    Parameters
+    ----------
+    c : the probability of the quantile, between 0 and 1. 0.5 is the median.
+
+    Examples
+    --------
+    >>> VaR(0.9).value(range(1, 11))
+    9.0
+    """
+
+    c: float = parameter(0.0, 1.0, open_lo=True, open_hi=True, example=0.9)
+    name = "var"
+    formula = "1{u > 1−c}"
+    meaning = "the c-quantile of the rewards"
+    use = "for service levels; it ignores the size of the tail beyond"
+    monotonicity: ClassVar[Monotonicity] = "increasing"
+
+    @property
+    def jumps(self) -> Sequence[tuple[float, float]]:
+        return ((1.0 - self.c, 1.0),)
+
+    @staticmethod
+    def h(u: FloatArray, c: float) -> FloatArray:
+        return where(u - (1.0 - c) > JUMP_TOLERANCE, 1.0, 0.0)
+
+    def _h_from_1(self, v: FloatArray) -> FloatArray:
+        return np.where(self.c - v > JUMP_TOLERANCE, 0.0, -1.0)
+
+
+class InterQuantileRange(StepFunction):
     """Inter-quantile range: h(u) = 1 if 1 − upper < u ≤ 1 − lower else 0.
 
-    **In one sentence:** the distance between a lower and an upper quantile.
-
-    **Use it** for a spread that no outlier can move. Its h jumps, so a small change of the rewards can change it much,
-    and no Hölder pair exists.
+    Its h jumps, so a small change of the rewards can change it much, and no Hölder pair exists.
 
     Parameters
     ----------
@@ -39,7 +86,6 @@ class InterQuantileRange(Family):
     formula = "1{1−upper < u ≤ 1−lower}"
     meaning = "the distance between two quantiles"
     use = "for a spread that no outlier can move"
-    shape: ClassVar[Shape] = "neither"
     monotonicity: ClassVar[Monotonicity] = "neither"
 
     def __post_init__(self) -> None:
@@ -62,14 +108,5 @@ class InterQuantileRange(Family):
         above = self.upper - v > JUMP_TOLERANCE
         return np.where(above & ~(self.lower - v > JUMP_TOLERANCE), 1.0, 0.0)
 
-    def _dh(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
-
-    def _d2h(self, u: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
-
     def _critical(self) -> Sequence[float]:
         return (1.0 - self.lower,)
-
-    def _modulus(self) -> str:
-        return "its distortion jumps, so two distributions however close can differ by the whole jump"
