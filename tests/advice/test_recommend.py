@@ -570,13 +570,22 @@ ORDERS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 }
 
 
+def summarised(
+    values: NDArray[np.float64], piece: int = 1_000_000
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Points, weights and error of a summary with one part, which takes the values in pieces."""
+    summary = RewardSummary(1)
+    for start in range(0, values.size, piece):
+        some = values[start : start + piece]
+        summary.extend(some, np.zeros(some.size, dtype=np.uint8))
+    x, counts, (error,) = summary.result()
+    return x, counts[:, 0], error
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_summary_keeps_every_rank_within_its_stated_error(order: str) -> None:
     values = ORDERS[order](np.random.default_rng(15).normal(size=700_000))
-    half = RewardSummary()
-    for start in range(0, values.size, 30_000):
-        half.extend(values[start : start + 30_000])
-    x, weights, error = half.result()
+    x, weights, error = summarised(values, 30_000)
     assert weights.sum() == pytest.approx(values.size, rel=1e-12) and x.size <= 4_096
     places = np.unique(np.concatenate((np.linspace(-4, 4, 400), x, np.nextafter(x, -np.inf))))
     exact = shares_up_to(np.sort(values), np.ones(values.size), places)
@@ -589,26 +598,18 @@ def test_a_summary_keeps_every_rank_within_its_stated_error(order: str) -> None:
 
 def test_the_same_rewards_give_the_same_summary_to_the_bit() -> None:
     values = np.random.default_rng(20).normal(size=300_000)
-    halves = [RewardSummary(), RewardSummary()]
-    for half in halves:
-        for start in range(0, values.size, 50_000):
-            half.extend(values[start : start + 50_000])
-    (x, weights, error), (y, others, other) = (half.result() for half in halves)
+    (x, weights, error), (y, others, other) = (summarised(values, 50_000) for _ in range(2))
     assert np.array_equal(x, y) and np.array_equal(weights, others) and error == other
 
 
 def test_half_an_arm_is_exact_while_few_rewards_differ_and_knows_its_ends_afterwards() -> None:
     rng = np.random.default_rng(16)
-    few = RewardSummary()
     dice = rng.integers(1, 7, 200_000).astype(float)
-    few.extend(dice)
-    x, counts, error = few.result()
+    x, counts, error = summarised(dice)
     assert error == 0.0 and (x == np.arange(1, 7)).all()
     assert (counts == np.bincount(dice.astype(int))[1:]).all()
-    many = RewardSummary()
     values = rng.normal(size=150_000)
-    many.extend(values)
-    x, counts, error = many.result()
+    x, counts, error = summarised(values)
     assert 0.0 < error < 1e-3 and counts.sum() == pytest.approx(values.size)
     assert (x[0], x[-1]) == (values.min(), values.max())
 

@@ -74,7 +74,7 @@ def test_every_format_in_small_pieces_gives_what_memory_gives(
 
 
 def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_BUFFER", 256), ("_TABLE", 100), ("EXACT", 50), ("_SIZE", 64)):
+    for name, value in (("_BUFFER", 256), ("_MOST_EXACT", 100), ("_PIECE", 50), ("_SIZE", 64)):
         monkeypatch.setattr(summary, name, value)
     monkeypatch.setattr(files, "_BLOCK", 4096)
     arms, rewards = rows()

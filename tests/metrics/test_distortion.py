@@ -520,7 +520,7 @@ def test_an_unknown_name_suggests_the_nearest(text, nearest):
 
 
 def test_an_unknown_name_lists_what_there_is():
-    with pytest.raises(ValueError, match="Known: mean, cvar, .*dual_power"):
+    with pytest.raises(ValueError, match=r"Known: mean, cvar, .*dual_power"):
         metric("qqqqqq")
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
+from pmbandits.logs.columns import UnitsAndTimes
 from pmbandits.logs.periods import by_period
 from pmbandits.logs.row_report import RewardCollector, RowReport
-from pmbandits.logs.summary import N_PARTS, ArmPartsSummary
+from pmbandits.logs.summary import N_PARTS, RewardSummary
 
 _BUFFER_SIZE = 1 << 18  # rewards that are buffered before they are added to their arms
-_PART_PERMUTATIONS = np.array(
-    list(permutations(range(N_PARTS))), dtype=np.uint8
-)  # orders in which rewards go to the parts
+# Orders in which rewards go to the parts.
+_PART_PERMUTATIONS = np.array(list(permutations(range(N_PARTS))), dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -125,55 +125,61 @@ class RandomPartsCollector(RewardCollector):
         self.units, self.times, self.per = units, times, per
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
-        self.parts: list[ArmPartsSummary] = []
+        self.summaries: list[RewardSummary] = []
         self.n_assigned: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._buffer: list[tuple[NDArray[np.int64], FloatArray]] = []
         self._n_buffered = 0
-        self._rows: list[tuple[NDArray[np.int64], FloatArray]] = []
-        self._units_and_times: list[Any] = []
+        self._units_and_times: list[UnitsAndTimes] = []
 
     def add_arm(self) -> None:
-        self.parts.append(ArmPartsSummary())
+        self.summaries.append(RewardSummary())
 
-    def keep_rewards(self, at: NDArray[np.int64], values: FloatArray) -> None:
-        if self.units or self.times:  # the parts are given when all units are known
-            self._rows.append((at, self.sign * values))
-            return
+    def keep_rewards(
+        self, at: NDArray[np.int64], values: FloatArray, units_and_times: UnitsAndTimes | None = None
+    ) -> None:
         self._buffer.append((at, self.sign * values))
         self._n_buffered += values.size
-        if self._n_buffered >= _BUFFER_SIZE:
-            self._flush()
+        if units_and_times is not None:  # the parts are given when all units are known
+            self._units_and_times.append(units_and_times)
+        elif self._n_buffered >= _BUFFER_SIZE:
+            self._summarise(*self._take_buffer())
 
-    def keep_units_and_times(self, units_and_times: Any) -> None:
-        self._units_and_times.append(units_and_times)
+    def _take_buffer(self) -> tuple[NDArray[np.int64], FloatArray]:
+        """The arms and the rewards in the buffer, which is empty then."""
+        at, values = (np.concatenate([pair[k] for pair in self._buffer]) for k in (0, 1))
+        self._buffer, self._n_buffered = [], 0
+        return at, values
 
-    def _finish_rows(self) -> Rows | None:
+    def _finish_rows(self) -> Rows:
         """Every row, with the part that it belongs to; also adds the rewards to the summaries of their arms."""
-        if not self._rows:
-            return None
-        at, values = (np.concatenate([pair[k] for pair in self._rows]) for k in (0, 1))
+        at, values = self._take_buffer()
         time = np.concatenate([b.time for b in self._units_and_times]) if self.times else None
         if self.per is not None:
             assert time is not None  # a period needs a column of times
             at, values, time = by_period(at, values, time)
-        unit = None
+        unit = part = None
         if self.units:
             labels = np.concatenate([b.unit for b in self._units_and_times])
-            _, unit = np.unique(labels.astype(str), return_inverse=True)
-            part = self._parts_of_units(unit.astype(np.int64))
-        else:
-            part = np.empty(at.size, dtype=np.uint8)
-            for k in range(len(self.parts)):
-                mine = np.flatnonzero(at == k)
-                part[mine] = self._assign_parts(np.full(mine.size, k), np.arange(mine.size))
-        for k, arm in enumerate(self.parts):
-            arm.extend(values[at == k], part[at == k])
-        return Rows(at, values, part, None if unit is None else unit.astype(np.int64), time)
+            known, unit = np.unique(labels.astype(str), return_inverse=True)
+            part = self._assign_parts(np.zeros(known.size, dtype=np.int64), np.arange(known.size))[unit]
+        return Rows(at, values, self._summarise(at, values, part), unit, time)
 
-    def _parts_of_units(self, unit: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The part of each row: all rows of a unit are in one part, and of eight units in a row one is in each."""
-        indices = np.arange(int(unit.max()) + 1)
-        return self._assign_parts(np.zeros(indices.size, dtype=np.int64), indices)[unit]
+    def _summarise(
+        self, at: NDArray[np.int64], values: FloatArray, part: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """Add rewards to the summaries of their arms, and return their parts: those given, or the next of each arm."""
+        order = np.argsort(at, kind="stable")
+        first = np.flatnonzero(np.diff(at[order], prepend=-1))
+        arms, sizes = at[order[first]], np.diff(first, append=at.size)
+        if part is None:
+            self.n_assigned = np.pad(self.n_assigned, (0, len(self.summaries) - self.n_assigned.size))
+            index = np.arange(at.size) - np.repeat(first - self.n_assigned[arms], sizes)
+            self.n_assigned[arms] += sizes
+            part = np.empty(at.size, dtype=np.uint8)
+            part[order] = self._assign_parts(at[order], index)
+        for arm, rows in zip(arms.tolist(), np.split(order, first[1:]), strict=True):
+            self.summaries[arm].extend(values[rows], part[rows])
+        return part
 
     def _assign_parts(self, stream: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Random parts of items: of each eight in a row one goes to each part, in random order."""
@@ -182,37 +188,18 @@ class RandomPartsCollector(RewardCollector):
         order = _splitmix64((k >> np.uint64(3)) + start) % np.uint64(_PART_PERMUTATIONS.shape[0])
         return np.asarray(_PART_PERMUTATIONS[order.astype(np.intp), (k & np.uint64(N_PARTS - 1)).astype(np.intp)])
 
-    def _flush(self) -> None:
-        """Add the buffered rewards to the summaries of their arms."""
-        if not self._buffer:
-            return
-        at, values = (np.concatenate([pair[k] for pair in self._buffer]) for k in (0, 1))
-        self._buffer, self._n_buffered = [], 0
-        if len(self.parts) > self.n_assigned.size:
-            self.n_assigned = np.append(
-                self.n_assigned, np.zeros(len(self.parts) - self.n_assigned.size, dtype=np.int64)
-            )
-        order = np.argsort(at, kind="stable")
-        at, values = at[order], values[order]
-        cuts = np.flatnonzero(np.diff(at, prepend=at[0] - 1))
-        sizes = np.diff(np.append(cuts, at.size))
-        part = self._assign_parts(at, np.arange(at.size) - np.repeat(cuts, sizes) + self.n_assigned[at])
-        for start, size in zip(cuts.tolist(), sizes.tolist(), strict=True):
-            self.parts[int(at[start])].extend(values[start : start + size], part[start : start + size])
-        self.n_assigned[at[cuts]] += sizes
-
     def log(self, source: str, *, strict: bool) -> Log:
         """The finished log: all arms, and what became of the rows."""
         row_report = self.finish(source, strict=strict)
-        kept_rows = self._finish_rows()
-        self._flush()
+        kept_rows = self._finish_rows() if self.units or self.times else None
+        if self._buffer:
+            self._summarise(*self._take_buffer())
         arms = []
-        for name, at in self.arm_indices.items():
-            x, counts, errors = self.parts[at].result()
+        for name, summary in zip(self.arm_indices, self.summaries, strict=True):
+            x, counts, errors = summary.result()
             mass = counts.sum(axis=1)
-            n = self.parts[at].n
-            error = float(counts.sum(axis=0) @ errors) / n
-            arms.append(ArmLog(name, n, x, mass / mass.sum(), error, counts, errors))
+            error = float(counts.sum(axis=0) @ errors) / summary.n
+            arms.append(ArmLog(name, summary.n, x, mass / mass.sum(), error, counts, errors))
         return Log(**vars(row_report), arms=tuple(arms), kept_rows=kept_rows, per=self.per)
 
 

@@ -107,7 +107,7 @@ def _collect_column(
     if not good.all():
         codes, values = codes[good], values[good]
         units_and_times = None if units_and_times is None else units_and_times.at_rows(good)
-    collector.codes(codes, names, values, units_and_times)
+    collector.add_rewards(names, codes, values, units_and_times)
 
 
 def _cell(column: Any, at: int) -> str:

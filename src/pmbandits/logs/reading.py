@@ -73,7 +73,7 @@ class _AllRewardsCollector(RewardCollector):
     def add_arm(self) -> None:
         pass
 
-    def keep_rewards(self, at: NDArray[np.int64], values: FloatArray) -> None:
+    def keep_rewards(self, at: NDArray[np.int64], values: FloatArray, units_and_times: object = None) -> None:
         self.pieces.append((at, values))
 
 
@@ -138,9 +138,8 @@ def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any]) -> Non
         collector.rows += values.size
         row += values.size
         good = values[problems == Problem.NONE]
-        if good.size:
-            collector.arm(str(name), good)
-        elif not values.size:
+        collector.add_rewards([str(name)], np.zeros(good.size, dtype=np.int64), good)
+        if not values.size:
             collector.bad(row, f"arm {name}", NO_REWARDS, "")
 
 

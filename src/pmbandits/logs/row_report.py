@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray, readable
+from pmbandits.logs.columns import UnitsAndTimes
 
 MOST_EXAMPLES = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
@@ -144,8 +144,10 @@ class RewardCollector(ABC):
         """Add one more arm."""
 
     @abstractmethod
-    def keep_rewards(self, at: NDArray[np.int64], values: FloatArray) -> None:
-        """Keep rewards, each with the index of its arm, in the order of their rows."""
+    def keep_rewards(
+        self, at: NDArray[np.int64], values: FloatArray, units_and_times: UnitsAndTimes | None = None
+    ) -> None:
+        """Keep rewards, each with the index of its arm, in the order of their rows; and their units and times."""
 
     def arm_index(self, name: str) -> int:
         """The index of an arm by its name (added if new); control characters in the name are escaped."""
@@ -155,27 +157,22 @@ class RewardCollector(ABC):
             self.add_arm()
         return self.arm_indices[name]
 
-    def arm(self, name: str, values: FloatArray) -> None:
-        """Add rewards of one arm by its name."""
-        self.keep_rewards(np.full(values.size, self.arm_index(name), dtype=np.int64), values)
-        self.used += values.size
-
-    def codes(self, codes: NDArray[Any], names: list[str], values: FloatArray, units_and_times: Any = None) -> None:
-        """Add rewards of several arms, given by codes into names; arms are numbered in the order of their first row."""
+    def add_rewards(
+        self,
+        names: list[str],
+        codes: NDArray[np.int64],
+        values: FloatArray,
+        units_and_times: UnitsAndTimes | None = None,
+    ) -> None:
+        """Add rewards of arms, given by codes into names; arms are numbered in the order of their first row."""
         if values.size == 0:
             return
         found, first = np.unique(codes, return_index=True)
         arm_index = np.zeros(len(names), dtype=np.int64)
         for code in found[np.argsort(first, kind="stable")].tolist():
             arm_index[code] = self.arm_index(names[code])
-        self.keep_rewards(arm_index[codes], values)
-        if units_and_times is not None:
-            self.keep_units_and_times(units_and_times)
+        self.keep_rewards(arm_index[codes], values, units_and_times)
         self.used += values.size
-
-    def keep_units_and_times(self, units_and_times: Any) -> None:
-        """Keep units and times of the rewards that were kept last; ignored unless a subclass needs them."""
-        return
 
     def count_malformed(self, reason: str, count: int = 1) -> None:
         """Count rows that cannot be used."""
