@@ -169,16 +169,19 @@ class RandomPartsCollector(RewardCollector):
     ) -> NDArray[np.uint8]:
         """Add rewards to the summaries of their arms, and return their parts: those given, or the next of each arm."""
         order = np.argsort(at, kind="stable")
-        first = np.flatnonzero(np.diff(at[order], prepend=-1))
-        arms, sizes = at[order[first]], np.diff(first, append=at.size)
+        at, values = at[order], values[order]
+        first = np.flatnonzero(np.diff(at, prepend=-1))
+        arms, sizes = at[first], np.diff(first, append=at.size)
         if part is None:
             self.n_assigned = np.pad(self.n_assigned, (0, len(self.summaries) - self.n_assigned.size))
-            index = np.arange(at.size) - np.repeat(first - self.n_assigned[arms], sizes)
+            sorted_part = self._assign_parts(at, np.arange(at.size) - np.repeat(first - self.n_assigned[arms], sizes))
             self.n_assigned[arms] += sizes
-            part = np.empty(at.size, dtype=np.uint8)
-            part[order] = self._assign_parts(at[order], index)
-        for arm, rows in zip(arms.tolist(), np.split(order, first[1:]), strict=True):
-            self.summaries[arm].extend(values[rows], part[rows])
+            part = np.empty_like(sorted_part)
+            part[order] = sorted_part
+        else:
+            sorted_part = part[order]
+        for arm, start, size in zip(arms.tolist(), first.tolist(), sizes.tolist(), strict=True):
+            self.summaries[arm].extend(values[start : start + size], sorted_part[start : start + size])
         return part
 
     def _assign_parts(self, stream: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.uint8]:
