@@ -47,7 +47,6 @@ Examples
 
 from __future__ import annotations
 
-from pmbandits.confidence._bounds import utility
 from pmbandits.engine.options import (
     above,
     anything,
@@ -61,10 +60,11 @@ from pmbandits.engine.options import (
 )
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
+from pmbandits.estimates._utility import arm_utilities, empirical_slopes, utility
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
-from pmbandits.mixtures._concave_solver import empirical_slopes, grain
-from pmbandits.mixtures._continuous_search import arm_utilities, best_mixture
+from pmbandits.mixtures._continuous_search import best_mixture
 from pmbandits.mixtures._index import due, ready
+from pmbandits.mixtures._pairwise_ascent import grain
 from pmbandits.mixtures._tracking import explore_or_track, fewest, largest, most_behind, play_alone, pull
 from pmbandits.policies.baselines import random_below, random_share
 from pmbandits.state.compile import kernel

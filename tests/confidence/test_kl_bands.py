@@ -12,7 +12,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.confidence import bands, confidence_set
 from pmbandits.confidence._kl_bands import fill_kl_band, kl_band_end_slopes, kl_band_ends, n_exact_ends_for
-from pmbandits.mixtures._concave_solver import optimistic_gradient
+from pmbandits.mixtures._optimistic_objectives import optimistic_gradient
 from pmbandits.state.fields import KL_BAND_ROW
 from tests.reference import bands as slow
 from tests.reference import convex
@@ -113,7 +113,7 @@ def test_slopes_are_those_of_the_optimistic_value(metric, support):
     policy, _ = told(metric, support)
     memory, a, out = policy._memory_with_radii(), np.array([0.3, 0.5, 0.2]), np.empty(3)
     policy.utility_bounds(a)
-    optimistic_gradient(memory, a, 1e-6, out)
+    optimistic_gradient(memory, a, np.zeros(a.size), 1e-6, out)
     for i, j in ((0, 1), (1, 2), (2, 0)):
         ahead = np.zeros(3)
         ahead[i], ahead[j] = 1e-5, -1e-5

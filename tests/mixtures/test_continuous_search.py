@@ -11,9 +11,10 @@ import scipy.optimize as opt
 
 import pmbandits as pmb
 from pmbandits.confidence._bounds import OPTIMISTIC, mixture_bounds, utility, utility_bound, wasserstein_radius
-from pmbandits.mixtures._concave_solver import empirical_slopes, frank_wolfe_gap, optimistic_gradient
-from pmbandits.mixtures._continuous_search import objective_value
-from pmbandits.mixtures._index import HOLDER_BONUS, OPTIMISTIC_BOUND
+from pmbandits.estimates._utility import empirical_slopes
+from pmbandits.mixtures._continuous_search import holder_bonus_value, optimistic_value
+from pmbandits.mixtures._optimistic_objectives import optimistic_gradient
+from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap
 from pmbandits.state.memory import Memory
 from tests.helpers import SUPPORTS, final_regret, taught
 
@@ -106,7 +107,7 @@ def test_slopes_in_the_bands_are_those_of_the_optimistic_value(metric: Any, supp
     for _ in range(3):
         a = rng.dirichlet(np.ones(4))
         got = np.empty(4)
-        optimistic_gradient(state, a, 1e-8, got)
+        optimistic_gradient(state, a, np.zeros(4), 1e-8, got)
         for i in range(1, 4):
             step = 1e-6 * (np.eye(4)[i] - np.eye(4)[0])
             up = utility_bound(state, a + step, OPTIMISTIC) - utility_bound(state, a - step, OPTIMISTIC)
@@ -123,7 +124,7 @@ def test_the_most_that_slopes_promise_is_the_value_of_a_linear_program() -> None
             continue
         g = rng.normal(size=k)
         best = opt.linprog(-g, A_eq=np.ones((1, k)), b_eq=[1], bounds=list(zip(low, high, strict=True)))
-        assert frank_wolfe_gap(g, a.x, low, high) == pytest.approx(-best.fun - g @ a.x, abs=1e-9)
+        assert frank_wolfe_gap(g, a.x, low, high, k) == pytest.approx(-best.fun - g @ a.x, abs=1e-9)
 
 
 # ---- the paper's policies without a grid -----------------------------------------------------------------
@@ -133,12 +134,12 @@ def test_the_continuous_search_beats_every_point_of_a_grid(cls: Any, support: st
     policy, _ = taught(GINI, support, 3, 900, cls=cls, horizon=1000, epsilon=0.1, search="continuous")
     state = up_to_date(policy)
     far = np.array([wasserstein_radius(state, i) for i in range(3)])
-    kind = HOLDER_BONUS if cls is pmb.CEUCB else OPTIMISTIC_BOUND
+    value = holder_bonus_value if cls is pmb.CEUCB else optimistic_value
     mine = policy.mixture
     assert mine.min() >= 0.05 - 1e-12 and mine.sum() == pytest.approx(1)
     spread = 8.0 if support == "real" else 2.0
-    best = max(objective_value(state, np.ascontiguousarray(a), kind, far) for a in pmb.ucb_grid(3, 0.1))
-    assert objective_value(state, mine, kind, far) >= best - 0.01 * spread * 0.25 / 30
+    best = max(value(state, np.ascontiguousarray(a), far) for a in pmb.ucb_grid(3, 0.1))
+    assert value(state, mine, far) >= best - 0.01 * spread * 0.25 / 30
 
 
 def test_the_grid_gives_way_when_it_would_be_too_large() -> None:

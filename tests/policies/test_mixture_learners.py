@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.mixtures._concave_solver import influence_moments
+from pmbandits.estimates._utility import influence_moments
 from tests.helpers import final_regret, one_sentence, taught
 from tests.reference import mixture_learners as slow
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pmbandits.state import linking
-from pmbandits.state.linking import address, caller, numbered, shared, step
+from pmbandits.state.linking import address, caller, numbered, pointer_to, shared, step
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state, unpack
 
@@ -202,6 +202,22 @@ def test_a_kernel_that_returns_something_else_is_refused() -> None:
     half = numba.njit(lambda ints, floats: 0.5 * ints[2])
     with pytest.raises(TypeError, match=r"float64.* int64\."):
         address(half, "ints, floats -> int")
+
+
+def test_a_kernel_can_be_handed_over_by_its_address() -> None:
+    @shared("float, float -> float")
+    def difference(x, y):  # type: ignore[no-untyped-def]
+        return x - y
+
+    where, call = pointer_to(difference), caller("float, float -> float")
+
+    @numba.njit
+    def apply(x, y):  # type: ignore[no-untyped-def]
+        return call(where(), x, y)
+
+    assert apply(5.0, 2.0) == 3.0
+    with pytest.raises(NotImplementedError):
+        where()
 
 
 SCRIPT = """

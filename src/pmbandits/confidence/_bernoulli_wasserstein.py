@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.metrics.encoding import h_value
 from pmbandits.state.linking import shared, step
 
@@ -15,7 +16,7 @@ _GOLDEN = 0.6180339887498949
 
 
 @step("float, float -> float")
-def kl(p, q):
+def kl(p: float, q: float) -> float:
     """Bernoulli relative entropy."""
     total = 0.0
     if p > 0.0:
@@ -26,7 +27,7 @@ def kl(p, q):
 
 
 @step("float, float -> float")
-def kl_upper(p, level):
+def kl_upper(p: float, level: float) -> float:
     """The largest q with kl(p, q) ≤ level: Newton from the right, where kl is convex and each step stays right."""
     if not level < np.inf or p >= 1.0:
         return 1.0
@@ -46,13 +47,13 @@ def kl_upper(p, level):
 
 
 @step("float, float -> float")
-def kl_lower(p, level):
+def kl_lower(p: float, level: float) -> float:
     """The smallest q with kl(p, q) ≤ level."""
     return 1.0 - kl_upper(1.0 - p, level)
 
 
 @step("floats, float, float -> float")
-def _argmax_tilted_h(h, sign, slope):
+def _argmax_tilted_h(h: FloatArray, sign: float, slope: float) -> float:
     """argmax over [0, 1] of sign·h(s) − slope·s, for concave sign·h: golden section."""
     lo, hi = 0.0, 1.0
     a, b = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
@@ -76,7 +77,18 @@ def _argmax_tilted_h(h, sign, slope):
 
 
 @shared("floats, float, int, floats, floats, int, float, float, floats, floats -> float")
-def _ball_dual(h, sign, shape, curve, width, cells, radius, multiplier, table, envelope):
+def _ball_dual(
+    h: FloatArray,
+    sign: float,
+    shape: int,
+    curve: FloatArray,
+    width: FloatArray,
+    cells: int,
+    radius: float,
+    multiplier: float,
+    table: FloatArray,
+    envelope: FloatArray,
+) -> float:
     """λ·r + Σ width·max_s (sign·h(s) − λ|s − S|): for every λ ≥ 0 a bound on the best value in the ball."""
     total = multiplier * radius
     if shape == CONCAVE:
@@ -109,7 +121,17 @@ def _ball_dual(h, sign, shape, curve, width, cells, radius, multiplier, table, e
 
 
 @shared("floats, float, int, floats, floats, int, float, floats, floats -> float")
-def wasserstein_ball_max(h, sign, shape, curve, width, cells, radius, table, envelope):
+def wasserstein_ball_max(
+    h: FloatArray,
+    sign: float,
+    shape: int,
+    curve: FloatArray,
+    width: FloatArray,
+    cells: int,
+    radius: float,
+    table: FloatArray,
+    envelope: FloatArray,
+) -> float:
     """The largest Σ width·sign·h over curves within W1 distance ``radius``: the least of the dual bounds."""
     span = 0.0
     plain = 0.0

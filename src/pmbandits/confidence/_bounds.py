@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._bernoulli_wasserstein import kl_lower, kl_upper, wasserstein_ball_max
 from pmbandits.confidence._envelopes import (
     BAND,
@@ -23,15 +24,17 @@ from pmbandits.confidence._heavy_tails import (
 )
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, rank_error, sort_pool
 from pmbandits.estimates._sketch import sketch_range
+from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, share_of_ones, utility
 from pmbandits.metrics.encoding import h_max, h_min, h_value
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
-EMPIRICAL, OPTIMISTIC, PESSIMISTIC = range(3)  # which utility is computed
+OPTIMISTIC, PESSIMISTIC = range(2)  # which end of the utility is computed
 
 
 @shared("state, int -> float")
-def arm_set_radius(s, i):
+def arm_set_radius(s: State, i: int) -> float:
     """The radius of arm i's set around what is kept of its rewards: wider by what is not kept."""
     r = radius_after(s, s.n_rewards[i])
     if s.n_rewards[i] == 0 or s.storage_mode == BINARY:
@@ -46,26 +49,20 @@ def arm_set_radius(s, i):
     return r
 
 
-@step("state, int -> float")
-def share_of_ones(s, i):
-    """The share of ones among the rewards of an arm that pays 0 or 1."""
-    return s.counts[i, 1] / s.n_rewards[i] if s.n_rewards[i] > 0 else 0.0
-
-
 @step("int, float, float -> float")
-def bernoulli_lower(kind, p, r):
+def bernoulli_lower(kind: int, p: float, r: float) -> float:
     """The lower end of the interval of radius r around the share p of ones."""
     return kl_lower(p, r) if kind == INTERVAL else max(p - r, 0.0)
 
 
 @step("int, float, float -> float")
-def bernoulli_upper(kind, p, r):
+def bernoulli_upper(kind: int, p: float, r: float) -> float:
     """The upper end of the interval of radius r around the share p of ones."""
     return kl_upper(p, r) if kind == INTERVAL else min(p + r, 1.0)
 
 
 @shared("state -> none")
-def update_confidence_sets(s):
+def update_confidence_sets(s: State) -> None:
     """Bring the arms' confidence sets up to date; only arms with new rewards cost anything."""
     for i in range(s.n_arms):
         if s.n_rewards[i] == s.set_built_at[i] and s.set_built_at[i] > 0:
@@ -83,34 +80,10 @@ def update_confidence_sets(s):
         update_tail_multipliers(s)
 
 
-# Kernels that run once for every mixture or cell take the few arrays that they use.
-
-
-@step("ints -> floats")
-def inverse_counts(n_rewards):
-    """1/n of each arm, 0 for an arm without rewards."""
-    out = np.zeros(n_rewards.size)
-    for i in range(n_rewards.size):
-        if n_rewards[i] > 0:
-            out[i] = 1.0 / n_rewards[i]
-    return out
-
-
-@kernel
-def mixture_survival(a, above, n_rewards, inverse):
-    """The mixture's survival where ``above`` rewards of each arm lie above; exact at 0 and at 1."""
-    high, low = 0.0, 0.0
-    for i in range(a.size):
-        if n_rewards[i] > 0:
-            high += a[i] * (above[i] * inverse[i])
-            low += a[i] * ((n_rewards[i] - above[i]) * inverse[i])
-        else:
-            low += a[i]
-    return high if high < low else 1.0 - low
-
-
 @step("floats, table, int, floats, floats, floats -> none")
-def bernoulli_optimistic_utilities(h, grid, used, lower, upper, out):
+def bernoulli_optimistic_utilities(
+    h: FloatArray, grid: FloatArray, used: int, lower: FloatArray, upper: FloatArray, out: FloatArray
+) -> None:
     """The optimistic value of every grid point at once."""
     for g in range(used):
         low, high, upper_complement = 0.0, 0.0, 0.0
@@ -122,7 +95,9 @@ def bernoulli_optimistic_utilities(h, grid, used, lower, upper, out):
 
 
 @step("floats, floats, floats, floats, int -> float")
-def bernoulli_utility_bound(h, a, lower, upper, which_utility):
+def bernoulli_utility_bound(
+    h: FloatArray, a: FloatArray, lower: FloatArray, upper: FloatArray, which_utility: int
+) -> float:
     """Bernoulli arms: the extreme of h over the means that the mixture can have. Interval arithmetic, exact."""
     low, high, upper_complement = 0.0, 0.0, 0.0
     for i in range(a.size):
@@ -134,60 +109,9 @@ def bernoulli_utility_bound(h, a, lower, upper, which_utility):
 
 
 @shared("state, floats, int -> float")
-def cellwise_utility(s, a, which_utility):
-    """U_h of the mixture of empirical distributions, or its extreme value in the bands: one pass over the cells.
-
-    An arm without rewards counts as sure to pay the least; its band is everything.
-    """
-    sort_pool(s)
-    if which_utility != EMPIRICAL:
-        return cellwise_utility_bound(s, a, which_utility)
-    k, bounded = s.n_arms, s.bounded == 1
-    finite = s.storage_mode == FINITE
-    cells = s.n_atoms if finite else pool_size(s)
-    sketched, mass = s.sketch_size > 0, s.pool_weight
-    if cells == 0 and not bounded:
-        return 0.0
-    # Local names and numbers: the loop below runs once for every reward so far.
-    h, points, owner, counts = s.h, s.points if finite else s.x, s.pool_arm, s.counts
-    n_above, each, weight = np.empty(k), np.empty(k), np.empty(k)
-    unseen_weight = 0.0
-    for i in range(k):
-        n_above[i], weight[i] = s.n_rewards[i], a[i]
-        each[i] = 1.0 / s.n_rewards[i] if s.n_rewards[i] > 0 else 0.0
-        if s.n_rewards[i] == 0:
-            unseen_weight += a[i]
-            weight[i] = 0.0
-    n_total = n_above.copy()
-    before = s.low if bounded else points[0]
-    total = before * h_value(h, 1.0)
-    for cell in range(cells + 1):
-        if cell < cells:
-            here = points[cell]
-        elif bounded:
-            here = s.high
-        else:
-            break
-        width = here - before
-        if width > 0.0:
-            high, low = 0.0, unseen_weight
-            for i in range(k):
-                high += weight[i] * (n_above[i] * each[i])
-                low += weight[i] * ((n_total[i] - n_above[i]) * each[i])
-            total += width * h_value(h, high if high < low else 1.0 - low)
-            before = here
-        if cell < cells:
-            if finite:
-                for i in range(k):
-                    n_above[i] -= counts[i, cell]
-            else:
-                n_above[owner[cell]] -= mass[cell] if sketched else 1
-    return total
-
-
-@shared("state, floats, int -> float")
-def cellwise_utility_bound(s, a, which_utility):
+def cellwise_utility_bound(s: State, a: FloatArray, which_utility: int) -> float:
     """The largest or smallest U_h while each arm's survival stays between its ends, cell by cell."""
+    sort_pool(s)
     k, finite, sketched, kind = s.n_arms, s.storage_mode == FINITE, s.sketch_size > 0, s.set_kind
     cells = s.n_atoms if finite else pool_size(s)
     share_errors, kl_band, n_rewards, radius = update_kl_bands(s), s.kl_band, s.n_rewards, s.radius
@@ -232,20 +156,8 @@ def cellwise_utility_bound(s, a, which_utility):
     return total
 
 
-@shared("state, floats -> float")
-def utility(s, a):
-    """The utility U_h of the mixture ``a``, for the rewards so far. PM-ETC-M maximises it (``eq:ETC_alpha``)."""
-    return bernoulli_utility(s, a) if s.storage_mode == BINARY else cellwise_utility(s, a, EMPIRICAL)
-
-
-@shared("state, floats -> float")
-def bernoulli_utility(s, a):
-    """The empirical utility U_h of the mixture ``a`` of arms that pay 0 or 1."""
-    return h_value(s.h, mixture_survival(a, s.counts[:, 1], s.n_rewards, inverse_counts(s.n_rewards)))
-
-
 @step("state, floats -> int")
-def fill_mixture_survival(s, a):
+def fill_mixture_survival(s: State, a: FloatArray) -> int:
     """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
     sort_pool(s)
     k = s.n_arms
@@ -275,7 +187,7 @@ def fill_mixture_survival(s, a):
 
 
 @shared("state, floats, int -> float")
-def utility_bound(s, a, which_utility):
+def utility_bound(s: State, a: FloatArray, which_utility: int) -> float:
     """The largest or smallest U_h that the mixture can have while every arm stays in its set (``eq: CIRT_UCB_LCB``).
 
     Intervals: exact. Bands and KL bands: exact for one arm; for several a bound (each arm's curve must fall too,
@@ -293,18 +205,18 @@ def utility_bound(s, a, which_utility):
     if bounds_survival_pointwise(
         s
     ):  # of the rounded rewards' distributions, and the utility that rounding can change at most
-        return cellwise_utility(s, a, which_utility) + sign * s.rounding_utility_bound
+        return cellwise_utility_bound(s, a, which_utility) + sign * s.rounding_utility_bound
     pooled_radius = 0.0
     for i in range(k):
         if a[i] > 0.0:
             pooled_radius += a[i] * s.radius[i]
     if s.bounded == 0:
-        return cellwise_utility(s, a, EMPIRICAL) + sign * s.lipschitz * pooled_radius
+        return cellwise_utility(s, a) + sign * s.lipschitz * pooled_radius
     return wasserstein_ball_bound(s, a, sign, pooled_radius)
 
 
 @shared("state, floats, float, float -> float")
-def wasserstein_ball_bound(s, a, sign, radius):
+def wasserstein_ball_bound(s: State, a: FloatArray, sign: float, radius: float) -> float:
     """The largest (sign 1) or smallest (sign −1) U_h within the W1 distance ``radius`` of the mixture."""
     cells = fill_mixture_survival(s, a)
     inside = wasserstein_ball_max(
@@ -314,7 +226,7 @@ def wasserstein_ball_bound(s, a, sign, radius):
 
 
 @kernel
-def mixture_bounds(s, a):
+def mixture_bounds(s: State, a: FloatArray) -> tuple[float, float, float]:
     """The lower bound, the empirical value and the upper bound of a mixture's utility; nan if no distribution fits."""
     update_confidence_sets(s)
     if has_tail_assumption(s):  # at the best prices for this very mixture
@@ -328,7 +240,7 @@ def mixture_bounds(s, a):
 
 
 @shared("state, int -> float")
-def wasserstein_radius(s, i):
+def wasserstein_radius(s: State, i: int) -> float:
     """The W1 radius of arm i's confidence set: how far its distribution may be from its rewards."""
     if s.storage_mode == BINARY:
         if s.paper_bonus == 1:  # a ball of the paper or the user: its bonus is not cut off at the ends of [0, 1]
@@ -346,7 +258,7 @@ def wasserstein_radius(s, i):
 
 
 @shared("state, int -> float")
-def kl_band_w1_radius(s, i):
+def kl_band_w1_radius(s: State, i: int) -> float:
     """The W1 radius of arm i's KL band: how far a distribution in it may be from the rewards; one pass over them."""
     sort_pool(s)
     finite, n = s.storage_mode == FINITE, s.n_rewards[i]
@@ -374,7 +286,7 @@ def kl_band_w1_radius(s, i):
 
 
 @kernel
-def arm_kl_band(s, i, above, lower, upper):
+def arm_kl_band(s: State, i: int, above: IntArray, lower: FloatArray, upper: FloatArray) -> None:
     """The ends of arm i's KL band where ``above[j]`` of its rewards lie above, into ``lower`` and ``upper``."""
     share_error = update_kl_bands(s)[i]
     for j in range(above.size):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._kl_bands import (
     fill_exact_ends_at,
     fill_kl_band,
@@ -14,6 +15,7 @@ from pmbandits.confidence._kl_bands import (
 )
 from pmbandits.estimates._rewards import FINITE, rank_error
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
 INTERVAL, BAND, BALL, KL_BAND = range(4)  # kinds of confidence sets
 FEW_ATOMS_FACTOR = (
@@ -28,7 +30,7 @@ COARSE_TABLE_SIZE = ENTRIES_PER_DOUBLING * 35  # n up to 2⁴¹; beyond, the las
 
 
 @step("int -> int")
-def coarse_index(n):
+def coarse_index(n: int) -> int:
     """The entry of the coarse table for n."""
     doublings = 0
     while n >= 2 * ENTRIES_PER_DOUBLING:
@@ -45,25 +47,25 @@ def coarse_table_counts() -> NDArray[np.int64]:
 
 
 @step("state, int -> float")
-def radius_after(s, n):
+def radius_after(s: State, n: int) -> float:
     """The radius of the confidence set after n rewards."""
     return s.radii[coarse_index(n)] if s.coarse_radii == 1 else s.radii[n]
 
 
 @step("state -> bool")
-def bounds_survival_pointwise(s):
+def bounds_survival_pointwise(s: State) -> bool:
     """Whether the sets limit the survival at each x, so that their values are sums over cells."""
     return s.set_kind == BAND or s.set_kind == KL_BAND
 
 
 @step("state -> bool")
-def has_tail_assumption(s):
+def has_tail_assumption(s: State) -> bool:
     """Whether rewards are unbounded, and a moment or σ limits the tails (``_heavy_tails``, ``_sub_gaussian``)."""
     return s.moment_order > 0.0 or s.sub_gaussian_sigma > 0.0
 
 
 @shared("state -> floats")
-def update_kl_bands(s):
+def update_kl_bands(s: State) -> FloatArray:
     """Bring all KL bands up to date; returns how far each arm's shares may be off (the rank error of its sketch)."""
     share_errors = np.zeros(s.n_arms)
     if s.set_kind == KL_BAND:
@@ -87,7 +89,9 @@ def update_kl_bands(s):
 
 
 @step("int, int, int, float, float, table, int -> two floats")
-def survival_interval(kind, above, n, radius, share_error, kl_band, i):
+def survival_interval(
+    kind: int, above: int, n: int, radius: float, share_error: float, kl_band: FloatArray, i: int
+) -> tuple[float, float]:
     """The ends of arm i's survival where so many of its n rewards lie above, in its band or KL band."""
     if n == 0:
         return 0.0, 1.0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from pmbandits._validation import FloatArray
 from pmbandits.state.fields import MAX_EXACT_ENDS as MAX_EXACT
 from pmbandits.state.linking import shared, step
 
@@ -34,14 +35,14 @@ THRESHOLD = TANGENTS + 8  # n times the radius
 
 
 @step("float, float -> float")
-def kl_upper_outer_bound(p, level):
+def kl_upper_outer_bound(p: float, level: float) -> float:
     """A number above the largest q with kl(p, q) ≤ level: (q − p)² = 2·level·t(1 − t), t = (p + 2q)/3."""
     scale, shift = 1.0 / (1.0 + 8.0 * level / 9.0), 2.0 * level / 3.0 * (1.0 - 2.0 * p)
     return p + (shift + math.sqrt(shift * shift + 2.0 * level * p * (1.0 - p) / scale)) * scale
 
 
 @shared("int, int, float, bool -> float")
-def exact_kl_upper(k, n, threshold, stretched):
+def exact_kl_upper(k: int, n: int, threshold: float, stretched: bool) -> float:
     """The upper end at k of n rewards above: n·kl(k/n, q) = threshold, by Newton's method in ln(1 − q) from the right.
 
     Stretched: where 1 − q falls below a quarter of 1 − k/n, β + ½ln(ratio/4)/(1 − 1/(2β)) in place of the threshold β.
@@ -78,7 +79,7 @@ def exact_kl_upper(k, n, threshold, stretched):
 
 
 @shared("int, float, bool, int, floats -> none")
-def fill_kl_band(n, level, stretched, n_exact, row):
+def fill_kl_band(n: int, level: float, stretched: bool, n_exact: int, row: FloatArray) -> None:
     """Compute the KL band of n rewards, with exact ends for ``n_exact`` rewards on each side, into ``row``."""
     init_kl_band(n, level, stretched, n_exact, row)
     for k in range(min(n_exact, n) + 1):
@@ -87,7 +88,7 @@ def fill_kl_band(n, level, stretched, n_exact, row):
 
 
 @shared("int, int, floats -> none")
-def fill_exact_ends_at(k, n, row):
+def fill_exact_ends_at(k: int, n: int, row: FloatArray) -> None:
     """Compute the exact ends at k − 1, k and k + 1 of n rewards above, into ``row``; for supports with few atoms."""
     n_exact, threshold, stretched = int(row[N_EXACT]), row[THRESHOLD], row[WIDENED] == 1.0
     for j in range(max(k - 1, 0), min(k + 1, n) + 1):
@@ -100,7 +101,7 @@ def fill_exact_ends_at(k, n, row):
 
 
 @shared("int, float, bool, int, floats -> none")
-def init_kl_band(n, level, stretched, n_exact, row):
+def init_kl_band(n: int, level: float, stretched: bool, n_exact: int, row: FloatArray) -> None:
     """Compute all of a KL band but its exact ends (the closed-form ends and the tangents), into ``row``."""
     row[THRESHOLD], row[N_EXACT] = n * level, n_exact
     row[WIDENED] = 1.0 if stretched else 0.0
@@ -115,7 +116,7 @@ def init_kl_band(n, level, stretched, n_exact, row):
 
 
 @step("int, int, floats -> two floats")
-def kl_band_ends(k, n, row):
+def kl_band_ends(k: int, n: int, row: FloatArray) -> tuple[float, float]:
     """The lower and the upper end of the KL band where k of n rewards lie above."""
     n_exact = int(row[N_EXACT])
     if k <= n_exact:
@@ -137,7 +138,7 @@ def kl_band_ends(k, n, row):
 
 
 @step("float, float, floats -> two floats")
-def kl_band_ends_with_error(p, share_error, row):
+def kl_band_ends_with_error(p: float, share_error: float, row: FloatArray) -> tuple[float, float]:
     """The lower and the upper end of the KL band where the share above is known only up to ``share_error``."""
     out_lower, out_upper = 0.0, 1.0
     high, low = p + share_error, p - share_error
@@ -155,7 +156,7 @@ def kl_band_ends_with_error(p, share_error, row):
 
 
 @step("int, int, floats -> two floats")
-def kl_band_end_slopes(k, n, row):
+def kl_band_end_slopes(k: int, n: int, row: FloatArray) -> tuple[float, float]:
     """By how much the upper end rises at most, and the lower end falls, for each unit that k/n rises, or falls."""
     up = (n + 1.0) * (kl_band_ends(1, n, row)[1] - kl_band_ends(0, n, row)[1])
     if k > 0:

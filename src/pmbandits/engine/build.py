@@ -142,7 +142,7 @@ class MemoryBuilding(ConfidenceChoice):
         self._write_numbers(memory, numbers)
         memory.grid[:], memory.mix[:] = _grid(basis), 1.0 / n_arms
         if basis.constraints is not None:
-            memory.mix[:], memory.corner_weights[:] = basis.constraints.start, 1.0 / max(memory.n_corners, 1)
+            memory.mix[:] = basis.constraints.start
         for book, marks in zip(memory.sketch_header, memory.sketch_stats, strict=True):
             sketching.sketch_init(book, marks, basis.fineness)
         rounding_safe = not isinstance(support, Binary) or _is_stable_under_rounding(metric)
@@ -321,6 +321,7 @@ def _metric_numbers(basis: _Basis) -> dict[str, float]:
     return {
         "metric_shape": SHAPES[basis.metric.shape],
         "max_h": basis.metric.maximum().value,
+        "max_abs_h": max(abs(basis.metric.maximum().value), abs(basis.metric.minimum().value)),
         "lipschitz": _lipschitz(basis.metric, basis.support, basis.setup),
         **basis.holder,
     }

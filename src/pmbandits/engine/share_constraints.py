@@ -12,10 +12,11 @@ from pmbandits._validation import FloatArray
 from pmbandits.constraints import Limits, limits
 from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope
 from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS, SINGLE_ARM_LIMITS
+from pmbandits.mixtures._constraints import maximise_linear_within_rows
 
 OPTIONS = ("shares", "cost", "budget")
-MAX_CORNERS = 4096  # with limits on several arms
-FEW_CORNERS = 512  # with limits on single arms, which can do without
+MAX_CORNERS = 4096  # up to so many corners are kept, for metrics that are convex, with limits on several arms,
+FEW_CORNERS = 512  # and with limits on single arms
 _SWEEPS = 2000  # passes of the projection of a grid onto the limits
 
 
@@ -113,26 +114,36 @@ def kernel_constraints(found: Limits) -> KernelConstraints:
             sizes["n_corners"] = corners.shape[0]
             arrays["corners"] = corners
         return KernelConstraints(sizes, arrays, SINGLE_ARM_LIMITS, start)
-    corners = polytope.corners(MAX_CORNERS)
-    if corners is None:
-        raise ValueError(
-            f"the limits have more than {MAX_CORNERS:,} corners, which is too many for a policy; leave some out, or "
-            "limit single arms only (of those there can be any number)."
-        )
-    _require_all_playable(found, corners.max(axis=0))
     rows, bounds = inequalities(polytope)
-    sizes |= {"n_limit_rows": rows.shape[0], "n_corners": corners.shape[0]}
+    corners = polytope.corners(MAX_CORNERS)
+    if corners is not None:
+        fullest, emptiest = corners[corners.argmax(axis=0)], corners[corners.argmin(axis=0)]
+        sizes["n_corners"] = corners.shape[0]
+    else:
+        fullest, emptiest = (_extreme_mixtures(rows, bounds, sign) for sign in (1.0, -1.0))
+    _require_all_playable(found, fullest.diagonal())
+    sizes |= {"n_limit_rows": rows.shape[0]}
     arrays = {
-        "min_shares": corners.min(axis=0),
-        "max_shares": corners.max(axis=0),
+        "min_shares": emptiest.diagonal(),
+        "max_shares": fullest.diagonal(),
         "limit_rows": rows,
         "limit_bounds": bounds,
-        "corners": corners,
-        "best_corner": corners.argmax(axis=0),
+        "fullest_mixtures": fullest,
         "lag_bounds": np.append(_joint_lag_bounds(count), 0.0) + 1e-9,
     }
+    if corners is not None:
+        arrays["corners"] = corners
     even = np.full((1, count), 1.0 / count)
     return KernelConstraints(sizes, arrays, JOINT_LIMITS, project_grid(found, even)[0])
+
+
+def _extreme_mixtures(rows: FloatArray, bounds: FloatArray, sign: float) -> FloatArray:
+    """For each arm the mixture within the limits in which it has the largest share; the least one if sign is −1."""
+    count = rows.shape[1]
+    out, scratch = np.empty((count, count)), np.empty(count)
+    for arm, slopes in enumerate(np.eye(count)):
+        maximise_linear_within_rows(rows, bounds, sign * slopes, out[arm], scratch)
+    return out
 
 
 def _nearest_even_mixture(least: FloatArray, most: FloatArray) -> FloatArray:

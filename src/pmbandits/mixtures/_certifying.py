@@ -24,35 +24,37 @@ import math
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import (
     OPTIMISTIC,
     PESSIMISTIC,
     bernoulli_lower,
     bernoulli_upper,
-    share_of_ones,
     update_confidence_sets,
     utility_bound,
 )
 from pmbandits.confidence._envelopes import BALL, KL_BAND
 from pmbandits.confidence._kl_bands import fill_kl_band
 from pmbandits.estimates._rewards import BINARY
+from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_max
-from pmbandits.mixtures._concave_solver import maximise
-from pmbandits.mixtures._index import LIPSCHITZ_BONUS, OPTIMISTIC_BOUND, ready
+from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._optimistic_bound import cellwise_upper_bound, reachable_mean_range, single_arm_upper_bounds
+from pmbandits.mixtures._optimistic_objectives import largest_utility_in_sets
+from pmbandits.mixtures._pairwise_ascent import maximise
 from pmbandits.mixtures._tracking import n_observations
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
-from pmbandits.state.numba_types import unpack
+from pmbandits.state.numba_types import State, unpack
 
 KNOWN_RADIUS_FACTOR = 1e-4  # of a radius, is left when an arm is taken to be known
 RECOMPUTE_FRACTION = 20  # what is gained is worked out again when one in so many more rewards has come
 
 
 @step("state, int, float -> none")
-def set_radius(s, i, r):
+def set_radius(s: State, i: int, r: float) -> None:
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
     s.line_built_at = 0
@@ -64,7 +66,7 @@ def set_radius(s, i, r):
 
 
 @shared("state -> none")
-def compute_rival_mixture(s):
+def compute_rival_mixture(s: State) -> None:
     """Write the mixture with the largest possible utility to ``s.rival_mixture``."""
     k = s.n_arms
     if s.metric_shape == CONVEX:
@@ -76,12 +78,11 @@ def compute_rival_mixture(s):
         s.rival_mixture[top] = 1.0
         return
     fill_with(s.rival_mixture, 1.0 / k)
-    kind = LIPSCHITZ_BONUS if s.set_kind == BALL else OPTIMISTIC_BOUND
-    maximise(s, s.rival_mixture, np.zeros(k), np.ones(k), kind, s.radius.copy())
+    maximise(s, largest_utility_in_sets(s), s.rival_mixture, np.zeros(k), np.ones(k), s.radius.copy())
 
 
 @shared("state, bool -> float")
-def rival_utility_upper_bound(s, has_rival_mixture):
+def rival_utility_upper_bound(s: State, has_rival_mixture: bool) -> float:
     """Upper bound on the rival's utility: of ``s.rival_mixture`` where it is one mixture, else for all mixtures."""
     if s.storage_mode == BINARY:
         low, high = reachable_mean_range(s)
@@ -96,7 +97,7 @@ def rival_utility_upper_bound(s, has_rival_mixture):
 
 
 @shared("state -> none")
-def compute_certification_gains(s):
+def compute_certification_gains(s: State) -> None:
     """Write to ``s.certify_gain`` what the certified regret would fall by if an arm were known, times √n."""
     update_confidence_sets(s)
     has_rival_mixture = s.storage_mode != BINARY and (
@@ -129,7 +130,7 @@ def compute_certification_gains(s):
 
 
 @shared("state -> int")
-def arm_with_largest_gain(s):
+def arm_with_largest_gain(s: State) -> int:
     """The arm whose next reward reduces rival − lower the most; every other time the arm with the fewest pulls."""
     n_at_last_update = 0
     for i in range(s.n_arms):
@@ -150,7 +151,7 @@ def arm_with_largest_gain(s):
 
 
 @step("state -> int")
-def arm_to_certify(s):
+def arm_to_certify(s: State) -> int:
     """The arm to pull for certifying, if a certifying pull is due; else −1."""
     if s.certify == 0.0:
         return -1
@@ -163,7 +164,7 @@ def arm_to_certify(s):
 
 
 @kernel
-def certification_gains(memory, out):
+def certification_gains(memory: int, out: FloatArray) -> None:
     """Write to ``out`` what the certified regret would fall by if an arm's distribution were known, times √n."""
     s = unpack(memory)
     compute_certification_gains(s)

@@ -40,8 +40,10 @@ import math
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
 SINGLE_ARM_LIMITS, JOINT_LIMITS, SOME_ARMS_BARRED = (
     1,
@@ -53,13 +55,13 @@ MAX_DEADLINES = 64  # deadlines that are looked at; beyond them the worst is ass
 
 
 @step("int -> float")
-def rounding_slack(t):
+def rounding_slack(t: int) -> float:
     """The rounding error allowed in t times a share."""
     return 1e-9 + 1e-14 * t
 
 
 @step("state, int, int -> bool")
-def may_pull(s, i, t):
+def may_pull(s: State, i: int, t: int) -> bool:
     """Whether arm i is available, and round t may pull it by its cap."""
     if s.constraint_kind >= SOME_ARMS_BARRED and s.unavailable[i] == 1:
         return False
@@ -67,13 +69,13 @@ def may_pull(s, i, t):
 
 
 @step("state, int, float -> int")
-def deadline(s, i, job):
+def deadline(s: State, i: int, job: float) -> int:
     """The round by which arm i must have been pulled ``job`` times."""
     return int(min(math.floor((job + rounding_slack(s.t)) / s.min_shares[i]), 1e15)) + 1
 
 
 @shared("state -> two floats")
-def n_free_rounds(s):
+def n_free_rounds(s: State) -> tuple[float, float]:
     """The number of rounds in which any arm may be pulled before a floor is in danger; if 0, also the deadline."""
     t, d, best, bound, at = s.t, s.t, float(MAX_FREE_ROUNDS), 0.0, 0.0
     for _ in range(MAX_DEADLINES):
@@ -102,7 +104,7 @@ def n_free_rounds(s):
 
 
 @shared("state, int -> int")
-def arm_within_single_arm_limits(s, arm):
+def arm_within_single_arm_limits(s: State, arm: int) -> int:
     """The arm to pull under limits on single arms when ``arm`` is proposed, which may not be allowed."""
     k, t = s.n_arms, s.t + 1
     if s.constraint_kind & SINGLE_ARM_LIMITS == SINGLE_ARM_LIMITS and s.t >= s.next_limit_check_at[0]:
@@ -136,7 +138,7 @@ def arm_within_single_arm_limits(s, arm):
 
 
 @step("state, floats, float -> float")
-def max_excess(s, a, times):
+def max_excess(s: State, a: FloatArray, times: float) -> float:
     """The largest excess of a over ``times`` the limits, over all rows."""
     worst = -np.inf
     for r in range(s.n_limit_rows):
@@ -148,7 +150,7 @@ def max_excess(s, a, times):
 
 
 @step("floats, int -> int")
-def next_largest_index(x, last):
+def next_largest_index(x: FloatArray, last: int) -> int:
     """The index of the next number in falling order after that at ``last`` (−1: the largest); ties in order."""
     best = -1
     for i in range(x.size):
@@ -158,7 +160,7 @@ def next_largest_index(x, last):
 
 
 @step("state, floats -> bool")
-def lags_within_bounds(s, lags):
+def lags_within_bounds(s: State, lags: FloatArray) -> bool:
     """Whether for every j the j largest lags add up to at most their bound B_j."""
     total, last = 0.0, -1
     for j in range(lags.size - 1):
@@ -172,7 +174,7 @@ def lags_within_bounds(s, lags):
 
 
 @step("state, int -> float")
-def max_excess_after_pull(s, i):
+def max_excess_after_pull(s: State, i: int) -> float:
     """The largest excess over a limit after a pull of arm i, in pulls; ``over`` is the excess before it."""
     worst = -np.inf
     for r in range(s.n_limit_rows):
@@ -181,7 +183,7 @@ def max_excess_after_pull(s, i):
 
 
 @step("state, int, floats -> bool")
-def lags_within_bounds_after_pull(s, i, lags):
+def lags_within_bounds_after_pull(s: State, i: int, lags: FloatArray) -> bool:
     """Whether the lags stay within their bounds after a pull of arm i."""
     lags[i] -= 1.0
     small = lags_within_bounds(s, lags)
@@ -190,7 +192,7 @@ def lags_within_bounds_after_pull(s, i, lags):
 
 
 @step("state, int, int, floats -> bool")
-def pull_keeps_limits(s, i, t, lags):
+def pull_keeps_limits(s: State, i: int, t: int, lags: FloatArray) -> bool:
     """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
     worst = max_excess_after_pull(s, i)
     return worst <= rounding_slack(t) or (
@@ -199,7 +201,7 @@ def pull_keeps_limits(s, i, t, lags):
 
 
 @shared("state, int -> int")
-def arm_within_joint_limits(s, arm):
+def arm_within_joint_limits(s: State, arm: int) -> int:
     """The arm to pull under limits on several arms, by the lags behind a point that keeps all limits."""
     k, t, over, lags = s.n_arms, s.t + 1, s.limit_excess, s.limit_deficit
     for r in range(s.n_limit_rows):
@@ -209,7 +211,7 @@ def arm_within_joint_limits(s, arm):
         over[r] = total
     own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and (s.mix_is_feasible == 1 or max_excess(s, s.mix, 1.0) <= 1e-9)
     for i in range(k):
-        lags[i] += s.mix[i] if own else s.corners[s.best_corner[arm], i]
+        lags[i] += s.mix[i] if own else s.fullest_mixtures[arm, i]
     chosen = arm
     if not may_pull(s, arm, t) or not pull_keeps_limits(s, arm, t, lags):
         chosen, fallback, last = -1, -1, -1
@@ -228,7 +230,7 @@ def arm_within_joint_limits(s, arm):
 
 
 @step("state, int -> int")
-def apply_share_constraints(s, arm):
+def apply_share_constraints(s: State, arm: int) -> int:
     """The arm to pull when a policy proposes ``arm``, where there are limits or not all arms are available."""
     if s.constraint_kind & JOINT_LIMITS == JOINT_LIMITS:
         return arm_within_joint_limits(s, arm)

@@ -1,22 +1,25 @@
-"""Mixtures that keep the limits on shares: the furthest of them in a direction, and starts for searches; compiled.
+"""Mixtures that keep the limits on shares: the best of them for a linear function, and starts for searches; compiled.
 
-Limits on single arms are a box, and the furthest mixture fills up the best arms first. Where one limit is on several
-arms, the corners of what keeps all limits are known, and every mixture is an average of them: so a corner is treated
-like an arm.
+Limits on single arms are a box, and the best mixture fills up the best arms first. Where one limit is on several arms,
+it is found by the simplex method. All searches need no more than that. Only for metrics that are convex the vertices
+themselves are of use (``corners``), where there are not too many of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS, max_excess, next_largest_index
-from pmbandits.mixtures._index import dot
-from pmbandits.state.arrays import copy_into, fill_with
+from pmbandits._validation import FloatArray
+from pmbandits.mixtures._constraint_tracking import max_excess, next_largest_index
+from pmbandits.state.arrays import fill_with
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
+
+SIMPLEX_TOLERANCE = 1e-11  # what counts as 0 in the simplex method, relative to the largest slope
 
 
 @step("floats, floats, floats -> none")
-def box_centre(low, high, out):
+def box_centre(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
     """The centre of a box: every arm is equally far, relatively, from its least share to its largest."""
     rest, width = 1.0, 0.0
     for i in range(out.size):
@@ -27,7 +30,7 @@ def box_centre(low, high, out):
 
 
 @step("floats, floats, floats, floats -> none")
-def maximise_linear_in_box(g, low, high, out):
+def maximise_linear_in_box(g: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
     """The mixture b of a box with the largest ⟨g, b⟩: the best arms are filled up first."""
     rest, last = 1.0, -1
     for i in range(out.size):
@@ -42,22 +45,85 @@ def maximise_linear_in_box(g, low, high, out):
         rest -= more
 
 
-@shared("state, floats -> int")
-def best_vertex_in_direction(s, g):
-    """The corner with the largest ⟨g, corner⟩; the first of equals."""
-    best, most = 0, -np.inf
-    for c in range(s.n_corners):
-        value = dot(s.corners[c], g)
-        if value > most:
-            best, most = c, value
-    return best
+@shared("table, floats, floats, floats, floats -> none")
+def maximise_linear_within_rows(
+    rows: FloatArray, bounds: FloatArray, g: FloatArray, out: FloatArray, behind: FloatArray
+) -> None:
+    """The mixture b with rows·b ≤ bounds and the largest ⟨g, b⟩, into ``out``: the simplex method, in two phases.
+
+    ``behind`` gets by how much the slope of each arm would have to be larger for the arm to have a share in the best
+    mixture (its reduced cost); 0 for arms that have one. There must be a mixture that keeps the limits.
+
+    A row of the tableau says what a basic variable is: an arm, the slack of a limit, or −1 for what a limit lacks in
+    the first phase. Where moves gain nothing for long, the first one that may gain is taken (Bland), so it ends.
+    """
+    m, k = rows.shape
+    n = k + m
+    tableau, basis, gain = np.zeros((m + 1, n + 1)), np.empty(m + 1, np.int64), np.empty(n)
+    size = 1e-300
+    for i in range(k):
+        size = max(size, abs(g[i]))
+    for r in range(m + 1):
+        sign = -1.0 if r < m and bounds[r] < 0.0 else 1.0
+        for j in range(k):
+            tableau[r, j] = sign * rows[r, j] if r < m else 1.0
+        tableau[r, n] = sign * bounds[r] if r < m else 1.0
+        basis[r] = -1
+        if r < m:
+            tableau[r, k + r] = sign
+            basis[r] = k + r if sign > 0.0 else -1
+    for pivots in range(20 * n):
+        lacking = 0.0
+        for r in range(m + 1):
+            lacking += tableau[r, n] if basis[r] < 0 else 0.0
+        first_phase = lacking > SIMPLEX_TOLERANCE
+        enter, most = -1, SIMPLEX_TOLERANCE
+        for j in range(n):
+            total = 0.0 if first_phase or j >= k else g[j] / size
+            for r in range(m + 1):
+                if first_phase:
+                    total += tableau[r, j] if basis[r] < 0 else 0.0
+                elif basis[r] >= 0 and basis[r] < k:
+                    total -= g[basis[r]] / size * tableau[r, j]
+            gain[j] = total
+            if total > most and (pivots < 4 * n or enter < 0):
+                enter, most = j, total
+        if enter < 0:
+            break
+        leave, ratio = -1, np.inf
+        for r in range(m + 1):
+            entry = tableau[r, enter]
+            if basis[r] < 0 and not first_phase and abs(entry) > SIMPLEX_TOLERANCE:
+                leave, ratio = r, -1.0  # what a limit lacked stays 0
+            elif entry > SIMPLEX_TOLERANCE:
+                here = tableau[r, n] / entry
+                if here < ratio or (here == ratio and basis[r] < basis[leave]):
+                    leave, ratio = r, here
+        if leave < 0:
+            break
+        entry = tableau[leave, enter]
+        for j in range(n + 1):
+            tableau[leave, j] /= entry
+        for r in range(m + 1):
+            factor = tableau[r, enter]
+            if r != leave and factor != 0.0:
+                for j in range(n + 1):
+                    tableau[r, j] -= factor * tableau[leave, j]
+                tableau[r, n] = max(tableau[r, n], 0.0)
+        basis[leave] = enter
+    fill_with(out, 0.0)
+    for r in range(m + 1):
+        if basis[r] >= 0 and basis[r] < k:
+            out[basis[r]] = tableau[r, n]
+    for i in range(k):
+        behind[i] = max(-gain[i] * size, 0.0)
 
 
 @shared("state, floats, floats -> none")
-def maximise_linear(s, g, out):
+def maximise_linear(s: State, g: FloatArray, out: FloatArray) -> None:
     """The mixture b within the limits with the largest ⟨g, b⟩, into ``out``."""
-    if s.constraint_kind & JOINT_LIMITS == JOINT_LIMITS:
-        copy_into(out, s.corners[best_vertex_in_direction(s, g)])
+    if s.n_limit_rows > 0:
+        maximise_linear_within_rows(s.limit_rows, s.limit_bounds, g, out, np.empty(s.n_arms))
     elif s.n_limited > 0:
         maximise_linear_in_box(g, s.min_shares, s.max_shares, out)
     else:
@@ -69,14 +135,14 @@ def maximise_linear(s, g, out):
 
 
 @step("state, floats, floats -> none")
-def intersect_box_with_limits(s, low, high):
+def intersect_box_with_limits(s: State, low: FloatArray, high: FloatArray) -> None:
     """Make a box no wider than the limits on single arms."""
     for i in range(s.n_limited):
         low[i], high[i] = max(low[i], s.min_shares[i]), min(high[i], s.max_shares[i])
 
 
 @step("floats, floats, floats -> bool")
-def is_in_box(a, low, high):
+def is_in_box(a: FloatArray, low: FloatArray, high: FloatArray) -> bool:
     """Whether a mixture lies in a box, up to rounding."""
     inside = True
     for i in range(a.size):
@@ -84,18 +150,8 @@ def is_in_box(a, low, high):
     return inside
 
 
-@step("state, floats, floats -> none")
-def average_of_vertices(s, shares, out):
-    """The average of all vertices with the weights ``shares``, into ``out``."""
-    fill_with(out, 0.0)
-    for c in range(s.n_corners):
-        if shares[c] > 0.0:
-            for i in range(s.n_arms):
-                out[i] += shares[c] * s.corners[c, i]
-
-
 @step("floats, floats -> bool")
-def is_same_mixture(a, b):
+def is_same_mixture(a: FloatArray, b: FloatArray) -> bool:
     """Whether two mixtures are the same, up to rounding."""
     largest_difference = 0.0
     for i in range(a.size):
@@ -103,34 +159,16 @@ def is_same_mixture(a, b):
     return largest_difference <= 1e-9
 
 
-@shared("state, floats -> floats")
-def vertex_weights(s, a):
-    """The mixture a as an average of corners; if that is not known, a becomes the average of all of them."""
-    shares = s.corner_weights.copy()
-    trial = np.empty(s.n_arms)
-    average_of_vertices(s, shares, trial)
-    if is_same_mixture(trial, a):
-        return shares
-    for c in range(s.n_corners):
-        if is_same_mixture(s.corners[c], a):
-            fill_with(shares, 0.0)
-            shares[c] = 1.0
-            return shares
-    fill_with(shares, 1.0 / s.n_corners)
-    average_of_vertices(s, shares, a)
-    return shares
-
-
 @shared("state, floats -> bool")
-def keeps_limits(s, a):
+def keeps_limits(s: State, a: FloatArray) -> bool:
     """Whether a mixture keeps the limits, up to rounding."""
-    if s.constraint_kind & JOINT_LIMITS == JOINT_LIMITS:
+    if s.n_limit_rows > 0:
         return max_excess(s, a, 1.0) <= 1e-9
     return s.n_limited == 0 or is_in_box(a, s.min_shares, s.max_shares)
 
 
 @shared("state, floats -> none")
-def make_feasible_start(s, a):
+def make_feasible_start(s: State, a: FloatArray) -> None:
     """Replace a by a feasible start for a search: the mixture b within the limits with the largest ⟨a, b⟩."""
     if s.n_limited > 0:
         maximise_linear(s, a.copy(), a)

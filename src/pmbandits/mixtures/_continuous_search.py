@@ -4,57 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import (
     OPTIMISTIC,
     PESSIMISTIC,
-    inverse_counts,
-    share_of_ones,
     update_confidence_sets,
-    utility,
     utility_bound,
     wasserstein_radius,
 )
-from pmbandits.estimates._rewards import BINARY, SAMPLES, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import BINARY
+from pmbandits.estimates._utility import arm_utilities, share_of_ones, utility
 from pmbandits.metrics.encoding import extremum_location, extremum_value, h_max, h_value, n_extrema
-from pmbandits.mixtures._concave_solver import grain, maximise, pairwise_ascent, target_gap
 from pmbandits.mixtures._constraints import is_same_mixture, make_feasible_start, maximise_linear
-from pmbandits.mixtures._index import HOLDER_BONUS, TIE, UTILITY, bonus, dot, optimistic_objective, ready
+from pmbandits.mixtures._index import HOLDER_BONUS, TIE, bonus, dot, ready
+from pmbandits.mixtures._optimistic_objectives import largest_utility_in_sets, utility_plus_holder_bonus
+from pmbandits.mixtures._pairwise_ascent import (
+    VALUE,
+    call_value,
+    empirical_utility,
+    grain,
+    maximise,
+    pairwise_ascent,
+    target_gap,
+)
 from pmbandits.state.arrays import copy_into, fill_with, largest_of, take_next_largest
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import shared, step
-from pmbandits.state.numba_types import unpack
+from pmbandits.state.linking import pointer_to, shared, step
+from pmbandits.state.numba_types import State, unpack
 
 
-@shared("state, floats -> none")
-def arm_utilities(s, out):
-    """The utility U_h of every arm alone, for the rewards so far, into ``out``: one pass over the rewards."""
-    k, h = s.n_arms, s.h
-    inverse, one = inverse_counts(s.n_rewards), h_value(s.h, 1.0)
-    if s.storage_mode != SAMPLES:
-        for i in range(k):
-            left, before = s.n_rewards[i], s.points[0]
-            out[i] = before * one
-            for c in range(s.n_atoms):
-                if s.counts[i, c] > 0:
-                    out[i] += (s.points[c] - before) * h_value(h, left * inverse[i])
-                    left -= s.counts[i, c]
-                    before = s.points[c]
-        return
-    sort_pool(s)
-    left, before = s.n_rewards.copy(), np.empty(k)
-    for c in range(pool_size(s)):
-        i, here = s.pool_arm[c], s.x[c]
-        if left[i] == s.n_rewards[i]:
-            out[i] = here * one
-        else:
-            out[i] += (here - before[i]) * h_value(h, left[i] * inverse[i])
-        before[i] = here
-        left[i] -= pool_weight_at(s, c)
+@shared(VALUE)
+def empirical_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+    """The empirical utility of the mixture a."""
+    return utility(s, a)
+
+
+@shared(VALUE)
+def optimistic_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+    """The largest utility that the mixture a can have in the confidence sets."""
+    return utility_bound(s, a, OPTIMISTIC)
+
+
+@shared(VALUE)
+def holder_bonus_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+    """The empirical utility of the mixture a plus its bonus."""
+    return utility(s, a) + bonus(s, a, radius, HOLDER_BONUS)
+
+
+value_of_utility = pointer_to(empirical_value)
+value_of_largest_utility = pointer_to(optimistic_value)
+value_with_holder_bonus = pointer_to(holder_bonus_value)
 
 
 @shared("state -> none")
-def move_to_best_mean_within_limits(s):
+def move_to_best_mean_within_limits(s: State) -> None:
     """Move ``s.mix`` to the nearest best mean under limits, towards the feasible mixture of extreme mean."""
     k, a, mean, low, high = s.n_arms, s.mix, 0.0, 1.0, 0.0
     p, minus, end = s.search_scratch[0], s.search_scratch[1], s.search_scratch[2]
@@ -83,7 +87,7 @@ def move_to_best_mean_within_limits(s):
 
 
 @shared("floats, float, float, float -> float")
-def nearest_best_mean(h, low, high, mean):
+def nearest_best_mean(h: FloatArray, low: float, high: float, mean: float) -> float:
     """Of the means between low and high at which h is largest, the one that is nearest to ``mean``."""
     best = h_max(h, low, high)
     slack = TIE * max(1.0, abs(best))
@@ -101,7 +105,7 @@ def nearest_best_mean(h, low, high, mean):
 
 
 @shared("state -> none")
-def move_to_best_mean(s):
+def move_to_best_mean(s: State) -> None:
     """Bernoulli arms: U_h = h(mean), so move ``s.mix`` to the nearest best mean. Closed form."""
     if s.n_limited > 0:
         move_to_best_mean_within_limits(s)
@@ -130,10 +134,10 @@ def move_to_best_mean(s):
 
 
 @shared("state -> none")
-def best_arm(s):
+def best_arm(s: State) -> None:
     """Convex h: make ``s.mix`` the best single arm; the one being played if it is among the best."""
     if s.n_limited > 0:
-        best_vertex(s, s.mix, 0.0, UTILITY, s.mix)
+        best_vertex(s, s.mix, 0.0, value_of_utility(), s.mix)
         return
     k = s.n_arms
     value = np.empty(k)
@@ -150,30 +154,22 @@ def best_arm(s):
     s.mix[chosen] = 1.0
 
 
-@shared("state -> none")
-def maximise_concave_utility(s):
-    """Concave h: make ``s.mix`` the best of all mixtures, with a certified gap."""
-    k = s.n_arms
-    maximise(s, s.mix, np.zeros(k), np.ones(k), UTILITY, np.zeros(k))
-
-
-@shared("state -> none")
-def multistart_ascent(s):
+@shared("state, int, int, floats -> none")
+def multistart_ascent(s: State, objective: int, value_at: int, arm_values: FloatArray) -> None:
     """h neither concave nor convex: ascend from ``s.mix`` and, after 10 % more rewards, from other starts too.
 
-    Elsewhere: the even mixture, the eight best arms and, up to five arms, the middle of every pair; with h smoothed
-    less and less. No certificate: the answer is the best that was found.
+    Elsewhere: the even mixture, the eight best arms (by ``arm_values``) and, up to five arms, the middle of every pair;
+    with h smoothed less and less. No certificate: the answer is the best that was found. ``objective`` and ``value_at``
+    are the addresses of the gradient and of the value of the utility.
     """
     k, n = s.n_arms, s.rewards
     none, one, radius = np.zeros(k), np.ones(k), np.zeros(k)
     fine, goal, most = grain(s), target_gap(s), 12 + 2 * k
     a = s.mix.copy()
-    pairwise_ascent(s, a, none, one, UTILITY, radius, fine, goal, most)
-    best = utility(s, s.mix)
+    pairwise_ascent(s, objective, a, none, one, k, radius, fine, goal, most)
+    best = call_value(value_at, s, s.mix, radius)
     if n >= s.next_multistart_at:
         s.next_multistart_at = n + max(1, n // 10)
-        value = np.empty(k)
-        arm_utilities(s, value)
         taken = np.zeros(k)
         pairs = k * (k - 1) // 2 if k <= 5 else 0
         for start in range(-1, 1 + min(k, 8) + pairs):
@@ -183,7 +179,7 @@ def multistart_ascent(s):
             elif start == 0:
                 fill_with(b, 1.0 / k)
             elif start <= min(k, 8):
-                b[take_next_largest(value, taken)] = 1.0
+                b[take_next_largest(arm_values, taken)] = 1.0
             else:
                 at = start - 1 - min(k, 8)
                 for i in range(k):
@@ -194,63 +190,62 @@ def multistart_ascent(s):
             if start > 0:
                 make_feasible_start(s, b)
             for slope_step in (0.1, 0.02, fine):
-                pairwise_ascent(s, b, none, one, UTILITY, radius, max(slope_step, fine), goal, most)
-                found = utility(s, b)
+                step = max(slope_step, fine)
+                pairwise_ascent(s, objective, b, none, one, k, radius, step, goal, most)
+                found = call_value(value_at, s, b, radius)
                 if found > best + goal:
                     best = found
                     copy_into(s.mix, b)
     else:
-        found = utility(s, a)
+        found = call_value(value_at, s, a, radius)
         if found > best + goal:
             copy_into(s.mix, a)
 
 
 @shared("state -> none")
-def best_mixture(s):
+def best_mixture(s: State) -> None:
     """Make ``s.mix`` the best of all mixtures for the rewards so far. If it is among the best already, it stays.
 
     Nothing happens before every arm has paid. On other than 0/1 rewards, :func:`due` then waits for 1 % more rewards.
     """
     if not ready(s):
         return
-    n = s.rewards
+    n, k = s.rewards, s.n_arms
     if s.storage_mode == BINARY:
         move_to_best_mean(s)
     elif s.metric_shape == CONVEX:
         best_arm(s)
     elif s.metric_shape == CONCAVE:
-        maximise_concave_utility(s)
+        maximise(s, empirical_utility(), s.mix, np.zeros(k), np.ones(k), np.zeros(k))
     else:
-        multistart_ascent(s)
+        values = np.empty(k)
+        if n >= s.next_multistart_at:
+            arm_utilities(s, values)
+        multistart_ascent(s, empirical_utility(), value_of_utility(), values)
     s.next_update_at = n + (1 if s.storage_mode == BINARY else 1 + int(s.search_tolerance * n))
     s.dirty = 0
 
 
 @kernel
-def update_best_mixture(memory):
+def update_best_mixture(memory: int) -> None:
     """Make the policy's mixture the best one for the rewards so far; called from Python."""
     best_mixture(unpack(memory))
 
 
-@shared("state, floats, int, floats -> float")
-def objective_value(s, a, kind, radius):
-    """The objective ``kind`` at the mixture a: empirical utility, with a bonus, or optimistic bound."""
-    if kind != UTILITY and kind != HOLDER_BONUS:
-        return utility_bound(s, a, OPTIMISTIC)
-    return utility(s, a) + bonus(s, a, radius, kind)
-
-
 @shared("state, floats, int, floats -> none")
-def best_vertex_within_limits(s, a, kind, radius):
+def best_vertex_within_limits(s: State, a: FloatArray, value_at: int, radius: FloatArray) -> None:
     """Convex h under limits: make a the vertex of the feasible set with the largest objective; tied, stay."""
     if s.n_corners == 0:
-        value = np.empty(s.n_arms)
-        arm_utilities(s, value)
-        maximise_linear(s, value, a)
+        single = np.empty(s.n_arms)
+        for i in range(s.n_arms):
+            fill_with(a, 0.0)
+            a[i] = 1.0
+            single[i] = call_value(value_at, s, a, radius)
+        maximise_linear(s, single, a)
         return
     value, stay = np.empty(s.n_corners), -1
     for c in range(s.n_corners):
-        value[c] = objective_value(s, s.corners[c], kind, radius)
+        value[c] = call_value(value_at, s, s.corners[c], radius)
         stay = c if is_same_mixture(s.corners[c], a) else stay
     top = largest_of(value)
     slack = TIE * max(1.0, abs(top))
@@ -263,21 +258,21 @@ def best_vertex_within_limits(s, a, kind, radius):
 
 
 @shared("state, floats, float, int, floats -> none")
-def best_vertex(s, a, floor, kind, radius):
+def best_vertex(s: State, a: FloatArray, floor: float, value_at: int, radius: FloatArray) -> None:
     """Convex h: make a the best mixture that gives one arm all but the floors; tied, stay; else the first.
 
     Within limits: the best of their corners. If these are too many, arms are filled up in the order
     of their single utilities.
     """
     if s.n_limited > 0:
-        best_vertex_within_limits(s, a, kind, radius)
+        best_vertex_within_limits(s, a, value_at, radius)
         return
     k = s.n_arms
     value, corner = np.empty(k), np.empty(k)
     for i in range(k):
         fill_with(corner, floor)
         corner[i] = 1.0 - (k - 1) * floor
-        value[i] = objective_value(s, corner, kind, radius)
+        value[i] = call_value(value_at, s, corner, radius)
     top = largest_of(value)
     slack = TIE * max(1.0, abs(top))
     chosen = -1
@@ -289,7 +284,7 @@ def best_vertex(s, a, floor, kind, radius):
 
 
 @shared("state, bool -> none")
-def update_optimistic_mixture(s, with_bonus):
+def update_optimistic_mixture(s: State, with_bonus: bool) -> None:
     """Make ``s.mix`` the mixture, with the floor, that has the largest optimistic value; tied, stay.
 
     With a bonus, the value is the empirical utility plus the bonus.
@@ -301,32 +296,34 @@ def update_optimistic_mixture(s, with_bonus):
     if s.current_point < 0 and s.n_limited == 0:
         fill_with(s.mix, 1.0 / k)
     radius = s.radius.copy()
-    kind = optimistic_objective(s)
     if with_bonus:
-        kind = HOLDER_BONUS
         for i in range(k):
             radius[i] = wasserstein_radius(s, i)
     if s.metric_shape == CONVEX:
-        best_vertex(s, s.mix, floor, kind, radius)
+        value_at = value_with_holder_bonus() if with_bonus else value_of_largest_utility()
+        best_vertex(s, s.mix, floor, value_at, radius)
     else:
         low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor if s.n_limited == 0 else 1.0)
-        maximise(s, s.mix, low, high, kind, radius)
+        objective = utility_plus_holder_bonus() if with_bonus else largest_utility_in_sets(s)
+        maximise(s, objective, s.mix, low, high, radius)
     s.current_point = 0
     s.next_update_at = n + 1 + int(s.search_tolerance * n)
     s.dirty = 0
 
 
 @shared("state, floats, floats, floats -> none")
-def best_mixture_in_box(s, a, low, high):
+def best_mixture_in_box(s: State, a: FloatArray, low: FloatArray, high: FloatArray) -> None:
     """Make a the mixture with the largest empirical utility between low and high."""
     if s.metric_shape == CONVEX:
-        best_vertex(s, a, 0.0, UTILITY, a)
+        best_vertex(s, a, 0.0, value_of_utility(), a)
     else:
-        maximise(s, a, low, high, UTILITY, a)
+        maximise(s, empirical_utility(), a, low, high, a)
 
 
 @step("floats, floats, floats, int, float, bool, floats -> bool")
-def shift_weight_to_limit(a, low, high, arm, limit, above, out):
+def shift_weight_to_limit(
+    a: FloatArray, low: FloatArray, high: FloatArray, arm: int, limit: float, above: bool, out: FloatArray
+) -> bool:
     """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
     k = a.size
     copy_into(out, a)
@@ -345,7 +342,9 @@ def shift_weight_to_limit(a, low, high, arm, limit, above, out):
 
 
 @shared("state, floats, floats, float, float, int -> int")
-def find_better_mixture_outside(s, low, high, reach, tolerance, first):
+def find_better_mixture_outside(
+    s: State, low: FloatArray, high: FloatArray, reach: float, tolerance: float, first: int
+) -> int:
     """Which way out of the box around the current mixture may lead to a better one: 2·arm (+1 if below), or −1.
 
     Out is an arm's weight above or below by ``reach``: 2K concave programs, the one that succeeded last time first.
@@ -354,14 +353,15 @@ def find_better_mixture_outside(s, low, high, reach, tolerance, first):
     """
     k, mix = s.n_arms, s.mix
     least = utility_bound(s, mix, PESSIMISTIC) + tolerance
-    kind = optimistic_objective(s)
     radius, b = s.radius.copy(), np.empty(k)
-    slope_step, goal = grain(s), target_gap(s)
     if s.metric_shape == CONVEX and s.n_limited > 0:
         for c in range(s.n_corners):
             if not is_same_mixture(s.corners[c], mix) and utility_bound(s, s.corners[c], OPTIMISTIC) > least:
                 return 0
         return -1
+    objective, slope_step, goal = 0, grain(s), target_gap(s)
+    if s.metric_shape != CONVEX:
+        objective = largest_utility_in_sets(s)
     for j in range(2 * k):
         way = (first + j) % (2 * k)
         arm, above = way // 2, way % 2 == 0
@@ -383,7 +383,7 @@ def find_better_mixture_outside(s, low, high, reach, tolerance, first):
         if not shift_weight_to_limit(mix, floor, top, arm, limit, above, b):
             continue
         for _ in range(12 + k):  # a few passes at a time: most ways are decided early
-            gap = pairwise_ascent(s, b, floor, top, kind, radius, slope_step, goal, 8)
+            gap = pairwise_ascent(s, objective, b, floor, top, k, radius, slope_step, goal, 8)
             value = utility_bound(s, b, OPTIMISTIC)
             if value > least:
                 return way

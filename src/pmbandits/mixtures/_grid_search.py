@@ -5,38 +5,36 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._random import TIED, philox, uniform
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import (
-    EMPIRICAL,
     OPTIMISTIC,
     bernoulli_optimistic_utilities,
-    cellwise_utility,
-    inverse_counts,
-    mixture_survival,
     update_confidence_sets,
-    utility,
     utility_bound,
 )
 from pmbandits.confidence._envelopes import has_tail_assumption
 from pmbandits.estimates._rewards import BINARY
+from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, utility
 from pmbandits.metrics.encoding import h_value
 from pmbandits.mixtures._index import TIE, optimistic_objective, postpone_next_look, ready, set_current_grid_point
 from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
 from pmbandits.mixtures._look_ahead import may_look_ahead, stays_most_optimistic, update_look_ahead
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
 
 @shared("state -> none")
-def compute_grid_utilities(s):
+def compute_grid_utilities(s: State) -> None:
     """The empirical utility of every grid point, into ``value``."""
     if s.storage_mode == BINARY:
         compute_binary_grid_utilities(s)
     else:
         for g in range(s.n_grid_used):
-            s.value[g] = cellwise_utility(s, s.grid[g], EMPIRICAL)
+            s.value[g] = cellwise_utility(s, s.grid[g])
 
 
 @shared("state -> none")
-def compute_binary_grid_utilities(s):
+def compute_binary_grid_utilities(s: State) -> None:
     """The empirical utility of every grid point, into ``value``, for arms that pay 0 or 1."""
     ones, inverse = s.counts[:, 1], inverse_counts(s.n_rewards)
     for g in range(s.n_grid_used):
@@ -44,7 +42,7 @@ def compute_binary_grid_utilities(s):
 
 
 @step("floats, int, int -> bool")
-def is_still_best(index, used, before):
+def is_still_best(index: FloatArray, used: int, before: int) -> bool:
     """Whether the previous grid point is among those with the largest index."""
     top = index[0]
     for g in range(1, used):
@@ -54,7 +52,7 @@ def is_still_best(index, used, before):
 
 
 @shared("state, floats, float -> int")
-def random_tied_point(s, values, least):
+def random_tied_point(s: State, values: FloatArray, least: float) -> int:
     """One of the grid points whose value is at least ``least``, each equally likely."""
     tied = 0
     for g in range(s.n_grid_used):
@@ -75,7 +73,7 @@ def random_tied_point(s, values, least):
 
 
 @shared("state, int -> int")
-def choose_grid_point(s, used):
+def choose_grid_point(s: State, used: int) -> int:
     """The grid point with the largest index; tied, the previous one; else the highest utility; else the first.
 
     Or, as the paper allows, any of those that are tied.
@@ -99,7 +97,7 @@ def choose_grid_point(s, used):
 
 
 @shared("state -> none")
-def update_optimistic_grid_mixture(s):
+def update_optimistic_grid_mixture(s: State) -> None:
     """``eq:UCB_alpha``: make the grid point with the largest optimistic utility the current mixture."""
     if not ready(s):
         return
@@ -124,7 +122,7 @@ def update_optimistic_grid_mixture(s):
 
 
 @shared("state -> none")
-def update_empirical_grid_mixture(s):
+def update_empirical_grid_mixture(s: State) -> None:
     """``eq:ETC_alpha``: make the grid point with the largest empirical utility (tied: first or any) current."""
     compute_grid_utilities(s)
     if s.random_ties == 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._envelopes import has_tail_assumption
 from pmbandits.state.linking import step
+from pmbandits.state.numba_types import State
 
 # What is maximised: the empirical utility U; U + 𝓛·Σ a·r; U + 𝓛·Σ (a·r)^q; the largest utility in the confidence sets.
 UTILITY, LIPSCHITZ_BONUS, HOLDER_BONUS, OPTIMISTIC_BOUND = range(4)
@@ -12,7 +14,7 @@ ROUNDING_MARGIN = 1e-9  # a lead this large cannot be an accident of rounding
 
 
 @step("floats, floats -> float")
-def dot(a, x):
+def dot(a: FloatArray, x: FloatArray) -> float:
     """Σ a·x."""
     total = 0.0
     for i in range(x.size):
@@ -21,7 +23,7 @@ def dot(a, x):
 
 
 @step("state, floats, floats, int -> float")
-def bonus(s, a, radius, kind):
+def bonus(s: State, a: FloatArray, radius: FloatArray, kind: int) -> float:
     """What is added to the empirical utility of the mixture a; ``radius`` of each arm, in W1."""
     total = 0.0
     if kind == LIPSCHITZ_BONUS:
@@ -39,25 +41,25 @@ def bonus(s, a, radius, kind):
 
 
 @step("state, float -> float")
-def holder_utility_change(s, distance):
+def holder_utility_change(s: State, distance: float) -> float:
     """By how much U_h can change at most when a distribution moves by a distance in W1."""
     return s.holder_c * (distance if s.holder_q == 1.0 else distance**s.holder_q)
 
 
 @step("state -> int")
-def optimistic_objective(s):
+def optimistic_objective(s: State) -> int:
     """The objective that is the largest utility in the sets: LIPSCHITZ_BONUS on the line, else OPTIMISTIC_BOUND."""
     return LIPSCHITZ_BONUS if s.bounded == 0 and not has_tail_assumption(s) else OPTIMISTIC_BOUND
 
 
 @step("state -> none")
-def postpone_next_look(s):
+def postpone_next_look(s: State) -> None:
     """Postpone the next look until 1 % more rewards are in: where a look is a pass over all cells per mixture."""
     s.next_update_at = s.rewards + 1 + int(s.search_tolerance * s.rewards)
 
 
 @step("state -> bool")
-def ready(s):
+def ready(s: State) -> bool:
     """Whether every arm has paid at least one reward. Before that no mixture is known to be better than another."""
     least = s.n_rewards[0]
     for i in range(1, s.n_arms):
@@ -66,7 +68,7 @@ def ready(s):
 
 
 @step("state -> bool")
-def due(s):
+def due(s: State) -> bool:
     """Whether rewards came since the mixture was brought up to date, and enough of them to look again."""
     if s.dirty == 0 or s.rewards < s.next_update_at:
         return False
@@ -78,7 +80,7 @@ def due(s):
 
 
 @step("state, int -> none")
-def set_current_grid_point(s, g):
+def set_current_grid_point(s: State, g: int) -> None:
     """Make grid point g the current mixture."""
     s.current_point = g
     for i in range(s.n_arms):

@@ -26,23 +26,24 @@ import math
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import update_confidence_sets
 from pmbandits.confidence._envelopes import bounds_survival_pointwise, survival_interval, update_kl_bands
 from pmbandits.confidence._sub_gaussian import fill_line_cells
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
-from pmbandits.mixtures._concave_solver import frank_wolfe_gap
+from pmbandits.mixtures._optimistic_bound import CERTIFICATE_SLOPE_STEP, end_slope_error
+from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap, steepest_pair
 from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
-from pmbandits.state.numba_types import unpack
+from pmbandits.state.numba_types import State, unpack
 
-CERTIFICATE_SLOPE_STEP = 1e-9  # half the distance over which slopes of h are taken
 _GOLDEN_RATIO = 0.6180339887498949
 
 
 @shared("state, floats, table, table -> int")
-def copy_sub_gaussian_cells(s, width, low, high):
+def copy_sub_gaussian_cells(s: State, width: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """Survival bounds by cell, for sub-Gaussian rewards in KL bands; cells are merged if there are too many."""
     fill_line_cells(s)
     used, current = -1, -1
@@ -60,7 +61,7 @@ def copy_sub_gaussian_cells(s, width, low, high):
 
 
 @kernel
-def survival_bounds_by_cell(memory, width, low, high):
+def survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """The cells of the support, at most ``width.size``, and the ends of each arm's survival in them.
 
     Where cells are put together an arm's lower end is that of the last one, and the upper end that of the first one:
@@ -122,7 +123,7 @@ def survival_bounds_by_cell(memory, width, low, high):
 
 
 @shared("floats, float, float -> two floats")
-def furthest_above_chord(h, low, high):
+def furthest_above_chord(h: FloatArray, low: float, high: float) -> tuple[float, float]:
     """The v in [low, high] where concave h is furthest above its chord; and how much further it may be elsewhere."""
     if not high > low:
         return low, 0.0
@@ -148,7 +149,17 @@ def furthest_above_chord(h, low, high):
 
 
 @kernel
-def mixture_survival_bounds(h, a, width, low, high, cells, least, most, chord_peak):
+def mixture_survival_bounds(
+    h: FloatArray,
+    a: FloatArray,
+    width: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    cells: int,
+    least: FloatArray,
+    most: FloatArray,
+    chord_peak: FloatArray,
+) -> float:
     """The ends of the survival of the mixture a in each cell, and v; returns what is lost because v is not exact."""
     lost = 0.0
     for c in range(cells):
@@ -164,7 +175,20 @@ def mixture_survival_bounds(h, a, width, low, high, cells, least, most, chord_pe
 
 
 @shared("floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, floats -> float")
-def joint_lead_bound(h, a, b, more, width, low, high, cells, least, most, chord_peak, slope):
+def joint_lead_bound(
+    h: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    more: FloatArray,
+    width: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    cells: int,
+    least: FloatArray,
+    most: FloatArray,
+    chord_peak: FloatArray,
+    slope: FloatArray,
+) -> float:
     """Upper bound on U_h(b) − U_h(a): the sum over cells. ``slope`` gets the gradient in b.
 
     ``more`` is 1 where b has at least a's share, and 0 where it has at most that.
@@ -214,7 +238,21 @@ def joint_lead_bound(h, a, b, more, width, low, high, cells, least, most, chord_
 
 
 @kernel
-def maximise_joint_lead(h, a, b, more, width, low, high, cells, least, most, chord_peak, stop_below, passes):
+def maximise_joint_lead(
+    h: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    more: FloatArray,
+    width: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    cells: int,
+    least: FloatArray,
+    most: FloatArray,
+    chord_peak: FloatArray,
+    stop_below: float,
+    passes: int,
+) -> tuple[float, float]:
     """Maximise the lead of b over a, in place, among mixtures that give more to the same arms.
 
     Returns by how much b is ahead, and by how much another one may be further ahead. Ends when both together are below
@@ -227,16 +265,11 @@ def maximise_joint_lead(h, a, b, more, width, low, high, cells, least, most, cho
     value = joint_lead_bound(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
     used = 1
     while True:
-        gap = frank_wolfe_gap(g, b, floor, top)
+        gap = frank_wolfe_gap(g, b, floor, top, k)
         if value + gap <= stop_below or gap <= 0.02 * (value + gap) or used >= passes:
             return value, gap
-        i, j = -1, -1
-        for m in range(k):
-            if b[m] < top[m] and (i < 0 or g[m] > g[i]):
-                i = m
-            if b[m] > floor[m] and (j < 0 or g[m] < g[j]):
-                j = m
-        if i < 0 or j < 0 or not g[i] > g[j]:
+        i, j = steepest_pair(g, b, floor, top, k)
+        if i < 0:
             return value, gap
         left, right = 0.0, min(top[i] - b[i], b[j] - floor[j])
         step = right
@@ -263,9 +296,7 @@ def maximise_joint_lead(h, a, b, more, width, low, high, cells, least, most, cho
 
 
 @kernel
-def slope_step_error(h, span):
+def slope_step_error(h: FloatArray, span: float) -> float:
     """The error of a certificate because slopes of h are taken over a short distance."""
-    end_error = h_max(h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP) - h_min(h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP)
-    end_error += h_max(h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0) - h_min(h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0)
     size = max(abs(h_max(h, 0.0, 1.0)), abs(h_min(h, 0.0, 1.0)))
-    return span * (end_error + 4.0 * CERTIFICATE_SLOPE_STEP + 1e-8 * math.sqrt(size * size + 1.0))
+    return end_slope_error(h, span) + span * 1e-8 * math.sqrt(size * size + 1.0)

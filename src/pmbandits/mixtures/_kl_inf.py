@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, kl
 from pmbandits.metrics.encoding import (
     extremum_location,
@@ -29,7 +30,17 @@ MAX_CELLS_TO_ENUMERATE = 20  # so many places are tried one by one
 
 
 @shared("floats, ints, int, floats, float, float, float, float, floats -> two floats")
-def kl_inf(share, place, used, phi, level, top, start, stop_at, y):
+def kl_inf(
+    share: FloatArray,
+    place: IntArray,
+    used: int,
+    phi: FloatArray,
+    level: float,
+    top: float,
+    start: float,
+    stop_at: float,
+    y: FloatArray,
+) -> tuple[float, float]:
     """The least relative entropy to a distribution under which Φ has mean ``level``; and the multiplier ν.
 
     The dual: the largest over 0 ≤ ν ≤ 1/(top − level) of E log(1 − ν·(Φ − level)), which is concave in ν: Newton's
@@ -78,7 +89,9 @@ def kl_inf(share, place, used, phi, level, top, start, stop_at, y):
 
 
 @shared("floats, ints, int, floats, float, float -> two floats")
-def kl_inf_dual(share, place, used, phi, level, nu):
+def kl_inf_dual(
+    share: FloatArray, place: IntArray, used: int, phi: FloatArray, level: float, nu: float
+) -> tuple[float, float]:
     """The dual E log(1 − ν·(Φ − level)), which :func:`kl_inf` maximises, and its slope in ν."""
     value, slope = 0.0, 0.0
     for c in range(used):
@@ -90,7 +103,9 @@ def kl_inf_dual(share, place, used, phi, level, nu):
 
 
 @step("floats, ints, int, int, int, ints, floats -> int")
-def merge_support_knots(share, place, used, last, extra, at, mass):
+def merge_support_knots(
+    share: FloatArray, place: IntArray, used: int, last: int, extra: int, at: IntArray, mass: FloatArray
+) -> int:
     """The knots at which a distribution may change (with rewards, one more, both ends), and the share at each.
 
     Returns how many there are. Between two of them Φ is straight, so all else follows from these.
@@ -110,7 +125,7 @@ def merge_support_knots(share, place, used, last, extra, at, mass):
 
 
 @step("floats, ints, int -> int")
-def argmax_knot(phi, at, m):
+def argmax_knot(phi: FloatArray, at: IntArray, m: int) -> int:
     """The knot, of m of them, at which Φ is largest; the last of equals."""
     top = at[0]
     for j in range(1, m):
@@ -120,7 +135,9 @@ def argmax_knot(phi, at, m):
 
 
 @step("floats, floats, floats, ints, int, float, floats -> float")
-def influence_at_knots(h, knots, survival, at, m, slope_step, phi):
+def influence_at_knots(
+    h: FloatArray, knots: FloatArray, survival: FloatArray, at: IntArray, m: int, slope_step: float, phi: FloatArray
+) -> float:
     """Φ at m knots: the integral up to there of h' of the survival. Returns U_h of the distribution.
 
     The share of rewards after the j-th of these knots is ``survival[j]``.
@@ -142,7 +159,7 @@ def influence_at_knots(h, knots, survival, at, m, slope_step, phi):
 
 
 @step("floats, floats, int, int -> int")
-def point_mass_knot(above, other, n_knots, which):
+def point_mass_knot(above: FloatArray, other: FloatArray, n_knots: int, which: int) -> int:
     """The knot of the ``which``-th point mass to try: each knot if they are few, else quantiles of the two inputs."""
     cells = n_knots - 1
     if cells <= MAX_CELLS_TO_ENUMERATE:
@@ -159,7 +176,15 @@ def point_mass_knot(above, other, n_knots, which):
 
 
 @shared("floats, floats, floats, floats, int, float, int -> float")
-def kl_along_segment(h, knots, above, other, n_knots, target_utility, point_mass_at):
+def kl_along_segment(
+    h: FloatArray,
+    knots: FloatArray,
+    above: FloatArray,
+    other: FloatArray,
+    n_knots: int,
+    target_utility: float,
+    point_mass_at: int,
+) -> float:
     """The relative entropy to the first distribution with enough utility on the segment to a target.
 
     The target is the point mass at the knot ``point_mass_at``; if that is negative, ``other``.
@@ -190,8 +215,20 @@ def kl_along_segment(h, knots, above, other, n_knots, target_utility, point_mass
 
 @shared("floats, floats, floats, floats, int, floats, ints, int, float, float, float, float, int -> float and int")
 def kl_to_reach_utility(
-    h, knots, above, other, n_knots, share, place, used, own_utility, target_utility, slope_step, stop_at, first
-):
+    h: FloatArray,
+    knots: FloatArray,
+    above: FloatArray,
+    other: FloatArray,
+    n_knots: int,
+    share: FloatArray,
+    place: IntArray,
+    used: int,
+    own_utility: float,
+    target_utility: float,
+    slope_step: float,
+    stop_at: float,
+    first: int,
+) -> tuple[float, int]:
     """The least relative entropy that is found to a distribution with U_h ≥ ``target_utility``; any h.
 
     The arm has ``share`` of its rewards at the knots ``place``, and U_h = ``own_utility``. U_h is replaced by its slope
@@ -269,7 +306,7 @@ def kl_to_reach_utility(
 
 
 @step("float, float -> float")
-def bernoulli_kl_with_ends(p, q):
+def bernoulli_kl_with_ends(p: float, q: float) -> float:
     """Bernoulli relative entropy, also where q is 0 or 1."""
     if q <= 0.0:
         return 0.0 if p <= 0.0 else UNREACHABLE_KL
@@ -279,7 +316,7 @@ def bernoulli_kl_with_ends(p, q):
 
 
 @step("floats, float, float, bool -> float")
-def nearest_mean_with_utility(h, p, target_utility, upwards):
+def nearest_mean_with_utility(h: FloatArray, p: float, target_utility: float, upwards: bool) -> float:
     """The nearest u on one side of p with h(u) ≥ target_utility, or −1. Between extrema h is monotone."""
     end = 1.0 if upwards else 0.0
     here, count = p, n_extrema(h)
@@ -301,8 +338,8 @@ def nearest_mean_with_utility(h, p, target_utility, upwards):
     return -1.0
 
 
-@step("floats, float -> two floats")
-def range_of_means_with_utility(h, target_utility):
+@shared("floats, float -> two floats")
+def range_of_means_with_utility(h: FloatArray, target_utility: float) -> tuple[float, float]:
     """The least and the largest u with h(u) ≥ target_utility; or 2 and −1 if none is found."""
     first, last = 0.0, 1.0
     if h_value(h, 0.0) < target_utility:
@@ -313,7 +350,9 @@ def range_of_means_with_utility(h, target_utility):
 
 
 @shared("floats, int, float, float, float, float, float, float -> float")
-def bernoulli_kl_inf(h, shape, p, mean, steep, target_utility, first, last):
+def bernoulli_kl_inf(
+    h: FloatArray, shape: int, p: float, mean: float, steep: float, target_utility: float, first: float, last: float
+) -> float:
     """The least relative entropy for a Bernoulli(p) arm to deserve a place in the mixture, in closed form.
 
     ``mean`` and ``steep`` are the mixture's mean and the slope of h there; ``first`` and ``last`` are those of

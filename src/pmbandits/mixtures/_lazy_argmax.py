@@ -21,18 +21,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._bernoulli_wasserstein import NEITHER
 from pmbandits.confidence._bounds import (
-    EMPIRICAL,
     OPTIMISTIC,
-    cellwise_utility,
-    utility,
     utility_bound,
     wasserstein_radius,
 )
 from pmbandits.confidence._envelopes import BALL, BAND, KL_BAND, survival_interval, update_kl_bands
 from pmbandits.confidence._kl_bands import kl_band_end_slopes
 from pmbandits.estimates._rewards import FINITE
+from pmbandits.estimates._utility import cellwise_utility, utility
 from pmbandits.metrics.encoding import h_max, h_value, has_single_peak, has_table, peak_location
 from pmbandits.mixtures._index import (
     HOLDER_BONUS,
@@ -45,12 +44,13 @@ from pmbandits.mixtures._index import (
 )
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
 MAX_SURVIVAL_SHIFT = 0.0625  # the chords are valid while no survival has moved further
 
 
 @step("state, int -> bool")
-def uses_chord_bounds(s, kind):
+def uses_chord_bounds(s: State, kind: int) -> bool:
     """Whether chord bounds are used: there is memory for them and the value is concave; or sets are KL bands."""
     if kind == OPTIMISTIC_BOUND and s.set_kind == KL_BAND:
         return s.n_lazy_chords > 0
@@ -58,7 +58,7 @@ def uses_chord_bounds(s, kind):
 
 
 @step("state, int -> bool")
-def can_use_lazy_argmax(s, kind):
+def can_use_lazy_argmax(s: State, kind: int) -> bool:
     """Whether changes are bounded: radii that fall, none infinite, and one of the two bounds.
 
     A table of h keeps only the exponent 1. Balls for h neither concave nor convex have values from a table, too. Bands
@@ -79,7 +79,7 @@ def can_use_lazy_argmax(s, kind):
 
 
 @step("state -> none")
-def forget_grid_values(s):
+def forget_grid_values(s: State) -> None:
     """Forget all values that are kept for grid points, after a change of the grid."""
     for g in range(s.n_grid):
         s.value_at[g] = 0.0
@@ -87,7 +87,7 @@ def forget_grid_values(s):
 
 
 @shared("state -> two floats")
-def rounding_error_bounds(s):
+def rounding_error_bounds(s: State) -> tuple[float, float]:
     """What rounding can do to a value, and how much more for each unit of the value itself.
 
     A pass adds up n terms, each partial sum rounded to 1.2e-16 of itself; they are at most |value| and the range of
@@ -104,7 +104,7 @@ def rounding_error_bounds(s):
 
 
 @step("floats, floats, floats -> float")
-def wasserstein_travel(a, travel, then):
+def wasserstein_travel(a: FloatArray, travel: FloatArray, then: FloatArray) -> float:
     """How far in W1 a mixture can have moved since the arms' travel was ``then``."""
     total = 0.0
     for i in range(a.size):
@@ -113,13 +113,13 @@ def wasserstein_travel(a, travel, then):
 
 
 @step("state -> float")
-def radius_to_wasserstein_factor(s):
+def radius_to_wasserstein_factor(s: State) -> float:
     """Bands are in probability: one unit of them is the support's width in W1."""
     return s.high - s.low if s.set_kind == BAND else 1.0
 
 
 @step("floats, bool, float, float, float, float, floats -> none")
-def chords(h, concave, l0, u0, l1, u1, out):
+def chords(h: FloatArray, concave: bool, l0: float, u0: float, l1: float, u1: float, out: FloatArray) -> None:
     """The steepest chords of h in a run of cells whose intervals go from [l0, u0] down to [l1, u1], into ``out``.
 
     Let p be where h is largest in a cell's interval [l, u] (without radii all three are the survival). The value rises
@@ -151,7 +151,19 @@ def chords(h, concave, l0, u0, l1, u1, out):
 
 
 @step("floats, floats, floats, float, floats, floats, floats, floats, floats, floats, floats -> none")
-def add_chords(h, a, radius, width, start, end, rise, fall, narrow, ends, steep):
+def add_chords(
+    h: FloatArray,
+    a: FloatArray,
+    radius: FloatArray,
+    width: float,
+    start: FloatArray,
+    end: FloatArray,
+    rise: FloatArray,
+    fall: FloatArray,
+    narrow: FloatArray,
+    ends: FloatArray,
+    steep: FloatArray,
+) -> None:
     """Add neighbouring cells, in which the arms' survivals fall from ``start`` to ``end``, to the bounds."""
     k = a.size
     l0, u0, l1, u1 = 0.0, 0.0, 0.0, 0.0
@@ -174,7 +186,20 @@ def add_chords(h, a, radius, width, start, end, rise, fall, narrow, ends, steep)
 
 
 @step("floats, floats, bool, ints, table, float, floats, floats, floats, floats, floats, floats -> none")
-def add_kl_band_chords(h, a, concave, n_rewards, band, width, start, end, rise, fall, narrow, steep):
+def add_kl_band_chords(
+    h: FloatArray,
+    a: FloatArray,
+    concave: bool,
+    n_rewards: IntArray,
+    band: FloatArray,
+    width: float,
+    start: FloatArray,
+    end: FloatArray,
+    rise: FloatArray,
+    fall: FloatArray,
+    narrow: FloatArray,
+    steep: FloatArray,
+) -> None:
     """Add neighbouring cells to the bounds, for KL bands: slopes and changes of ends are largest at one end."""
     k = a.size
     none = 0.0
@@ -203,7 +228,9 @@ def add_kl_band_chords(h, a, concave, n_rewards, band, width, start, end, rise, 
 
 
 @shared("state, floats, int, floats, floats, floats, floats -> none")
-def chord_bounds(s, a, kind, rise, fall, narrow, ends):
+def chord_bounds(
+    s: State, a: FloatArray, kind: int, rise: FloatArray, fall: FloatArray, narrow: FloatArray, ends: FloatArray
+) -> None:
     """By how much a value rises and falls at most for each unit of each arm's θ, and falls for each unit that its
     radius shrinks (``narrow``; KL bands: for each unit of the share that it loses); ``ends`` are the widths of what
     lies above all rewards (survival 0) and below (1), where h can have infinite slope.
@@ -263,13 +290,13 @@ def chord_bounds(s, a, kind, rise, fall, narrow, ends):
 
 
 @shared("state, int, int -> none")
-def evaluate_grid_point(s, g, kind):
+def evaluate_grid_point(s: State, g: int, kind: int) -> None:
     """Evaluate grid point g now, and keep what bounds its later change."""
     a = s.grid[g]
     if kind == OPTIMISTIC_BOUND:
         s.index[g] = utility_bound(s, a, OPTIMISTIC)
     else:
-        s.value[g] = cellwise_utility(s, a, EMPIRICAL)
+        s.value[g] = cellwise_utility(s, a)
     if s.n_lazy == 0:  # nothing bounds it
         return
     chords = uses_chord_bounds(s, kind)
@@ -289,7 +316,7 @@ def evaluate_grid_point(s, g, kind):
 
 
 @shared("state, int, int -> two floats")
-def max_change_since_evaluation(s, g, kind):
+def max_change_since_evaluation(s: State, g: int, kind: int) -> tuple[float, float]:
     """How much the kept value of grid point g can have fallen, and risen, since; without rounding."""
     k, a = s.n_arms, s.grid[g]
     if kind == OPTIMISTIC_BOUND:
@@ -325,7 +352,7 @@ def max_change_since_evaluation(s, g, kind):
 
 
 @shared("state, int -> int")
-def lazy_argmax(s, kind):
+def lazy_argmax(s: State, kind: int) -> int:
     """The grid point that evaluating all of them would choose.
 
     That is the one with the largest value; of equals the previous one, else the one with the highest utility, else the

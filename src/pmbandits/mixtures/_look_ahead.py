@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
 from pmbandits.confidence._bounds import bernoulli_lower, bernoulli_upper
 from pmbandits.confidence._envelopes import radius_after
@@ -16,13 +17,14 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_max, h_min, h_value
 from pmbandits.mixtures._index import ROUNDING_MARGIN, TIE, dot
 from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
 MIN_LOOK_AHEAD = 4  # a shorter look-ahead does not pay
 LOOKS_BEFORE_RETRY = 28  # looks after a failure at the shortest distance before it is tried again
 
 
 @shared("state -> bool")
-def may_look_ahead(s):
+def may_look_ahead(s: State) -> bool:
     """Whether looking ahead is possible and, after failures, due."""
     if s.storage_mode != BINARY or s.radii_decrease == 0:
         return False
@@ -37,7 +39,7 @@ def may_look_ahead(s):
 
 
 @step("state, bool -> none")
-def update_look_ahead(s, stands):
+def update_look_ahead(s: State, stands: bool) -> None:
     """If the choice stands, postpone the next look and double the look-ahead; otherwise halve it, or pause."""
     ahead = s.look_ahead
     if stands:
@@ -49,7 +51,7 @@ def update_look_ahead(s, stands):
 
 
 @shared("state, int -> two arrays")
-def guaranteed_intervals(s, ahead):
+def guaranteed_intervals(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
     """For each arm the interval that its confidence interval contains throughout the next ``ahead`` rewards."""
     k, kind = s.n_arms, s.set_kind
     low, high = np.empty(k), np.empty(k)
@@ -61,7 +63,7 @@ def guaranteed_intervals(s, ahead):
 
 
 @shared("state, int -> two arrays")
-def widest_possible_intervals(s, ahead):
+def widest_possible_intervals(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
     """For each arm the widest interval that its confidence intervals can cover within ``ahead`` rewards."""
     k, kind = s.n_arms, s.set_kind
     low, high = np.empty(k), np.empty(k)
@@ -73,7 +75,7 @@ def widest_possible_intervals(s, ahead):
 
 
 @shared("state, int -> two arrays")
-def possible_shares_of_ones(s, ahead):
+def possible_shares_of_ones(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
     """For each arm the least and largest share of ones that it can have within ``ahead`` rewards."""
     k = s.n_arms
     low, high = np.empty(k), np.empty(k)
@@ -84,7 +86,9 @@ def possible_shares_of_ones(s, ahead):
 
 
 @step("floats, int, floats, floats, floats, floats -> float")
-def utility_lead_lower_bound(h, shape, mine, other, low, high):
+def utility_lead_lower_bound(
+    h: FloatArray, shape: int, mine: FloatArray, other: FloatArray, low: FloatArray, high: FloatArray
+) -> float:
     """A lower bound on h(mine·p) − h(other·p) while each p lies between ``low`` and ``high``.
 
     Concave h: with x = other·p and x + e = mine·p, h(x + e) − h(x) falls in x where e > 0 and rises where e < 0, and
@@ -111,7 +115,7 @@ def utility_lead_lower_bound(h, shape, mine, other, low, high):
 
 
 @shared("state -> bool")
-def stays_most_optimistic(s):
+def stays_most_optimistic(s: State) -> bool:
     """Whether the current mixture stays the most optimistic one for the next ``look_ahead`` rewards of each arm."""
     ahead, current = s.look_ahead, s.current_point
     mine, peak = s.grid[current], s.max_h

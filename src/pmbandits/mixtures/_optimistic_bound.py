@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, update_confidence_sets, utility_bound
 from pmbandits.confidence._envelopes import (
@@ -17,19 +18,20 @@ from pmbandits.confidence._heavy_tails import best_tail_multiplier, reward_scale
 from pmbandits.confidence._sub_gaussian import line_total_width
 from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_value
-from pmbandits.mixtures._concave_solver import maximise, pairwise_ascent, target_gap
 from pmbandits.mixtures._constraints import maximise_linear
-from pmbandits.mixtures._index import LIPSCHITZ_BONUS, OPTIMISTIC_BOUND, dot, holder_utility_change, ready
+from pmbandits.mixtures._index import dot, holder_utility_change, ready
+from pmbandits.mixtures._optimistic_objectives import largest_utility_in_sets
+from pmbandits.mixtures._pairwise_ascent import maximise, pairwise_ascent, target_gap
 from pmbandits.state.arrays import fill_with, largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
-from pmbandits.state.numba_types import unpack
+from pmbandits.state.numba_types import State, unpack
 
 CERTIFICATE_SLOPE_STEP = 1e-9  # half the distance over which h's slope is taken in certificates
 
 
 @shared("state -> float")
-def cellwise_upper_bound(s):
+def cellwise_upper_bound(s: State) -> float:
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
     if has_tail_assumption(s):
         return tail_utility_bound(s, np.empty(0), 1.0, s.tail_multipliers[0], 0.0, np.empty(0))
@@ -74,13 +76,13 @@ def cellwise_upper_bound(s):
 
 
 @kernel
-def support_upper_bound(h, lo, hi):
+def support_upper_bound(h: FloatArray, lo: float, hi: float) -> float:
     """What U_h cannot exceed on [lo, hi]."""
     return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
 
 
 @shared("state, floats -> float")
-def max_average_over_mixtures(s, upper_bounds):
+def max_average_over_mixtures(s: State, upper_bounds: FloatArray) -> float:
     """The largest ⟨a, upper_bounds⟩ over feasible mixtures; convex U_h never exceeds that average."""
     if s.n_limited == 0:
         return largest_of(upper_bounds)
@@ -90,7 +92,7 @@ def max_average_over_mixtures(s, upper_bounds):
 
 
 @shared("state -> float")
-def convex_upper_bound(s):
+def convex_upper_bound(s: State) -> float:
     """Convex h: the upper bound for all mixtures is that of the best vertex; without limits, of the best arm."""
     upper_bounds = np.empty(s.n_arms)
     single_arm_upper_bounds(s, upper_bounds)
@@ -104,7 +106,7 @@ def convex_upper_bound(s):
 
 
 @shared("state -> two floats")
-def reachable_mean_range(s):
+def reachable_mean_range(s: State) -> tuple[float, float]:
     """The least and the largest mean that a mixture can have, of arms that pay 0 or 1."""
     if s.n_limited == 0:
         return smallest_of(s.lower), largest_of(s.upper)
@@ -118,8 +120,24 @@ def reachable_mean_range(s):
     return low, dot(end, s.upper)
 
 
+@shared("state, floats -> float")
+def maximise_with_certificate(s: State, a: FloatArray) -> float:
+    """Make a the mixture with the largest possible utility; returns by how much another may be better, surely."""
+    k, objective = s.n_arms, largest_utility_in_sets(s)
+    maximise(s, objective, a, np.zeros(k), np.ones(k), s.radius)
+    return pairwise_ascent(s, objective, a, np.zeros(k), np.ones(k), k, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1)
+
+
+@shared("floats, float -> float")
+def end_slope_error(h: FloatArray, span: float) -> float:
+    """The error of a gap: within ``CERTIFICATE_SLOPE_STEP`` of 0 and 1 the slope is not h's own."""
+    step = 2.0 * CERTIFICATE_SLOPE_STEP
+    end_error = h_max(h, 0.0, step) - h_min(h, 0.0, step) + (h_max(h, 1.0 - step, 1.0) - h_min(h, 1.0 - step, 1.0))
+    return span * (end_error + 2.0 * step)
+
+
 @shared("state -> float")
-def upper_bound_on_unbounded_support(s):
+def upper_bound_on_unbounded_support(s: State) -> float:
     """Upper bound for all mixtures, KL bands on an unbounded support, with the dual price of the best mixture."""
     k, before, none = s.n_arms, s.tail_multipliers[0], np.empty(0)
     alone = np.zeros(k)
@@ -139,23 +157,16 @@ def upper_bound_on_unbounded_support(s):
         span = 2.0 * max(reward_scale(s), (s.moment_bound * s.rewards) ** (1.0 / s.moment_order))
     else:
         span = line_total_width(s)
-    end_error = h_max(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP) - h_min(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP)
-    end_error += h_max(s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0) - h_min(
-        s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0
-    )
     for _ in range(2):
         s.tail_multipliers[0] = best_tail_multiplier(s, a, 1.0)
-        maximise(s, a, np.zeros(k), np.ones(k), OPTIMISTIC_BOUND, s.radius)
-        gap = pairwise_ascent(
-            s, a, np.zeros(k), np.ones(k), OPTIMISTIC_BOUND, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1
-        )
-        best = min(best, utility_bound(s, a, OPTIMISTIC) + gap + span * (end_error + 4.0 * CERTIFICATE_SLOPE_STEP))
+        gap = maximise_with_certificate(s, a)
+        best = min(best, utility_bound(s, a, OPTIMISTIC) + gap + end_slope_error(s.h, span))
     s.tail_multipliers[0] = before
     return best
 
 
 @kernel
-def find_most_optimistic_mixture(memory):
+def find_most_optimistic_mixture(memory: int) -> None:
     """Write the mixture with the largest possible utility to ``mix``; concave h, bands or unbounded support."""
     s = unpack(memory)
     update_confidence_sets(s)
@@ -167,12 +178,11 @@ def find_most_optimistic_mixture(memory):
         and ready(s)
         and not (s.set_kind == BALL and s.bounded == 1)
     ):
-        kind = LIPSCHITZ_BONUS if s.set_kind == BALL else OPTIMISTIC_BOUND
-        maximise(s, s.mix, np.zeros(k), np.ones(k), kind, s.radius.copy())
+        maximise(s, largest_utility_in_sets(s), s.mix, np.zeros(k), np.ones(k), s.radius.copy())
 
 
 @shared("state, floats -> none")
-def single_arm_upper_bounds(s, out):
+def single_arm_upper_bounds(s: State, out: FloatArray) -> None:
     """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
     k = s.n_arms
     if s.storage_mode == BINARY or not bounds_survival_pointwise(s) or has_tail_assumption(s):
@@ -209,7 +219,7 @@ def single_arm_upper_bounds(s, out):
 
 
 @kernel
-def max_lead_of_other_arms(memory, a):
+def max_lead_of_other_arms(memory: int, a: FloatArray) -> float:
     """The largest possible lead of any other single arm over a mixture that is one arm; convex h."""
     s = unpack(memory)
     update_confidence_sets(s)
@@ -222,7 +232,7 @@ def max_lead_of_other_arms(memory, a):
 
 
 @kernel
-def upper_bound_of_any_mixture(memory, start):
+def upper_bound_of_any_mixture(memory: int, start: FloatArray) -> float:
     """Upper bound on any mixture's utility while all arms are in their confidence sets; ``start`` is a guess.
 
     Where shares are limited: no mixture that keeps the limits. (A bound by cells is for all mixtures all the same.)
@@ -234,7 +244,6 @@ def upper_bound_of_any_mixture(memory, start):
     only a bound: in each cell the best of what the arms allow.
     """
     s = unpack(memory)
-    k = s.n_arms
     update_confidence_sets(s)
     if s.storage_mode == BINARY:
         low, high = reachable_mean_range(s)
@@ -252,16 +261,8 @@ def upper_bound_of_any_mixture(memory, start):
     steep = s.lipschitz * largest_of(s.radius) if ball else 0.0
     if s.metric_shape != CONCAVE:
         return cellwise_upper_bound(s) + steep
-    radius = s.radius.copy()
-    kind = LIPSCHITZ_BONUS if ball else OPTIMISTIC_BOUND
     a = start.copy()  # not the current mixture: the answer is to depend on the rewards alone
-    maximise(s, a, np.zeros(k), np.ones(k), kind, radius)
-    gap = pairwise_ascent(s, a, np.zeros(k), np.ones(k), kind, radius, CERTIFICATE_SLOPE_STEP, np.inf, 1)
-    # Within u ± slope_step the slope is not h's own; the gap misses at most what h does there.
+    gap = maximise_with_certificate(s, a)
     span = s.high - s.low if s.bounded == 1 else s.x[pool_size(s) - 1] - s.x[0]
-    end_error = h_max(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP) - h_min(s.h, 0.0, 2.0 * CERTIFICATE_SLOPE_STEP)
-    end_error += h_max(s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0) - h_min(
-        s.h, 1.0 - 2.0 * CERTIFICATE_SLOPE_STEP, 1.0
-    )
-    most = utility_bound(s, a, OPTIMISTIC) + gap + span * (end_error + 4.0 * CERTIFICATE_SLOPE_STEP)
+    most = utility_bound(s, a, OPTIMISTIC) + gap + end_slope_error(s.h, span)
     return most if gap <= target_gap(s) else min(most, cellwise_upper_bound(s) + steep)

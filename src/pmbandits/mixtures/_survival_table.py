@@ -13,20 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, pool_size, pool_weight_at, sort_pool
-from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value, is_one_family, one_family_slope
-from pmbandits.mixtures._constraints import (
-    average_of_vertices,
-    best_vertex_in_direction,
-    box_centre,
-    is_in_box,
-    maximise_linear,
-    vertex_weights,
-)
-from pmbandits.mixtures._index import dot
-from pmbandits.state.arrays import copy_into, fill_with
-from pmbandits.state.linking import shared, step
+from pmbandits.metrics.encoding import h_slope, h_value, is_one_family, one_family_slope
+from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent
+from pmbandits.state.arrays import copy_into
+from pmbandits.state.linking import pointer_to, shared, step
+from pmbandits.state.numba_types import State
 
 ROUNDING_SHARE = 1e-14  # a share of rewards below this is rounding
 MAX_KNOTS = 512  # for rewards that are kept one by one, at most
@@ -34,16 +28,17 @@ _CELL_SHARE = 1.0 / 320.0  # the share of all rewards in a cell
 _TAIL_CELL_SHARE = 0.2  # but no more than this share of all that lie further out
 
 
-@shared("state, float -> int")
-def choose_knots(s, pad):
-    """Choose the knots for the rewards so far, ends of the support included; returns how many there are.
+@shared("state, float -> none")
+def choose_knots(s: State, pad: float) -> None:
+    """Choose the knots for the rewards so far, ends of the support included.
 
     If the support has no ends, the least and the largest reward, ``pad`` further out, stand for them.
     """
     if s.storage_mode != SAMPLES:
         for c in range(s.n_atoms):
             s.knots[c] = s.points[c]
-        return s.n_atoms
+        s.n_knots = s.n_atoms
+        return
     sort_pool(s)
     x, n = s.x, pool_size(s)
     low, high = s.low, s.high
@@ -84,11 +79,11 @@ def choose_knots(s, pad):
             used += 1
             since = 0.0
     s.knots[used] = high
-    return used + 1
+    s.n_knots = used + 1
 
 
 @step("floats, int, float -> int")
-def cell_of(knots, n_knots, x):
+def cell_of(knots: FloatArray, n_knots: int, x: float) -> int:
     """The cell in which x lies; the first or last if it lies outside."""
     lo, hi = 0, n_knots - 1
     while hi - lo > 1:
@@ -100,8 +95,8 @@ def cell_of(knots, n_knots, x):
     return lo
 
 
-@step("floats, floats, floats, int -> float")
-def utility_of_survival(h, knots, above, n_knots):
+@shared("floats, floats, floats, int -> float")
+def utility_of_survival(h: FloatArray, knots: FloatArray, above: FloatArray, n_knots: int) -> float:
     """U_h of a distribution, given its survival (the share of rewards above) in each cell."""
     total = knots[0] * h_value(h, 1.0)
     last, value = -1.0, 0.0
@@ -112,14 +107,14 @@ def utility_of_survival(h, knots, above, n_knots):
     return total
 
 
-@step("state, int, int -> none")
-def write_survival_row(s, i, n_knots):
+@shared("state, int -> none")
+def write_survival_row(s: State, i: int) -> None:
     """Write an arm's row of survivals, its shares, variance and utility, from its numbers of rewards at knots.
 
     On entry ``row_share`` has numbers of rewards. The utility is left out if h is concave.
     """
     row, place, share, knots = s.survival_rows[i], s.row_knots[i], s.row_weights[i], s.knots
-    cells, inverse, needs_utility = n_knots - 1, 1.0 / s.n_rewards[i], s.metric_shape != CONCAVE
+    cells, inverse, needs_utility = s.n_knots - 1, 1.0 / s.n_rewards[i], s.metric_shape != CONCAVE
     left, used, start, mean, square = float(s.n_rewards[i]), 0, 0, 0.0, 0.0
     level = left * inverse
     before = 1.0 if place[0] == 0 else level
@@ -145,7 +140,7 @@ def write_survival_row(s, i, n_knots):
 
 
 @step("state, int, int, float -> none")
-def add_mass_at_knot(s, i, knot, mass):
+def add_mass_at_knot(s: State, i: int, knot: int, mass: float) -> None:
     """Count rewards at a knot; they come in order, so it is the last one, or the one before, or a new one."""
     if mass > 0.0:
         last = s.row_size[i] - 1
@@ -158,13 +153,13 @@ def add_mass_at_knot(s, i, knot, mass):
             s.row_size[i] += 1
 
 
-@shared("state, int, int -> bool")
-def update_survival_row(s, i, n_knots):
+@shared("state, int -> bool")
+def update_survival_row(s: State, i: int) -> bool:
     """Rewards kept one by one: add an arm's new ones to its row. False if it is not known which they are.
 
     They are the last ones in the part of the pool that is not in order yet, because they come there one after another.
     """
-    new, at, above = s.n_rewards[i] - s.row_n_rewards[i], s.rewards, s.survival_rows[i]
+    new, at, above, n_knots = s.n_rewards[i] - s.row_n_rewards[i], s.rewards, s.survival_rows[i], s.n_knots
     if s.sketch_size > 0 or s.n_sorted <= 0 or s.row_n_rewards[i] == 0:
         return False
     if new == 0:
@@ -192,26 +187,26 @@ def update_survival_row(s, i, n_knots):
         used += before - after > ROUNDING_SHARE * s.n_rewards[i]
         before = after
     s.row_size[i] = used
-    write_survival_row(s, i, n_knots)
+    write_survival_row(s, i)
     return True
 
 
-@shared("state, int, int -> none")
-def fill_survival_rows(s, n_knots, only):
+@shared("state, int -> none")
+def fill_survival_rows(s: State, only: int) -> None:
     """Write the rows of all arms, or of one arm only (otherwise −1)."""
     first, last = (0, s.n_arms) if only < 0 else (only, only + 1)
-    knots, cells = s.knots, n_knots - 1
+    knots, cells = s.knots, s.n_knots - 1
     if s.storage_mode != SAMPLES:  # the knots are always the same, so only arms with new rewards cost anything
         for i in range(first, last):
             if s.row_n_rewards[i] != s.n_rewards[i]:
                 used = 0
-                for c in range(n_knots):
+                for c in range(s.n_knots):
                     s.row_knots[i, used], s.row_weights[i, used] = c, s.counts[i, c]  # written over if there are none
                     used += s.counts[i, c] > 0
                 s.row_size[i] = used
-                write_survival_row(s, i, n_knots)
+                write_survival_row(s, i)
         return
-    if only >= 0 and update_survival_row(s, only, n_knots):
+    if only >= 0 and update_survival_row(s, only):
         return
     sort_pool(s)
     for i in range(first, last):
@@ -229,13 +224,13 @@ def fill_survival_rows(s, n_knots, only):
         add_mass_at_knot(s, i, at, share * mass)
         add_mass_at_knot(s, i, at + 1, (1.0 - share) * mass)
     for i in range(first, last):
-        write_survival_row(s, i, n_knots)
+        write_survival_row(s, i)
 
 
-@shared("state, floats, int, floats -> none")
-def mixture_survival(s, a, n_knots, above):
+@shared("state, floats, floats -> none")
+def mixture_survival(s: State, a: FloatArray, above: FloatArray) -> None:
     """The survival of the mixture a (the share of rewards above) in each cell, into ``above``."""
-    cells, rows = n_knots - 1, s.survival_rows
+    cells, rows = s.n_knots - 1, s.survival_rows
     for c in range(cells):
         above[c] = 0.0
     for i in range(s.n_arms):
@@ -244,28 +239,21 @@ def mixture_survival(s, a, n_knots, above):
                 above[c] += a[i] * rows[i, c]
 
 
-@step("state, int, floats, float, floats -> none")
-def h_slopes_by_cell(s, n_knots, above, slope_step, h_slopes):
-    """h' in each cell, where the mixture's survival is ``above``, into ``h_slopes``."""
+@shared("state, floats, float, floats -> none")
+def weighted_h_slopes(s: State, above: FloatArray, slope_step: float, weighted_slopes: FloatArray) -> None:
+    """width·h' of each cell, where the mixture's survival is ``above``, into ``weighted_slopes``."""
     last, slope, alone = -1.0, 0.0, is_one_family(s.h)
-    for c in range(n_knots - 1):
+    for c in range(s.n_knots - 1):
         if above[c] != last:
             last = above[c]
             slope = one_family_slope(s.h, last, slope_step) if alone else h_slope(s.h, last, slope_step)
-        h_slopes[c] = slope
+        weighted_slopes[c] = (s.knots[c + 1] - s.knots[c]) * slope
 
 
-@step("state, int, floats, floats -> none")
-def multiply_by_cell_widths(s, n_knots, h_slopes, weighted_slopes):
-    """width·h' of each cell, into ``weighted_slopes``."""
-    for c in range(n_knots - 1):
-        weighted_slopes[c] = (s.knots[c + 1] - s.knots[c]) * h_slopes[c]
-
-
-@step("state, int, floats, int -> float")
-def slope_towards_arm(s, n_knots, weighted_slopes, i):
+@shared("state, floats, int -> float")
+def slope_towards_arm(s: State, weighted_slopes: FloatArray, i: int) -> float:
     """∂U_h/∂a_i: the sum over cells of width·h'·(share of arm i's rewards above)."""
-    rows, cells = s.survival_rows, n_knots - 1
+    rows, cells = s.survival_rows, s.n_knots - 1
     one, two, three, four = 0.0, 0.0, 0.0, 0.0  # four sums, because the processor can work on them side by side
     c = 0
     while c + 3 < cells:
@@ -280,41 +268,73 @@ def slope_towards_arm(s, n_knots, weighted_slopes, i):
     return (one + two) + (three + four)
 
 
-@step("state, int, floats, floats, float, float, floats -> float")
-def directional_slope(s, n_knots, above, direction, step_length, slope_step, h_slopes):
-    """The slope of U_h in a direction after ``step_length``; and h' there, in cells that change, into ``h_slopes``."""
+@shared(GRADIENT)
+def table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+    """The gradient of U_h on the table, as an objective to maximise; ``radius`` is not used."""
+    above = np.empty(s.n_knots)
+    mixture_survival(s, a, above)
+    weighted_h_slopes(s, above, slope_step, above)
+    for i in range(s.n_arms):
+        out[i] = slope_towards_arm(s, above, i)
+
+
+@shared(VALUE)
+def table_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+    """U_h of the mixture a on the table; ``radius`` is not used."""
+    above = np.empty(s.n_knots)
+    mixture_survival(s, a, above)
+    return utility_of_survival(s.h, s.knots, above, s.n_knots)
+
+
+table_utility, value_on_table = pointer_to(table_gradient), pointer_to(table_value)
+
+
+@step("state, floats, floats, float, float, floats -> float")
+def directional_slope(
+    s: State, above: FloatArray, direction: FloatArray, step_length: float, slope_step: float, weighted: FloatArray
+) -> float:
+    """The slope of U_h in a direction after ``step_length``; and width·h' there, in cells that change."""
     total, alone = 0.0, is_one_family(s.h)
-    for c in range(n_knots - 1):
+    for c in range(s.n_knots - 1):
         if direction[c] != 0.0:
             here = above[c] + step_length * direction[c]
-            h_slopes[c] = one_family_slope(s.h, here, slope_step) if alone else h_slope(s.h, here, slope_step)
-            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slopes[c]
+            slope = one_family_slope(s.h, here, slope_step) if alone else h_slope(s.h, here, slope_step)
+            weighted[c] = (s.knots[c + 1] - s.knots[c]) * slope
+            total += direction[c] * weighted[c]
     return total
 
 
-@shared("state, int, floats, floats, float, float, floats, floats -> float")
-def line_search_on_table(s, n_knots, above, direction, max_step, slope_step, h_slopes, spare):
+@shared("state, floats, floats, float, float, floats, floats -> float")
+def line_search_on_table(
+    s: State,
+    above: FloatArray,
+    direction: FloatArray,
+    max_step: float,
+    slope_step: float,
+    weighted: FloatArray,
+    spare: FloatArray,
+) -> float:
     """The step up to ``max_step`` at which concave U_h is largest along a rising direction; a little short of it.
 
-    ``h_slopes`` has h' of all cells where we start; at the end, where we arrive.
+    ``weighted`` has width·h' of all cells where we start; at the end, where we arrive. ``spare`` is scratch memory.
     """
-    cells, lead = n_knots - 1, 0.0
-    for c in range(cells):
-        spare[c] = h_slopes[c]
-        lead += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slopes[c]
-    behind = directional_slope(s, n_knots, above, direction, max_step, slope_step, spare)
+    lead = 0.0
+    for c in range(s.n_knots - 1):
+        spare[c] = weighted[c]
+        lead += direction[c] * weighted[c]
+    behind = directional_slope(s, above, direction, max_step, slope_step, spare)
     if behind >= 0.0:
-        copy_into(h_slopes, spare)
+        copy_into(weighted, spare)
         return max_step
     left, right, ahead = 0.0, max_step, lead
     for turn in range(60):
         middle = 0.5 * (left + right)
         if turn % 2 == 0 and ahead > behind:  # the secant; in between halves, so that neither end stays for long
             middle = left + (right - left) * min(max(ahead / (ahead - behind), 0.02), 0.98)
-        slope = directional_slope(s, n_knots, above, direction, middle, slope_step, spare)
+        slope = directional_slope(s, above, direction, middle, slope_step, spare)
         if slope >= 0.0:
             left, ahead = middle, slope
-            copy_into(h_slopes, spare)
+            copy_into(weighted, spare)
             if slope <= 1e-3 * lead:
                 break
         else:
@@ -324,25 +344,25 @@ def line_search_on_table(s, n_knots, above, direction, max_step, slope_step, h_s
     return left
 
 
-@shared("state, int, floats, floats, float, float, int -> float")
-def pairwise_ascent_on_table(s, n_knots, a, low, slope_step, goal, most):
+@shared("state, floats, floats, float, float, int -> float")
+def pairwise_ascent_on_table(
+    s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int
+) -> float:
     """Concave h: improve the mixture a in place, within a ≥ low, until no mixture is better by more than the goal.
 
     Returns by how much another can be better at most (the gap). Weight moves from the arm with the least slope to the
     one with the greatest, among those that have weight; after that, an arm without weight may enter.
     """
-    k, cells = s.n_arms, n_knots - 1
-    above, direction, weighted_slopes = np.empty(cells), np.empty(cells), np.empty(cells)
-    h_slopes, spare = np.empty(cells), np.empty(cells)
+    k, cells = s.n_arms, s.n_knots - 1
+    above, direction, weighted, spare = np.empty(cells), np.empty(cells), np.empty(cells), np.empty(cells)
     slope, active = np.empty(k), np.zeros(k)
     gap = np.inf
     for _ in range(most):
-        mixture_survival(s, a, n_knots, above)
-        h_slopes_by_cell(s, n_knots, above, slope_step, h_slopes)
-        multiply_by_cell_widths(s, n_knots, h_slopes, weighted_slopes)
+        mixture_survival(s, a, above)
+        weighted_h_slopes(s, above, slope_step, weighted)
         to = 0
         for i in range(k):
-            slope[i] = slope_towards_arm(s, n_knots, weighted_slopes, i)
+            slope[i] = slope_towards_arm(s, weighted, i)
             to = i if slope[i] > slope[to] else to
         gap = 0.0
         for i in range(k):
@@ -352,14 +372,11 @@ def pairwise_ascent_on_table(s, n_knots, a, low, slope_step, goal, most):
             break
         moved = False
         for inner in range(200):
-            if inner > 0:
-                multiply_by_cell_widths(s, n_knots, h_slopes, weighted_slopes)
-                for i in range(k):
-                    if active[i] > 0.0:
-                        slope[i] = slope_towards_arm(s, n_knots, weighted_slopes, i)
             best, worst = -1, -1
             for i in range(k):
                 if active[i] > 0.0:
+                    if inner > 0:
+                        slope[i] = slope_towards_arm(s, weighted, i)
                     if best < 0 or slope[i] > slope[best]:
                         best = i
                     if a[i] > low[i] and (worst < 0 or slope[i] < slope[worst]):
@@ -373,7 +390,7 @@ def pairwise_ascent_on_table(s, n_knots, a, low, slope_step, goal, most):
             for c in range(cells):
                 direction[c] = s.survival_rows[best, c] - s.survival_rows[worst, c]
             max_step = a[worst] - low[worst]
-            step_length = line_search_on_table(s, n_knots, above, direction, max_step, slope_step, h_slopes, spare)
+            step_length = line_search_on_table(s, above, direction, max_step, slope_step, weighted, spare)
             if step_length <= 0.0:
                 break
             moved = True
@@ -386,96 +403,32 @@ def pairwise_ascent_on_table(s, n_knots, a, low, slope_step, goal, most):
     return gap
 
 
-@shared("state, int, floats, float, float, int -> float")
-def pairwise_ascent_on_table_within_limits(s, n_knots, a, slope_step, goal, most):
-    """Concave h: improve a in place under limits, from arm to arm or vertex to vertex; returns the gap."""
-    k, cells, corners = s.n_arms, n_knots - 1, s.n_limit_rows > 0
-    above, direction, weighted_slopes = np.empty(cells), np.empty(cells), np.empty(cells)
-    h_slopes, spare, gap = np.empty(cells), np.empty(cells), np.inf
-    slope, move, best = np.empty(k), np.empty(k), np.empty(k)
-    shares = vertex_weights(s, a) if corners else s.corner_weights
-    if not corners and not is_in_box(a, s.min_shares, s.max_shares):
-        box_centre(s.min_shares, s.max_shares, a)
-    mixture_survival(s, a, n_knots, above)
-    h_slopes_by_cell(s, n_knots, above, slope_step, h_slopes)
-    for _ in range(most):
-        multiply_by_cell_widths(s, n_knots, h_slopes, weighted_slopes)
-        for i in range(k):
-            slope[i] = slope_towards_arm(s, n_knots, weighted_slopes, i)
-        maximise_linear(s, slope, best)
-        gap = max(dot(slope, best) - dot(slope, a), 0.0)
-        if gap <= goal:
-            break
-        to, away, least = -1, -1, np.inf
-        fill_with(move, 0.0)
-        if corners:
-            to = best_vertex_in_direction(s, slope)
-            for c in range(s.n_corners):
-                value = dot(s.corners[c], slope)
-                if shares[c] > 0.0 and value < least:
-                    away, least = c, value
-            if to == away:
-                break
-            for i in range(k):
-                move[i] = s.corners[to, i] - s.corners[away, i]
-            max_step = shares[away]
-        else:
-            for i in range(k):
-                if a[i] < s.max_shares[i] and (to < 0 or slope[i] > slope[to]):
-                    to = i
-                if a[i] > s.min_shares[i] and slope[i] < least:
-                    away, least = i, slope[i]
-            if to < 0 or away < 0 or not slope[to] > slope[away]:
-                break
-            move[to], move[away] = 1.0, -1.0
-            max_step = min(a[away] - s.min_shares[away], s.max_shares[to] - a[to])
-        mixture_survival(s, move, n_knots, direction)
-        step_length = line_search_on_table(s, n_knots, above, direction, max_step, slope_step, h_slopes, spare)
-        if step_length <= 0.0:
-            break
-        if corners:
-            shares[to] += step_length
-            shares[away] = 0.0 if step_length >= shares[away] else shares[away] - step_length
-            average_of_vertices(s, shares, a)
-        else:
-            a[to], a[away] = min(a[to] + step_length, s.max_shares[to]), max(a[away] - step_length, s.min_shares[away])
-        for c in range(cells):
-            above[c] += step_length * direction[c]
-    if corners:
-        copy_into(s.corner_weights, shares)
-    return gap
-
-
-@step("state, int, floats, floats, float, float, int -> float")
-def ascend_on_table(s, n_knots, a, low, slope_step, goal, most):
+@shared("state, floats, floats, float, float, int -> float")
+def ascend_on_table(s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int) -> float:
     """Improve a by pairwise ascent within the limits, if there are any, else within a ≥ low; returns the gap."""
     if s.n_limited > 0:
-        return pairwise_ascent_on_table_within_limits(s, n_knots, a, slope_step, goal, 5 * most)
-    return pairwise_ascent_on_table(s, n_knots, a, low, slope_step, goal, most)
+        k = s.n_arms
+        return pairwise_ascent(s, table_utility(), a, low.copy(), np.ones(k), k, low, slope_step, goal, 5 * most)
+    return pairwise_ascent_on_table(s, a, low, slope_step, goal, most)
 
 
-@shared("state, int, floats, floats, float, float, int -> float")
-def maximise_on_table(s, n_knots, a, low, slope_step, goal, most):
+@shared("state, floats, floats, float, float, int -> float")
+def maximise_on_table(s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int) -> float:
     """Maximise concave U_h of the table in place; returns the gap. If kinks of h stall it, smooth h first."""
-    gap = ascend_on_table(s, n_knots, a, low, slope_step, goal, most)
+    gap = ascend_on_table(s, a, low, slope_step, goal, most)
     if gap > goal:
         b = a.copy()
         for smooth in (0.1, 0.01, 0.001):
             if smooth > slope_step:
-                ascend_on_table(s, n_knots, b, low, smooth, goal, most)
-        other = ascend_on_table(s, n_knots, b, low, slope_step, goal, most)
-        above = np.empty(n_knots)
-        mixture_survival(s, a, n_knots, above)
-        before = utility_of_survival(s.h, s.knots, above, n_knots)
-        mixture_survival(s, b, n_knots, above)
-        if utility_of_survival(s.h, s.knots, above, n_knots) > before:
+                ascend_on_table(s, b, low, smooth, goal, most)
+        other = ascend_on_table(s, b, low, slope_step, goal, most)
+        if table_value(s, b, low) > table_value(s, a, low):
             copy_into(a, b)
             gap = other
     return gap
 
 
-@step("state, int -> float")
-def utility_scale(s, n_knots):
+@step("state -> float")
+def utility_scale(s: State) -> float:
     """How large utilities can be: the span of the knots times the largest |h|."""
-    largest = max(abs(h_max(s.h, 0.0, 1.0)), abs(h_min(s.h, 0.0, 1.0)))
-    return (s.knots[n_knots - 1] - s.knots[0]) * largest
+    return (s.knots[s.n_knots - 1] - s.knots[0]) * s.max_abs_h

@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 
+from pmbandits._validation import FloatArray
 from pmbandits.mixtures._constraints import make_feasible_start
 from pmbandits.mixtures._index import TIE
 from pmbandits.state.linking import step
+from pmbandits.state.numba_types import State
 
 
 @step("state -> int")
-def fewest(s):
+def fewest(s: State) -> int:
     """The arm with the fewest pulls (the first of equals)."""
     arm = 0
     for i in range(1, s.n_arms):
@@ -22,19 +24,19 @@ def fewest(s):
 
 
 @step("state, int -> int")
-def n_observations(s, i):
+def n_observations(s: State, i: int) -> int:
     """n of an arm: its pulls, or its rewards if there are more (rewards can be given without a pull)."""
     return max(s.pulls[i], s.n_rewards[i])
 
 
 @step("state -> int")
-def elapsed_rounds(s):
+def elapsed_rounds(s: State) -> int:
     """t: the pulls so far, or the rewards if there are more."""
     return max(s.t, s.rewards)
 
 
 @step("state -> int")
-def least_observed_arm(s):
+def least_observed_arm(s: State) -> int:
     """The arm with the least evidence (the first of equals): the one to explore first."""
     arm = 0
     for i in range(1, s.n_arms):
@@ -44,14 +46,14 @@ def least_observed_arm(s):
 
 
 @step("state, floats -> none")
-def shares_played(s, out):
+def shares_played(s: State, out: FloatArray) -> None:
     """The shares of the arms in all pulls so far, into ``out``; equal shares before the first pull."""
     for i in range(s.n_arms):
         out[i] = s.pulls[i] / s.t if s.t > 0 else 1.0 / s.n_arms
 
 
 @step("state -> int")
-def most_behind(s):
+def most_behind(s: State) -> int:
     """The arm that is furthest behind its share in ``s.mix``: argmax t·a(i) − τ(i) (``eq:UCB_sampling_rule``)."""
     t = s.t
     arm, lag = 0, t * s.mix[0] - s.pulls[0]
@@ -63,7 +65,7 @@ def most_behind(s):
 
 
 @step("state -> int")
-def explore_or_track(s):
+def explore_or_track(s: State) -> int:
     """An arm that was explored too little, if there is one; otherwise the arm that is furthest behind its share.
 
     This is ``eq:any_sampling_rule``. Rewards that came without a pull, or before the clock began anew, count like
@@ -84,7 +86,7 @@ def explore_or_track(s):
 
 
 @step("state, int -> int")
-def pull(s, arm):
+def pull(s: State, arm: int) -> int:
     """Count a pull of the arm, and return the arm. It counts at once, whether or not its reward ever comes.
 
     An arm that does not exist is not counted, and gives −1, which the library reports as a mistake. Where there are
@@ -100,7 +102,7 @@ def pull(s, arm):
 
 
 @step("state -> int")
-def largest(s):
+def largest(s: State) -> int:
     """The arm with the largest ``s.index``; of equals, up to rounding, the one with the fewest pulls, or the first."""
     top = s.index[0]
     for i in range(1, s.n_arms):
@@ -114,7 +116,7 @@ def largest(s):
 
 
 @step("state, int -> none")
-def play_alone(s, arm):
+def play_alone(s: State, arm: int) -> None:
     """Make one arm alone the mixture, or as much of it as limits allow, and note that the mixture is up to date."""
     for i in range(s.n_arms):
         s.mix[i] = 0.0

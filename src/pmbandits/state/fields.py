@@ -107,6 +107,7 @@ CORE = Group(
         field("max_abs_reward", float, "", ""),  # the largest absolute value of a reward or of an end of the support
         field("metric_shape", int, "", "fixed"),  # CONCAVE, CONVEX or NEITHER
         field("max_h", float, "", "fixed"),  # the largest value of h
+        field("max_abs_h", float, "", "fixed"),  # the largest value of |h|
         # the Lipschitz constant of U_h in W1, where balls on the line need it; else 0
         field("lipschitz", float, "", "fixed"),
         field("holder_q", float, "", "fixed"),  # |U_h(F) − U_h(G)| ≤ holder_c · W1(F, G)^holder_q
@@ -252,6 +253,7 @@ SURVIVAL_TABLE = Group(
         "knot_capacity",  # knots that fit into it
     ),
     fields=(
+        field("n_knots", int, "", "saved", "0 … knot_capacity"),  # knots in use; 0: nothing was laid out yet
         field("knots", float, "knot_capacity", "saved"),  # the knots of the table of the arms' survivals
         field("survival_rows", float, "n_vetted, knot_capacity"),  # the survival of each arm at the knots
         # rewards of each arm when its row was written; 0: not yet
@@ -287,9 +289,8 @@ SHARE_LIMITS = Group(
         # what the 1, 2, … arms that are furthest behind may lack together
         field("lag_bounds", float, "n_limited", "fixed"),
         field("search_scratch", float, "4, n_limited", "scratch"),  # of a search within limits
-        # for each arm the corner with its largest share; 0 without corners
-        field("best_corner", int, "n_limited", "fixed"),
-        field("corner_weights", float, "n_corners", "saved", "0 … 1"),  # ``mix`` as an average of corners
+        # limits on several arms: for each arm the mixture within the limits that has the most of it
+        field("fullest_mixtures", float, "n_limited, n_limited", "fixed"),
         # by how much an arm is behind what the limits are kept by
         field("limit_deficit", float, "n_limited", "saved cleared"),
         # before this round no floor is in danger

@@ -4,8 +4,8 @@ numba compiles all that a kernel calls again for every kernel that calls it; wha
 compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
 
 ``shared`` is for kernels that are known beforehand, ``numbered`` for several of one signature that are called by a
-number. Others are called by an address that is handed over: ``address``
-of the kernel, and a ``caller`` for it.
+number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels ``pointer_to``),
+and a ``caller`` for it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _TYPES: dict[str, Any] = {
     "bool": types.boolean,
     "none": types.none,
     "two floats": types.UniTuple(types.float64, 2),
+    "two ints": types.UniTuple(types.int64, 2),
     "float and int": types.Tuple((types.float64, types.int64)),
     "two words": types.UniTuple(types.uint64, 2),
     "two arrays": types.UniTuple(_floats, 2),
@@ -256,6 +257,28 @@ def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]])
         return _emit_call(context, builder, _emit_slot_address(context, builder, at, name), typed, given[1:])
 
     return call
+
+
+def pointer_to(function: Callable[..., Any]) -> Callable[[], int]:
+    """What gives, within a kernel, the address of a shared kernel, for a ``caller``: ``gradient = pointer_to(f)``.
+
+    So a solver takes its objective as an argument. Only what is asked for is compiled.
+    """
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    def pointer() -> int:
+        raise NotImplementedError("for kernels only")
+
+    TYPED_KERNELS[pointer] = TYPED_KERNELS[function]
+    _register_signature(pointer, types.int64())
+
+    @lower_builtin(pointer)
+    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        del given
+        where = _emit_slot_address(context, builder, _slot_global(builder, name), name)
+        return builder.ptrtoint(where, ir.IntType(64))
+
+    return pointer
 
 
 def caller(signature: str) -> Any:

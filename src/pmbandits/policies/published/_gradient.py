@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pmbandits.mixtures._concave_solver import grain, influence_moments
+from pmbandits.estimates._utility import influence_moments
+from pmbandits.mixtures._pairwise_ascent import grain
 from pmbandits.mixtures._tracking import shares_played
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step

@@ -11,9 +11,10 @@ from pmbandits.engine.options import above, known_estimates, one_of, option, wit
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._concave_solver import maximise
 from pmbandits.mixtures._constraints import maximise_linear
-from pmbandits.mixtures._index import LIPSCHITZ_BONUS, ready
+from pmbandits.mixtures._index import ready
+from pmbandits.mixtures._optimistic_objectives import utility_plus_lipschitz_bonus
+from pmbandits.mixtures._pairwise_ascent import maximise
 from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull, shares_played
 from pmbandits.policies.baselines import random_share
 from pmbandits.policies.published._checks import quadratic_parts, require_upper_bound
@@ -46,7 +47,7 @@ def update_optimistic_grid_mixture(s: Any) -> None:
         bonuses = np.empty(s.n_arms)
         for i in range(s.n_arms):
             bonuses[i] = bonus(s, i)
-        maximise(s, s.mix, np.zeros(s.n_arms), np.ones(s.n_arms), LIPSCHITZ_BONUS, bonuses)
+        maximise(s, utility_plus_lipschitz_bonus(), s.mix, np.zeros(s.n_arms), np.ones(s.n_arms), bonuses)
         schedule_next_gradient(s, s.wait)
 
 

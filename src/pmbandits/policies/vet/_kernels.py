@@ -11,13 +11,12 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
-from pmbandits.confidence._bounds import share_of_ones
 from pmbandits.estimates._rewards import BINARY
+from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_slope
-from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS
-from pmbandits.mixtures._constraints import keeps_limits, maximise_linear
-from pmbandits.mixtures._continuous_search import best_arm, move_to_best_mean, multistart_ascent
-from pmbandits.mixtures._index import TIE, dot
+from pmbandits.mixtures._constraints import keeps_limits, maximise_linear, maximise_linear_within_rows
+from pmbandits.mixtures._continuous_search import best_vertex_within_limits, move_to_best_mean, multistart_ascent
+from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._kl_inf import (
     UNREACHABLE_KL,
     bernoulli_kl_inf,
@@ -30,13 +29,15 @@ from pmbandits.mixtures._survival_table import (
     cell_of,
     choose_knots,
     fill_survival_rows,
-    h_slopes_by_cell,
     maximise_on_table,
     mixture_survival,
-    multiply_by_cell_widths,
     slope_towards_arm,
+    table_utility,
+    table_value,
     utility_of_survival,
     utility_scale,
+    value_on_table,
+    weighted_h_slopes,
 )
 from pmbandits.mixtures._tracking import elapsed_rounds, n_observations
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
@@ -48,7 +49,6 @@ unpack = state(
     window_end=int,  # the round at which to look again
     next_look=int,  # or the number of rewards
     looked=int,  # rewards at the last look
-    n_knots=int,  # knots of the table in use
     level=float,  # λ, the slope that an arm needs to deserve a place
     top=float,  # the largest Φ on the support
     worth=float,  # the utility of what is played
@@ -100,20 +100,20 @@ def best_single_arm(s: State) -> None:
     s.mix[chosen] = 1.0
 
 
-@shared("state, int, float, float -> none")
-def compute_best_mixture(s: State, n_knots: int, slope_step: float, goal: float) -> None:
+@shared("state, float, float -> none")
+def compute_best_mixture(s: State, slope_step: float, goal: float) -> None:
     """The best mixture for the rewards so far, into ``s.mix``; shares of less than one pull become none."""
     k = s.n_arms
     if s.storage_mode == BINARY:
         move_to_best_mean(s)
     elif s.metric_shape == CONCAVE:
-        maximise_on_table(s, n_knots, s.mix, np.zeros(k), slope_step, goal, 40)
+        maximise_on_table(s, s.mix, np.zeros(k), slope_step, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:
-        best_arm(s)
+        best_vertex_within_limits(s, s.mix, value_on_table(), s.mix)
     elif s.metric_shape == CONVEX:
         best_single_arm(s)
     else:
-        multistart_ascent(s)
+        multistart_ascent(s, table_utility(), value_on_table(), s.row_utility)
     total, t, rest = 0.0, float(elapsed_rounds(s)), s.mix.copy()
     for i in range(k):
         if rest[i] * t < 1.0:
@@ -121,12 +121,12 @@ def compute_best_mixture(s: State, n_knots: int, slope_step: float, goal: float)
         total += rest[i]
     for i in range(k):
         rest[i] /= total
-    if keeps_limits(s, rest):
+    if s.n_limited == 0 or keeps_limits(s, rest):
         copy_into(s.mix, rest)
 
 
-@shared("state, int, int, float, float -> none", unpack)
-def compute_target_shares(s: State, n_knots: int, window_end: int, slope_step: float, goal: float) -> None:
+@shared("state, int, float, float -> none", unpack)
+def compute_target_shares(s: State, window_end: int, slope_step: float, goal: float) -> None:
     """The shares to have when the window ends, into ``s.target_shares``: no less than what was pulled already.
 
     Concave h, without limits: the best of those. Else, what is left is given to the arms of the mixture in its
@@ -144,9 +144,15 @@ def compute_target_shares(s: State, n_knots: int, window_end: int, slope_step: f
             lack += max(s.mix[i] - low[i], 0.0)
         for i in range(k):  # start: what the window has goes to the arms that are behind
             s.target_shares[i] += left * max(s.mix[i] - low[i], 0.0) / lack
-        maximise_on_table(s, n_knots, s.target_shares, low, slope_step, goal, 20)
-        return
-    scale = 1.0
+        maximise_on_table(s, s.target_shares, low, slope_step, goal, 20)
+    else:
+        share_out_in_proportion(s, low)
+
+
+@shared("state, floats -> none", unpack)
+def share_out_in_proportion(s: State, low: FloatArray) -> None:
+    """Make ``s.target_shares`` at least ``low``, and else in the proportions of the mixture."""
+    scale, k = 1.0, s.n_arms
     for _ in range(k + 1):
         rest, weight = 1.0, 0.0
         for i in range(k):
@@ -199,7 +205,7 @@ def max_influence_within(s: State, i: int, reach: float) -> float:
     return top
 
 
-@step("state, int -> float", unpack)
+@shared("state, int -> float", unpack)
 def max_reachable_influence(s: State, i: int) -> float:
     """The largest Φ that arm i can reach: on the whole support, or as far as σ allows if that has no ends."""
     return s.top if s.bounded == 1 else max_influence_within(s, i, s.pad * expected_reach_in_std(s, i))
@@ -221,25 +227,20 @@ def required_utility(s: State, i: int) -> float:
 def required_values_within_limits(s: State, value: FloatArray, bar: FloatArray) -> None:
     """Within limits: the value of each arm with which it would have a place in the mixture of the largest ⟨value, b⟩.
 
-    Limits on single arms: that of the least arm which has more than its floor. Else by the corners: how much better the
-    best corner is than one in which the arm has a share, divided by that share.
+    Limits on single arms: that of the least arm which has more than its floor. Else by the arm's reduced cost.
     """
     k, best = s.n_arms, np.empty(s.n_arms)
-    maximise_linear(s, value, best)
-    if s.constraint_kind & JOINT_LIMITS == 0:
-        least = np.inf
+    if s.n_limit_rows > 0:
+        maximise_linear_within_rows(s.limit_rows, s.limit_bounds, value, best, bar)
         for i in range(k):
-            if best[i] > s.min_shares[i]:
-                least = min(least, value[i])
-        fill_with(bar, least)
+            bar[i] += value[i]
         return
-    top = dot(best, value)
-    fill_with(bar, np.inf)
-    for c in range(s.n_corners):
-        behind = top - dot(s.corners[c], value)
-        for i in range(k):
-            if s.corners[c, i] > 1e-9:
-                bar[i] = min(bar[i], value[i] + behind / s.corners[c, i])
+    maximise_linear(s, value, best)
+    least = np.inf
+    for i in range(k):
+        if best[i] > s.min_shares[i]:
+            least = min(least, value[i])
+    fill_with(bar, least)
 
 
 @shared("state -> none", unpack)
@@ -250,8 +251,7 @@ def compute_required_utilities_within_limits(s: State) -> None:
         return
     fill_with(s.required_utility, np.inf)
     for c in range(s.n_corners):
-        mixture_survival(s, s.corners[c], s.n_knots, s.knot_scratch)
-        behind = max(s.worth - utility_of_survival(s.h, s.knots, s.knot_scratch, s.n_knots), 0.0)
+        behind = max(s.worth - table_value(s, s.corners[c], s.mix), 0.0)
         for i in range(s.n_arms):
             if s.corners[c, i] > 1e-9:
                 s.required_utility[i] = min(s.required_utility[i], s.row_utility[i] + behind / s.corners[c, i])
@@ -264,16 +264,22 @@ def kl_to_deserve_place(s: State, i: int) -> float:
     Where it is plainly on one side of what the threshold needs, the answer is only known to lie on that side.
     """
     if s.storage_mode == BINARY:
-        level, worth, first, last = required_slope(s, i), required_utility(s, i), s.first_good, s.last_good
-        if s.n_limited > 0 and s.metric_shape != CONCAVE:
-            first, last = range_of_means_with_utility(s.h, worth)
-        return bernoulli_kl_inf(s.h, s.metric_shape, share_of_ones(s, i), level, s.steep, worth, first, last)
+        return bernoulli_kl_to_deserve_place(s, i)
     n = float(n_observations(s, i))
     need = max(s.threshold - math.log(n), 0.0) / n
     least = kl_to_required_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
     if s.metric_shape != CONCAVE and least >= need:
         least = min(least, kl_to_required_utility(s, i, need))
     return least
+
+
+@shared("state, int -> float", unpack)
+def bernoulli_kl_to_deserve_place(s: State, i: int) -> float:
+    """D of an arm that pays 0 or 1."""
+    level, worth, first, last = required_slope(s, i), required_utility(s, i), s.first_good, s.last_good
+    if s.n_limited > 0 and s.metric_shape != CONCAVE:
+        first, last = range_of_means_with_utility(s.h, worth)
+    return bernoulli_kl_inf(s.h, s.metric_shape, share_of_ones(s, i), level, s.steep, worth, first, last)
 
 
 @shared("state, int, float -> float", unpack)
@@ -365,7 +371,7 @@ def compute_index(s: State, i: int) -> float:
     return divergence
 
 
-@step("state -> int", unpack)
+@shared("state -> int", unpack)
 def arm_furthest_behind_target(s: State) -> int:
     """The arm that is furthest behind the share that it is to have when the window ends."""
     arm, most = 0, s.target_shares[0] * s.window_end - s.pulls[0]
@@ -379,40 +385,50 @@ def arm_furthest_behind_target(s: State) -> int:
 @shared("state, float -> none", unpack)
 def compute_requirements(s: State, slope_step: float) -> None:
     """Compute what an arm needs to deserve a place: Φ, λ and the utility of what is played."""
-    mixture_survival(s, s.mix, s.n_knots, s.played_survival)
+    mixture_survival(s, s.mix, s.played_survival)
     s.worth = utility_of_survival(s.h, s.knots, s.played_survival, s.n_knots)
     if s.metric_shape != CONVEX:
-        mixture_survival(s, s.target_shares, s.n_knots, s.played_survival)
+        mixture_survival(s, s.target_shares, s.played_survival)
     steep = np.empty(s.n_knots)
-    h_slopes_by_cell(s, s.n_knots, s.played_survival, slope_step, steep)
-    multiply_by_cell_widths(s, s.n_knots, steep, steep)
+    weighted_h_slopes(s, s.played_survival, slope_step, steep)
     s.phi[0], s.top = 0.0, 0.0
     for c in range(s.n_knots - 1):
         s.phi[c + 1] = s.phi[c] + steep[c]
         s.top = max(s.top, s.phi[c + 1])
     if s.metric_shape == CONCAVE:  # λ: the slope of the arm that is furthest behind; it is the one that is pulled
-        level = slope_towards_arm(s, s.n_knots, steep, arm_furthest_behind_target(s))
+        level = slope_towards_arm(s, steep, arm_furthest_behind_target(s))
     else:
         level = 0.0
         for i in range(s.n_arms):
             if s.mix[i] > 0.0:
-                level += s.mix[i] * slope_towards_arm(s, s.n_knots, steep, i)
-    if s.storage_mode == BINARY:  # in closed form λ is a mean: that of the arm, or of the mixture
-        s.steep = h_slope(s.h, s.played_survival[0], slope_step)
-        level = level / steep[0] if steep[0] != 0.0 else s.played_survival[0]
-        if s.metric_shape != CONCAVE:
-            s.first_good, s.last_good = range_of_means_with_utility(s.h, s.worth)
+                level += s.mix[i] * slope_towards_arm(s, steep, i)
     s.level = level
     if s.n_limited > 0:
-        slopes = np.empty(s.n_arms)
-        for i in range(s.n_arms):
-            slopes[i] = slope_towards_arm(s, s.n_knots, steep, i)
-        required_values_within_limits(s, slopes, s.required_slope)
-        if s.storage_mode == BINARY:
-            for i in range(s.n_arms):
-                s.required_slope[i] = s.required_slope[i] / steep[0] if steep[0] != 0.0 else s.played_survival[0]
-        if s.metric_shape != CONCAVE:
-            compute_required_utilities_within_limits(s)
+        compute_requirements_within_limits(s, steep)
+    if s.storage_mode == BINARY:
+        express_requirements_as_means(s, steep[0], slope_step)
+
+
+@shared("state, floats -> none", unpack)
+def compute_requirements_within_limits(s: State, weighted_slopes: FloatArray) -> None:
+    """Compute what each arm needs to deserve a place within limits: a slope, and a utility."""
+    slopes = np.empty(s.n_arms)
+    for i in range(s.n_arms):
+        slopes[i] = slope_towards_arm(s, weighted_slopes, i)
+    required_values_within_limits(s, slopes, s.required_slope)
+    if s.metric_shape != CONCAVE:
+        compute_required_utilities_within_limits(s)
+
+
+@shared("state, float, float -> none", unpack)
+def express_requirements_as_means(s: State, slope: float, slope_step: float) -> None:
+    """0/1 rewards: in closed form λ is a mean, that of the arm or of the mixture. The cell's slope is ``slope``."""
+    s.steep = h_slope(s.h, s.played_survival[0], slope_step)
+    s.level = s.level / slope if slope != 0.0 else s.played_survival[0]
+    for i in range(s.n_limited):
+        s.required_slope[i] = s.required_slope[i] / slope if slope != 0.0 else s.played_survival[0]
+    if s.metric_shape != CONCAVE:
+        s.first_good, s.last_good = range_of_means_with_utility(s.h, s.worth)
 
 
 @shared("state -> none", unpack)
@@ -423,19 +439,19 @@ def update_decisions(s: State) -> None:
     s.next_look = s.rewards + max(1, s.rewards // 100)
     s.looked, s.dirty = s.rewards, 0
     low, high = s.knots[0], s.knots[max(s.n_knots - 1, 0)]
-    s.n_knots = choose_knots(s, s.pad)
+    choose_knots(s, s.pad)
     if s.knots[0] != low or s.knots[s.n_knots - 1] != high:  # an arm may now reach further than when that was found
         for i in range(k):
             s.kl_inf_bound_n_rewards[i] = 0
-    fill_survival_rows(s, s.n_knots, -1)
+    fill_survival_rows(s, -1)
     total = 0.0
     for i in range(k):
         total += s.n_rewards[i] * s.row_variance[i]
     s.within = total / max(s.rewards - k, 1)
     slope_step = vet_slope_step(s)
-    goal = 0.02 * utility_scale(s, s.n_knots) / t
-    compute_best_mixture(s, s.n_knots, slope_step, goal)
-    compute_target_shares(s, s.n_knots, s.window_end, slope_step, goal)
+    goal = 0.02 * utility_scale(s) / t
+    compute_best_mixture(s, slope_step, goal)
+    compute_target_shares(s, s.window_end, slope_step, goal)
     compute_requirements(s, slope_step * max(1.0, math.log(t)))
     members = 0
     for i in range(k):
@@ -462,7 +478,7 @@ def update_indices(s: State) -> bool:
             found |= more > 0 and 10 * more >= s.vetted_n_rewards[i]
         elif more > 0 or s.vetted_pulls[i] != s.pulls[i]:
             if s.storage_mode != BINARY:
-                fill_survival_rows(s, s.n_knots, i)
+                fill_survival_rows(s, i)
             found |= compute_index(s, i) <= 0.0 and more > 0
     return found and s.rewards >= s.looked + max(1, s.looked // 1000)
 

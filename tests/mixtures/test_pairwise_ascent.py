@@ -1,0 +1,73 @@
+"""The quick maximiser: segments, and limits on groups with more vertices than could be listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pmbandits as pmb
+from pmbandits._validation import FloatArray
+from pmbandits.mixtures._pairwise_ascent import GRADIENT, pairwise_ascent
+from pmbandits.state.compile import kernel
+from pmbandits.state.linking import pointer_to, shared
+from pmbandits.state.numba_types import unpack
+
+
+@shared(GRADIENT)
+def nearness_gradient(s: Any, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+    """The gradient of −½|a − radius|²: its maximum is the nearest point to ``radius``."""
+    for i in range(a.size):
+        out[i] = radius[i] - a[i]
+
+
+nearness = pointer_to(nearness_gradient)
+
+
+@kernel
+def nearest(memory: int, a: FloatArray, low: FloatArray, high: FloatArray, size: int, target: FloatArray) -> float:
+    return pairwise_ascent(unpack(memory), nearness(), a, low, high, size, target, 1e-9, 1e-12, 4000)
+
+
+def projection(x: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The nearest point of the box that adds up to 1, by bisection of what is taken off every number."""
+    lo, hi = (x - high).min(), (x - low).max()
+    for _ in range(200):
+        middle = 0.5 * (lo + hi)
+        lo, hi = (middle, hi) if np.clip(x - middle, low, high).sum() > 1.0 else (lo, middle)
+    return np.asarray(np.clip(x - lo, low, high))
+
+
+@pytest.mark.parametrize("segments", [1, 2, 5])
+def test_weight_moves_within_each_segment(segments: int) -> None:
+    policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
+    rng, size = np.random.default_rng(segments), 6
+    for _ in range(10):
+        target = rng.normal(size=segments * size)
+        low, high = rng.random(segments * size) * 0.1, 0.3 + 0.7 * rng.random(segments * size)
+        parts = [slice(j * size, (j + 1) * size) for j in range(segments)]
+        a = np.concatenate([projection(np.zeros(size), low[p], high[p]) for p in parts])
+        gap = nearest(policy._memory.address, a, low, high, size, target)
+        assert gap <= 1e-10
+        for p in parts:
+            assert a[p] == pytest.approx(projection(target[p], low[p], high[p]), abs=1e-5)
+
+
+@pytest.mark.parametrize(("groups", "size"), [(7, 4), (13, 2), (4, 10)])
+@pytest.mark.parametrize("cls", [pmb.Track, pmb.Vet])
+def test_limits_on_many_groups_reach_what_the_oracle_finds(cls: Any, groups: int, size: int) -> None:
+    rng, k = np.random.default_rng(groups), groups * size
+    names = [f"a{i}" for i in range(k)]
+    text = "; ".join(
+        f"{' + '.join(names[g * size : (g + 1) * size])} {'<= ' + str(1.3 / groups)}" for g in range(groups)
+    )
+    data = {name: rng.beta(*rng.uniform(0.5, 3.0, 2), 12).round(3) for name in names}
+    policy = cls(pmb.GiniDeviation(), names=names, support=pmb.Interval(0, 1), shares=text)
+    for name, rewards in data.items():
+        policy.tell(name, rewards.tolist())
+    best = pmb.oracle(pmb.GiniDeviation(), pmb.Bandit.from_samples(data), shares=text)
+    found = pmb.utility(pmb.GiniDeviation(), pmb.Bandit.from_samples(data), policy.mixture)
+    total = policy.mixture.reshape(groups, size).sum(axis=1)
+    assert total.max() <= 1.3 / groups + 1e-9
+    assert best.value - 0.01 * 0.25 / np.sqrt(12 * k) <= found <= best.value + 1e-9
