@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pmbandits as pmb
 from pmbandits.estimates import Sketch
@@ -28,6 +30,17 @@ def python(code: str, **env: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def covering(cases: Iterable[Any], features: Callable[[Any], Iterable[Hashable]]) -> list[Any]:
+    """The cases, of which `make test` takes enough for every feature to occur: the others are marked as slow."""
+    seen: set[Hashable] = set()
+    chosen = []
+    for case in cases:
+        new = set(features(case)) - seen
+        chosen.append(case if new else pytest.param(case, marks=pytest.mark.slow))
+        seen |= new
+    return chosen
 
 
 def allow_interrupts() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.metrics.encoding import encode
+from tests.helpers import covering
 from tests.reference import policies as slow
 
 
@@ -150,8 +151,11 @@ def suits(policy: str, metric: str, support: str) -> bool:
     return support != "real" or metric != "wang"
 
 
-def cases(supports: tuple[str, ...], rounds: tuple[int, int, int], coarse: bool = False) -> list[Case]:
-    """Every policy with every metric that it can serve, K = 2, 3, 4 in turn."""
+def cases(supports: tuple[str, ...], rounds: tuple[int, int, int], coarse: bool = False) -> list[Any]:
+    """Every policy with every metric that it can serve, K = 2, 3, 4 in turn; the shortest first.
+
+    In `make test` every policy, every metric and every K occurs on every support, and in `make test-all` all pairs do.
+    """
     out = []
     turn = 0
     for support in supports:
@@ -164,7 +168,8 @@ def cases(supports: tuple[str, ...], rounds: tuple[int, int, int], coarse: bool 
                 length = rounds[n_arms - 2]
                 options = options_of(policy, n_arms, length, coarse)
                 out.append(Case(policy, metric, support, n_arms, length, options, seed=1))
-    return out
+    out.sort(key=lambda case: case.rounds)
+    return covering(out, lambda case: ((case.support, one) for one in (case.policy, case.metric, case.n_arms)))
 
 
 @pytest.mark.parametrize("case", cases(("binary", "finite"), (2000, 1200, 700)), ids=str)

@@ -73,7 +73,7 @@ def test_a_database_that_went_back_in_time(database: str, tmp_path: Path, monkey
     with psycopg.connect(database, autocommit=True) as connection:
         for table in TABLES:
             connection.execute(f"DELETE FROM {table}")
-        check_going_back(database, connection.execute, "%s", tmp_path)
+        check_going_back(database, connection.execute, "%s", tmp_path, monkeypatch)
 
 
 def test_times_are_those_of_the_store(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
