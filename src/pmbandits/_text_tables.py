@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 Rows = Sequence[Sequence[str]]
 
-# What LaTeX would take for a command, and signs that its plain fonts do not have.
+# What LaTeX would take for a command, and signs that its plain fonts do not have; what is longer comes first.
 _LATEX = {
+    "δ_13": r"$\delta_{13}$",
+    "δ_12": r"$\delta_{12}$",
+    "β̄": r"$\bar\beta$",
+    "h(u)": "$h(u)$",
+    "𝓛": r"$\mathcal{L}$",
+    "ö": r"\"o",
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -104,4 +111,4 @@ def latex(rows: Rows, right: Collection[int] = (), *, caption: str = "", label: 
 
 def escape_latex(text: str) -> str:
     """Plain text as LaTeX."""
-    return "".join(_LATEX.get(sign, sign) for sign in text)
+    return re.sub("|".join(map(re.escape, _LATEX)), lambda found: _LATEX[found[0]], text)

@@ -214,47 +214,35 @@ class Bandit:
     def _repr_html_(self) -> str:
         from pmbandits import _html
 
-        rows = [
-            (name, distribution.describe())
-            for name, distribution in zip(self.names[:12], self.distributions, strict=False)
-        ]
+        rows = [(name, d.describe()) for name, d in zip(self.names[:12], self.distributions, strict=False)]
         rows += [("…", f"{self.n_arms - 12} more")] if self.n_arms > 12 else []
-        shown = self.distributions[:6]
-        lo = min(
-            float(distribution.breakpoints()[0] if np.isinf(distribution.lo) else distribution.lo)
-            for distribution in shown
-        )
-        hi = max(
-            float(distribution.breakpoints()[-1] if np.isinf(distribution.hi) else distribution.hi)
-            for distribution in shown
-        )
-        if any(
-            np.isinf(distribution.lo) or np.isinf(distribution.hi) for distribution in shown
-        ):  # without ends: between far quantiles
-            quantile_ends = [
-                distribution.breakpoints()[
-                    np.searchsorted(distribution.cdf(distribution.breakpoints()), [1e-3, 1.0 - 1e-3])
-                ]
-                for distribution in shown
-            ]
-            lo, hi = min(float(ends[0]) for ends in quantile_ends), max(float(ends[1]) for ends in quantile_ends)
-        pad = 0.04 * (hi - lo) or 0.5
-        x = np.linspace(lo - pad, hi + pad, 160)
-        picture = _html.svg_line_chart(x, [distribution.cdf(x) for distribution in shown], label="CDFs of the arms")
+        grid = cdf_grid(self.distributions[:6])
+        x = np.linspace(grid[0], grid[-1], 160)
+        picture = _html.svg_line_chart(x, [d.cdf(x) for d in self.distributions[:6]], label="CDFs of the arms")
         known = f"support {self.support!r}" if self.support is not None else "support unknown"
         return _html.titled_block(
             f"Bandit, {self.n_arms} arms, {known}", _html.side_by_side(_html.table(("arm", "pays"), rows), picture)
         )
 
     def __repr__(self) -> str:
-        parts = [
-            f"{name}: {distribution.describe()}"
-            for name, distribution in zip(self.names, self.distributions, strict=True)
-        ]
+        parts = [f"{name}: {d.describe()}" for name, d in zip(self.names, self.distributions, strict=True)]
         if len(parts) > 6:
             parts = [*parts[:5], f"… {len(parts) - 5} more"]
         known = f"support {self.support!r}" if self.support is not None else "support unknown"
         return f"Bandit({', '.join(parts)}; {known})"
+
+
+def cdf_grid(distributions: Sequence[Distribution]) -> FloatArray:
+    """Where to draw CDFs: all atoms, and densely between where nearly all rewards lie."""
+    known = []
+    for distribution in distributions:
+        points = distribution.breakpoints()
+        cdf = distribution.cdf(points)
+        known.append(points if isinstance(distribution, Atoms) else points[(cdf > 1e-3) & (cdf < 1.0 - 1e-3)])
+    places = np.concatenate(known)
+    lo, hi = float(places.min()), float(places.max())
+    pad = 0.04 * (hi - lo) or 0.5
+    return np.unique(np.concatenate((places, np.linspace(lo - pad, hi + pad, 400))))
 
 
 def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> float:
@@ -363,27 +351,20 @@ def _distribution_of_arm(arm: Any, name: str) -> Distribution:
 
 def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
     if isinstance(distribution, Atoms):
-        if (
-            distribution.x.size == 2
-            and distribution.lo == 0.0
-            and distribution.hi == 1.0
-            and distribution.p[0] == 1.0 - distribution.p[1]
-        ):
+        if distribution.x.tolist() == [0.0, 1.0] and distribution.p[0] == 1.0 - distribution.p[1]:
             return {"bernoulli": float(distribution.p[1])}
         return {"points": distribution.x.tolist(), "probabilities": distribution.p.tolist()}
     if isinstance(distribution, ScipyDistribution):
-        import scipy.stats as st
-
-        frozen: Any = distribution.frozen
-        dist = frozen.dist
-        name = str(dist.name)
-        if type(dist) is not type(getattr(st, name, None)):  # a user's own distribution: known by its values
-            levels = np.asarray(distribution.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
-            return {"own": distribution.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
-        shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
-        numbers = [float(x) for x in (*shapes, loc, *([] if distribution.lattice else [scale]))]
-        return {"scipy": name, "parameters": numbers}
+        if isinstance(distribution.family, str):
+            return {"scipy": distribution.family, "parameters": list(scipy_parameters(distribution))}
+        levels = np.asarray(distribution.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
+        return {"own": distribution.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
     raise TypeError(f"the distribution {distribution.describe()} cannot be written as data.")
+
+
+def scipy_parameters(distribution: ScipyDistribution) -> tuple[float, ...]:
+    """The numbers from which scipy makes the distribution again: shapes, location and, if it has one, scale."""
+    return (*distribution.shapes, distribution.loc, *([] if distribution.lattice else [distribution.scale]))
 
 
 def _distribution_from_dict(data: Any) -> Any:
@@ -414,10 +395,7 @@ def _infer_support(distributions: Sequence[Distribution]) -> Support | None:
             return None
         close = np.diff(atoms).min() <= ATOM_TOLERANCE * (atoms[-1] - atoms[0])  # too close to be told apart
         return Interval(float(atoms[0]), float(atoms[-1])) if close else Finite(atoms)
-    lo, hi = (
-        min(distribution.lo for distribution in distributions),
-        max(distribution.hi for distribution in distributions),
-    )
+    lo, hi = min(d.lo for d in distributions), max(d.hi for d in distributions)
     if np.isfinite(lo) and np.isfinite(hi):
         return Interval(lo, hi)
     sigma = 0.0
@@ -436,11 +414,8 @@ def check_within_support(support: Support, distributions: Sequence[Distribution]
         if isinstance(distribution, Atoms):
             inside = bool(np.all(support.contains(distribution.x[distribution.p > 0.0])))
         else:
-            inside = (
-                distribution.lo >= support.lo
-                and distribution.hi <= support.hi
-                and not isinstance(support, (Binary, Finite))
-            )
+            inside = support.lo <= distribution.lo and distribution.hi <= support.hi
+            inside = inside and not isinstance(support, (Binary, Finite))
         if not inside:
             raise ValueError(
                 f"{name} ({distribution.describe()}) pays rewards outside the declared support {support!r}; "

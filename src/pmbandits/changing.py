@@ -6,13 +6,14 @@ import hashlib
 import itertools
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pmbandits import _validation
-from pmbandits.arms import Bandit, check_bandit, check_within_support
+from pmbandits.arms import Bandit, check_bandit, check_within_support, scipy_parameters
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution, as_distribution
 
@@ -64,9 +65,12 @@ class Changing:
         kind: str,
         bandits: Sequence[Bandit],
         numbers: Mapping[str, Any],
-        make: Callable[[int], Bandit],
+        locate: Callable[[int], tuple[int, int, float]],
+        make: Callable[[Any], Bandit],
+        when: str,
         support: Support | None = None,
     ) -> None:
+        """``locate`` gives start, end and key of the piece at a time; ``make`` its arms from its key."""
         first = bandits[0]
         for bandit in bandits:
             _check_same_arms(first, bandit)
@@ -75,7 +79,7 @@ class Changing:
         self.kind, self.bandits, self.numbers = kind, tuple(bandits), dict(numbers)
         self.names, self.n_arms = first.names, first.n_arms
         self.support = support if support is not None else _common_support([bandit.support for bandit in bandits])
-        self._make, self._bandit_cache = make, dict[int, Bandit]()
+        self._locate, self._make, self._when, self._bandit_cache = locate, make, when, dict[float, Bandit]()
 
     # ---- making ----------------------------------------------------------------------------------------
     @classmethod
@@ -112,7 +116,19 @@ class Changing:
             raise ValueError(f"steps must come one after the other, but begin at {', '.join(map(str, starts))}.")
         if repeat is not None:
             repeat = _validation.whole("repeat", repeat, starts[-1] + 1, _MAX_ROUND)
-        return cls("steps", bandits, {"starts": starts, "repeat": repeat}, bandits.__getitem__, support)
+        ends = [*starts[1:], _MAX_ROUND if repeat is None else repeat]
+
+        def locate(t: int) -> tuple[int, int, int]:
+            base = 0 if repeat is None else t // repeat * repeat
+            number = bisect_right(starts, t - base) - 1
+            return base + starts[number], min(base + ends[number], _MAX_ROUND), number
+
+        listed = [f"{start:,}" for start in starts]
+        shown = listed if len(listed) <= 5 else [*listed[:4], "…", listed[-1]]
+        places = f"{', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"
+        when = f"{len(starts)} step{'s' if len(starts) > 1 else ''}, at {places}"
+        when += "" if repeat is None else f", every {repeat:,} rounds again"
+        return cls("steps", bandits, {"starts": starts, "repeat": repeat}, locate, bandits.__getitem__, when, support)
 
     @classmethod
     def drift(
@@ -151,16 +167,20 @@ class Changing:
         start = _validation.whole("start", start, 0, _MAX_ROUND)
         end = _validation.whole("end", end, start + 1, _MAX_ROUND)
         every = _piece_length(every, end - start)
-        count = -(-(end - start) // every)
         between = _interpolate_bandits(first, last, by)
 
-        def make(number: int) -> Bandit:
-            if number <= 0 or number > count:
-                return first if number <= 0 else last
-            return between((_middle_of_piece(start, every, number - 1, end) - start) / (end - start))
+        def locate(t: int) -> tuple[int, int, float]:
+            if not start <= t < end:
+                return (0, start, -math.inf) if t < start else (end, _MAX_ROUND, math.inf)
+            begins, ends, middle = _regular_piece(t, start, every, end)
+            return begins, ends, (middle - start) / (end - start)
+
+        def make(share: float) -> Bandit:
+            return between(share) if math.isfinite(share) else first if share < 0.0 else last
 
         numbers = {"start": start, "end": end, "every": every, "by": by}
-        return cls("drift", [first, last], numbers, make, support)
+        when = f"a drift of {by} from {start:,} to {end:,}, in pieces of {every:,}"
+        return cls("drift", [first, last], numbers, locate, make, when, support)
 
     @classmethod
     def season(
@@ -195,11 +215,15 @@ class Changing:
         every = _piece_length(every, period)
         between = _interpolate_bandits(first, other, by)
 
-        def make(number: int) -> Bandit:
-            middle = _middle_of_piece(0, every, number, period)
-            return between(0.5 - 0.5 * math.cos(2.0 * math.pi * middle / period))
+        def locate(t: int) -> tuple[int, int, float]:
+            base = t // period * period
+            begins, ends, middle = _regular_piece(t - base, 0, every, period)
+            return base + begins, base + ends, 0.5 - 0.5 * math.cos(2.0 * math.pi * middle / period)
 
-        return cls("season", [first, other], {"period": period, "every": every, "by": by}, make, support)
+        when = f"a season of {period:,} rounds, by {by}, in pieces of {every:,}"
+        return cls(
+            "season", [first, other], {"period": period, "every": every, "by": by}, locate, between, when, support
+        )
 
     @classmethod
     def function(cls, bandit_at: Callable[[int], Bandit], every: int, *, support: Support | None = None) -> Changing:
@@ -223,8 +247,10 @@ class Changing:
             raise TypeError(f"function needs a function of the round that returns a Bandit, got {bandit_at!r}.")
         every = _validation.whole("every", every, 1, _MAX_ROUND)
 
-        def make(number: int) -> Bandit:
-            middle = _middle_of_piece(0, every, number, _MAX_ROUND)
+        def locate(t: int) -> tuple[int, int, int]:
+            return _regular_piece(t, 0, every, _MAX_ROUND)
+
+        def make(middle: int) -> Bandit:
             made = bandit_at(middle)
             if not isinstance(made, Bandit):
                 raise TypeError(
@@ -232,7 +258,8 @@ class Changing:
                 )
             return made
 
-        return cls("function", [make(0)], {"every": every}, make, support)
+        when = f"a function, in pieces of {every:,}"
+        return cls("function", [make(locate(0)[2])], {"every": every}, locate, make, when, support)
 
     # ---- reading ---------------------------------------------------------------------------------------
     def at(self, t: int) -> Bandit:
@@ -256,39 +283,14 @@ class Changing:
 
     def _piece_at(self, t: int) -> Piece:
         """The piece in which this time lies."""
-        known, number = self.numbers, 0
-        if self.kind == "steps":
-            starts, repeat = known["starts"], known["repeat"]
-            base = 0 if repeat is None else t // repeat * repeat
-            number = int(np.searchsorted(starts, t - base, side="right")) - 1
-            start = base + starts[number]
-            after = [*starts[1:], _MAX_ROUND if repeat is None else repeat]
-            return Piece(start, min(base + after[number], _MAX_ROUND), self._bandit_of_piece(number))
-        every = known["every"]
-        if self.kind == "drift":
-            first, last = known["start"], known["end"]
-            if not first <= t < last:
-                number = 0 if t < first else -(-(last - first) // every) + 1
-                return Piece(
-                    0 if t < first else last, first if t < first else _MAX_ROUND, self._bandit_of_piece(number)
-                )
-            number = (t - first) // every + 1
-            start = first + (number - 1) * every
-            return Piece(start, min(start + every, last), self._bandit_of_piece(number))
-        period = known.get("period", _MAX_ROUND)
-        base = t // period * period
-        number = (t - base) // every
-        start = base + number * every
-        return Piece(start, min(start + every, base + period), self._bandit_of_piece(number))
-
-    def _bandit_of_piece(self, number: int) -> Bandit:
-        if number not in self._bandit_cache:
-            made = self._make(number)
+        start, end, key = self._locate(t)
+        if key not in self._bandit_cache:
+            made = self._make(key)
             _check_same_arms(self.bandits[0], made)
             if self.kind == "function" and self.support is not None:
                 check_within_support(self.support, made.distributions, made.names)
-            self._bandit_cache[number] = made
-        return self._bandit_cache[number]
+            self._bandit_cache[key] = made
+        return Piece(start, end, self._bandit_cache[key])
 
     def to_dict(self, horizon: int | None = None) -> dict[str, Any]:
         """A description that can be written as JSON.
@@ -357,32 +359,19 @@ class Changing:
         self.__dict__.update(state if "_make" in state else Changing._rebuild(**state).__dict__)
 
     def __repr__(self) -> str:
-        n, when = self.numbers, ""
-        if self.kind == "steps":
-            starts = [f"{start:,}" for start in n["starts"]]
-            shown = starts if len(starts) <= 5 else [*starts[:4], "…", starts[-1]]
-            places = f"{', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"
-            when = f"{len(starts)} step{'s' if len(starts) > 1 else ''}, at {places}"
-            when += f", every {n['repeat']:,} rounds again" if n["repeat"] is not None else ""
-        elif self.kind == "drift":
-            when = f"a drift of {n['by']} from {n['start']:,} to {n['end']:,}"
-        elif self.kind == "season":
-            when = f"a season of {n['period']:,} rounds, by {n['by']}"
-        else:
-            when = "a function"
-        when += f", in pieces of {n['every']:,}" if "every" in n else ""
         known = f"support {self.support!r}" if self.support is not None else "support unknown"
-        return f"Changing({self.n_arms} arm{'s' if self.n_arms > 1 else ''}; {when}; {known})"
+        return f"Changing({self.n_arms} arm{'s' if self.n_arms > 1 else ''}; {self._when}; {known})"
 
 
 def _piece_length(every: int | None, length: int) -> int:
     return max(1, round(length / DEFAULT_PIECES)) if every is None else _validation.whole("every", every, 1, _MAX_ROUND)
 
 
-def _middle_of_piece(start: int, every: int, number: int, end: int) -> int:
-    """The round in the middle of a piece."""
-    first = start + number * every
-    return (first + min(first + every, end) - 1) // 2
+def _regular_piece(t: int, start: int, every: int, end: int) -> tuple[int, int, int]:
+    """Start, end and middle of the piece at a time, if time from ``start`` to ``end`` is cut into equal pieces."""
+    begins = start + (t - start) // every * every
+    ends = min(begins + every, end)
+    return begins, ends, (begins + ends - 1) // 2
 
 
 def _check_same_arms(first: Bandit, other: Bandit) -> None:
@@ -436,11 +425,8 @@ def _interpolate_parameters(one: Distribution, other: Distribution, share: float
     if isinstance(one, Atoms) and isinstance(other, Atoms) and np.array_equal(one.x, other.x):
         return Atoms(one.x, (1.0 - share) * one.p + share * other.p)
     if isinstance(one, ScipyDistribution) and isinstance(other, ScipyDistribution) and one.family == other.family:
-        ends = [
-            (*distribution.shapes, distribution.loc, *([] if distribution.lattice else [distribution.scale]))
-            for distribution in (one, other)
-        ]
-        numbers = [(1.0 - share) * a + share * b for a, b in zip(*ends, strict=True)]
+        ends = zip(scipy_parameters(one), scipy_parameters(other), strict=True)
+        numbers = [(1.0 - share) * a + share * b for a, b in ends]
         return as_distribution(one.frozen.dist(*numbers), name=name)
     raise ValueError(
         f"{name} is {one.describe()} at one end and {other.describe()} at the other; parameters can move within one "
@@ -456,17 +442,13 @@ def _mix_distributions(one: Distribution, other: Distribution, share: float, nam
         for distribution, part in ((one, 1.0 - share), (other, share)):
             p[np.searchsorted(x, distribution.x)] += part * distribution.p
         return Atoms(x[p > 0.0], p[p > 0.0]) if share in (0.0, 1.0) and x.size > 2 else Atoms(x, p)
-    if (
-        isinstance(one, ScipyDistribution)
-        and isinstance(other, ScipyDistribution)
-        and not one.lattice
-        and not other.lattice
-    ):
+    ends = [d for d in (one, other) if isinstance(d, ScipyDistribution) and not d.lattice]
+    if len(ends) == 2:
         if share in (0.0, 1.0):
             return other if share else one
         from pmbandits.metrics.two_component import TwoComponentMixture
 
-        return as_distribution(TwoComponentMixture(one.frozen, other.frozen, share)(), name=name)
+        return as_distribution(TwoComponentMixture(ends[0].frozen, ends[1].frozen, share)(), name=name)
     raise ValueError(
         f"{name} is {one.describe()} at one end and {other.describe()} at the other; such a mixture has both atoms and "
         "a density, which no arm here can have."

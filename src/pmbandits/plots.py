@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from pmbandits._intervals import mean_interval
 from pmbandits._plot_style import STYLE as STYLE
 from pmbandits._plot_style import save_figure, style
 from pmbandits._validation import FloatArray
-from pmbandits.arms import Bandit
+from pmbandits.arms import Bandit, cdf_grid
 from pmbandits.constraints import Shares
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics import as_metric
@@ -29,7 +29,6 @@ from pmbandits.palette import DASHES as DASHES
 from pmbandits.palette import MARKS as MARKS
 from pmbandits.palette import colour as colour_of
 from pmbandits.palette import dash as dash_of
-from pmbandits.tables.distributions import Atoms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,7 +170,7 @@ def plot_arms(
     with _drawing(ax, (4.8, 3.6), path) as ax:
         banded = False
         if isinstance(arms, Bandit):
-            x = _cdf_grid(arms)
+            x = cdf_grid(arms.distributions[:6])
             for k, (name, distribution) in enumerate(zip(arms.names[:6], arms.distributions, strict=False)):
                 ax.step(x, distribution.cdf(x), where="post", color=colour_of(k), ls=dash_of(k), lw=1.8, label=name)
         else:
@@ -198,20 +197,6 @@ def plot_arms(
         ax.legend(fontsize=8.5, handlelength=3.2, loc="best")
         ax.set_title(title if title is not None else "the arms, with confidence bands" if banded else "the arms")
     return ax
-
-
-def _cdf_grid(bandit: Bandit) -> FloatArray:
-    """Where to draw CDFs: all atoms, and densely between where nearly all rewards lie."""
-    breakpoints = [distribution.breakpoints() for distribution in bandit.distributions[:6]]
-    inside = [
-        b[(distribution.cdf(b) > 1e-3) & (distribution.cdf(b) < 1.0 - 1e-3)]
-        for b, distribution in zip(breakpoints, bandit.distributions, strict=False)
-    ]
-    atoms = [distribution.breakpoints() for distribution in bandit.distributions[:6] if isinstance(distribution, Atoms)]
-    known = np.concatenate([*inside, *atoms])
-    lo, hi = float(known.min()), float(known.max())
-    pad = 0.04 * (hi - lo) or 0.5
-    return np.unique(np.concatenate((known, np.linspace(lo - pad, hi + pad, 400))))
 
 
 Snapshot = tuple[int, ArrayLike, ArrayLike]
@@ -249,6 +234,7 @@ def plot_life(
     >>> pmb.plot_life(run).get_ylabel()
     'share (%)'
     """
+    t: Any
     ends: FloatArray = np.zeros(0)
     if hasattr(life, "column"):
         life = cast("Run", life)
@@ -265,9 +251,8 @@ def plot_life(
         snapshots = life
         if not snapshots:
             raise ValueError("the notes are empty; take at least one: (policy.t, policy.pulls, policy.mixture).")
-        t = np.array([moment[0] for moment in snapshots], dtype=np.float64)
-        played = np.array([np.asarray(moment[1]) for moment in snapshots]) / np.maximum(t, 1.0)[:, None]
-        mixture = np.array([np.asarray(moment[2]) for moment in snapshots], dtype=np.float64)
+        t, played, mixture = (np.array([np.asarray(one[k]) for one in snapshots], dtype=np.float64) for k in range(3))
+        played /= np.maximum(t, 1.0)[:, None]
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
     with _drawing(ax, (5.6, 3.8), path) as ax:
@@ -328,11 +313,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
                 ax.errorbar(t, _positive_or_nan(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
                             lw=1.4, label=label)  # fmt: skip
             else:
-                t, regret = run.regret(label)
-                mean, low, high = _mean_and_interval(regret)
-                ax.plot(t, _positive_or_nan(mean), color=colour, ls=dash, lw=1.8, label=label)
-                low = np.maximum(low, mean * 1e-1)
-                ax.fill_between(t, _positive_or_nan(low), _positive_or_nan(high), color=colour, alpha=0.2, lw=0.0)
+                mean = _draw_mean_regret(ax, *run.regret(label), color=colour, ls=dash, label=label)
             lowest = min(lowest, float(np.nanmin(_positive_or_nan(mean), initial=np.inf)))
         if run.is_stationary:
             ax.set_xscale("log")
@@ -346,12 +327,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
         else:  # no regret at all
             ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
             ax.set_ylim(0.0, 1.0)
-        ax.set_xlabel("rounds")
-        ax.set_ylabel(
-            "regret per round" if run.is_stationary else "regret per round, against\nthe best mixture of each moment"
-        )
-        ax.grid(which="major", color="0.9", lw=0.6)
-        ax.set_axisbelow(True)
+        _label_regret_axes(ax, "" if run.is_stationary else ", against\nthe best mixture of each moment")
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
         handles = [drawn[label] for label in run.policies]
         ax.legend(handles, run.policies, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -379,11 +355,8 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     'log'
     """
     with _drawing(ax, (5.6, 3.8), path) as ax:
-        mean, low, high = _mean_and_interval(parts.regret)
+        mean = _draw_mean_regret(ax, parts.t, parts.regret, color=COLOURS[0], label="regret")
         chosen = mean - parts.estimation
-        ax.plot(parts.t, _positive_or_nan(mean), color=COLOURS[0], lw=1.8, label="regret")
-        low = np.maximum(low, mean * 1e-1)
-        ax.fill_between(parts.t, _positive_or_nan(low), _positive_or_nan(high), color=COLOURS[0], alpha=0.2, lw=0.0)
         if parts.estimation > 0.0:
             ax.axhline(parts.estimation, color=COLOURS[1], ls="--", lw=1.4, label="estimation (the grid)")
         negative = bool((chosen <= 0.0).any())
@@ -392,10 +365,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
         ax.set_xscale("log")
         if np.isfinite(_positive_or_nan(mean)).any():
             ax.set_yscale("log")
-        ax.set_xlabel("rounds")
-        ax.set_ylabel("regret per round")
-        ax.grid(which="major", color="0.9", lw=0.6)
-        ax.set_axisbelow(True)
+        _label_regret_axes(ax)
         ax.legend(fontsize=8.5)
         ax.set_title(f"{parts.policy}: regret in two parts")
     return ax
@@ -417,6 +387,22 @@ def _drawing(ax: Axes | None, size: tuple[float, float], path: str | Path | None
         yield cast("Axes", ax)
     if path is not None:
         save(cast("Axes", ax), path)
+
+
+def _label_regret_axes(ax: Axes, against: str = "") -> None:
+    ax.set_xlabel("rounds")
+    ax.set_ylabel(f"regret per round{against}")
+    ax.grid(which="major", color="0.9", lw=0.6)
+    ax.set_axisbelow(True)
+
+
+def _draw_mean_regret(ax: Axes, t: ArrayLike, regret: FloatArray, **line: Any) -> FloatArray:
+    """Draw the mean over trials (rows) as a line, with a band for its interval; returns the mean."""
+    mean, low, high = _mean_and_interval(regret)
+    ax.plot(t, _positive_or_nan(mean), lw=1.8, **line)
+    low, high = _positive_or_nan(np.maximum(low, mean * 1e-1)), _positive_or_nan(high)
+    ax.fill_between(t, low, high, color=line["color"], alpha=0.2, lw=0.0)
+    return mean
 
 
 def _mean_and_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -460,15 +446,7 @@ def _draw_three_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax:
     drawn = ax.tricontourf(place[:, 0], place[:, 1], values, levels=24, cmap="cividis")
     ax.figure.colorbar(drawn, ax=ax, shrink=0.8, label="utility")
     ax.plot(*np.vstack((_TRIANGLE_VERTICES, _TRIANGLE_VERTICES[:1])).T, color="0.25", lw=1.0)
-    ax.plot(
-        _TRIANGLE_VERTICES[:, 0],
-        _TRIANGLE_VERTICES[:, 1],
-        "s",
-        color=COLOURS[1],
-        ms=7,
-        clip_on=False,
-        label="single arms",
-    )
+    ax.plot(*_TRIANGLE_VERTICES.T, "s", color=COLOURS[1], ms=7, clip_on=False, label="single arms")
     corners = _feasible_corners(best)
     if corners is not None:
         around = corners @ _TRIANGLE_VERTICES

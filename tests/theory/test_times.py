@@ -178,7 +178,7 @@ def test_within_the_tolerance_no_estimate_and_no_optimism_hides_the_gap(
 ) -> None:
     known = theory.Facts(
         metric=GINI, bandit=TWO, support=pmb.Binary(), n_arms=arms, q=q, constant=constant, distance=0.0,
-        largest_utility=1.0, largest_loss=1.0, best=pmb.oracle(GINI, TWO), _grid_cache={}, _time_cache={},
+        largest_utility=1.0, largest_loss=1.0, best=pmb.oracle(GINI, TWO), _grid_cache={},
     )  # fmt: skip
     radius = known.tolerance(gap)
     # PM-ETC-M: both mixtures are off by K𝓛r^q; PM-UCB-M: laws of a ball are 2r apart; CE-UCB-M: estimate and bonus

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 out = Console()
 
@@ -130,9 +130,8 @@ def _print_lines(lines: Iterable[str], style: str = "") -> None:
 
 def _comparison_table(rows: list[Any], name: str) -> Table:
     """How the advice changes with the metric; the metric stays on one line."""
-    table = Table(title=f"{escape(name)}: how the advice changes with what you value")
-    for k, head in enumerate(rows[0]):
-        table.add_column(head, overflow="fold", no_wrap=k == 0)
+    heads = (Column(head, overflow="fold", no_wrap=k == 0) for k, head in enumerate(rows[0]))
+    table = Table(*heads, title=f"{escape(name)}: how the advice changes with what you value")
     for row in rows[1:]:
         table.add_row(*map(escape, row))
     return table
@@ -142,12 +141,12 @@ def _arms_table(advice: Any) -> Table:
     from pmbandits.advice.sentences import interval_text
 
     log = advice.log
-    table = Table(title=f"{escape(repr(advice.metric))}, {log.outcomes:,} rewards of {len(advice.names)} arms")
-    for k, name in enumerate(("arm", "rewards", "average", "worth", "probably between", "share")):
-        table.add_column(name, justify="left" if k == 0 else "right")
+    numbers = (Column(name, justify="right") for name in ("rewards", "average", "worth", "probably between", "share"))
+    title = f"{escape(repr(advice.metric))}, {log.outcomes:,} rewards of {len(advice.names)} arms"
+    table = Table("arm", *numbers, title=title)
     shown = advice._shown()
     for row in advice.rows():
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*map(escape, row))
     if len(advice.arms) > len(shown):
         table.add_row(f"… {len(advice.arms) - len(shown)} more", "", "", "", "", "")
     table.add_section()

@@ -6,18 +6,19 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from pmbandits import __version__
 from pmbandits._validation import readable
 from pmbandits.arm_parser import HELP, describe_parameters, parse_arms
 from pmbandits.cli.advise import advise
 from pmbandits.cli.pages import board, studio
+from pmbandits.cli.run import run
 from pmbandits.cli.serve import app as key_app
 from pmbandits.cli.serve import serve
 from pmbandits.cli.theory import app as theory_app
@@ -97,18 +98,9 @@ def metrics(
         _print_preferences(json_output)
         return
     if json_output:
-        rows = [
-            {
-                "name": c.name,
-                "parameters": describe_parameters(c),
-                "h": c.formula,
-                "shape": _shape(c),
-                "meaning": c.meaning,
-                "use": c.use,
-            }
-            for c in FAMILIES
-        ]
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        keys = ("name", "parameters", "h", "shape", "meaning", "use")
+        rows = ((c.name, describe_parameters(c), c.formula, _shape(c), c.meaning, c.use) for c in FAMILIES)
+        _print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
     table = Table(title="Preference metrics", show_lines=True, expand=True)
     for head, ratio in (("metric", None), ("h(u)", 2), ("shape", None), ("meaning, and when to use it", 4)):
@@ -118,15 +110,17 @@ def metrics(
         name = cls.name if parameters == "–" else f"{cls.name}\n  ({parameters})"
         table.add_row(name, cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
-    out.print(
-        "concave: a mixture is often best. convex, linear: one arm is best. neither: it depends.", highlight=False
-    )
-    out.print(
+    for line in (
+        "concave: a mixture is often best. convex, linear: one arm is best. neither: it depends.",
         "concave*: only for loading ≤ ½, else neither. by sign: concave for shift > 0, convex for shift < 0.",
-        highlight=False,
-    )
-    out.print("Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()), highlight=False)
-    out.print("From what you value to a metric: pmbandits metrics --by-wish", highlight=False)
+        "Also accepted: " + ", ".join(f"{a} = {n}" for a, n in ALIASES.items()),
+        "From what you value to a metric: pmbandits metrics --by-wish",
+    ):
+        out.print(line, highlight=False)
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, ensure_ascii=False, indent=1))
 
 
 def _print_preferences(json_output: bool) -> None:
@@ -135,13 +129,11 @@ def _print_preferences(json_output: bool) -> None:
     head, *rows = preferences().rows()
     if json_output:
         keys = ("statement", "metric", "does", "mixtures")
-        print(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], ensure_ascii=False, indent=1))
+        _print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
-    table = Table(title="What do you value?", show_lines=True)
-    for name in head:
-        table.add_column(name, overflow="fold")
+    table = Table(*(Column(name, overflow="fold") for name in head), title="What do you value?", show_lines=True)
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*map(escape, row))
     out.print(table)
 
 
@@ -216,12 +208,11 @@ def oracle(
                 }
                 for text, price in best.prices.items()
             }
-        print(json.dumps(answer, ensure_ascii=False, indent=1))
+        _print_json(answer)
         return
     shown = [escape(name) for name in bandit.names]
-    table = Table(title=f"{escape(repr(preference))}: the best mixture")
-    for head in ("arm", "utility alone", "weight"):
-        table.add_column(head, justify="left" if head == "arm" else "right")
+    numbers = (Column(head, justify="right") for head in ("utility alone", "weight"))
+    table = Table("arm", *numbers, title=f"{escape(repr(preference))}: the best mixture")
     for k, name in enumerate(shown):
         table.add_row(name, f"{arm_utilities[k]:.6g}", f"{best.weights[k]:.4f}" if best.weights[k] > 0.0 else "–")
     table.add_section()
@@ -264,41 +255,5 @@ def demo(
     show(out, path, rounds)
 
 
-@app.command()
-def run(
-    spec: Annotated[Path, typer.Argument(help="A TOML file: metric, bandit, policies, horizon, trials, seed.")],
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder for results; by default it is named like the file.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="How many workers; by default one for each core.")
-    ] = None,
-    backend: Annotated[str, typer.Option(help="How workers run: threads or processes.")] = "threads",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file and say what it would cost.")] = False,
-    example: Annotated[bool, typer.Option("--example", help="Write an example to the file instead, and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
-) -> None:
-    """Play a simulation that is described in a file.
-
-    The run, a picture and a summary go into a folder. If you stop it, the same command goes on where it was.
-
-    Examples:
-
-        pmbandits run --example study.toml
-
-        pmbandits run study.toml --dry-run
-
-        pmbandits run study.toml --out study
-    """
-    from pmbandits.cli.run import estimate_spec, run_spec, write_example
-
-    if example:
-        write_example(out, spec)
-    elif dry_run:
-        estimate_spec(out, spec, jobs)
-    else:
-        run_spec(out, spec, folder, jobs, backend, quiet)
-
-
-for _command in (board, serve, visit, warm):
+for _command in (run, board, serve, visit, warm):
     app.command()(_command)

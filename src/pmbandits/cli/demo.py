@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
-from rich.table import Table
+from rich.table import Column, Table
 
 from pmbandits._plot_style import style
 from pmbandits.arms import Bandit, utility
@@ -35,9 +35,9 @@ def demo_problems() -> list[tuple[str, Distortion, Bandit]]:
 def show(out: Console, path: Path, rounds: int) -> None:
     """Print the table, draw the picture, say how to go on."""
     out.print("[bold]Which arms should you play, and in which proportions?[/]")
-    table = Table(caption=f"measured: the metric of {rounds:,} rewards drawn by playing it")
-    for head in ("you value", "best arm alone", "best mixture", "measured", "gain"):
-        table.add_column(head, justify="right" if head in ("measured", "gain") else "left")
+    numbers = (Column(head, justify="right") for head in ("measured", "gain"))
+    caption = f"measured: the metric of {rounds:,} rewards drawn by playing it"
+    table = Table("you value", "best arm alone", "best mixture", *numbers, caption=caption)
     problems: list[tuple[str, Distortion, Bandit]] = []
     for title, metric, bandit in track(demo_problems(), description="solving and playing", console=out, transient=True):
         best = oracle(metric, bandit)
@@ -75,10 +75,9 @@ def _learning_table(out: Console) -> Table:
     title, metric, bandit = demo_problems()[0]
     best = oracle(metric, bandit)
     policy = Vet(metric, support=bandit.support, names=bandit.names)
-    table = Table(title=f"{title}, not knowing the arms: what Vet plays")
-    for head in ("rounds", *(f"{name} (best {w:.0%})" for name, w in zip(bandit.names, best.weights, strict=True))):
-        table.add_column(head, justify="right")
-    table.add_column(f"utility (best {best.value:.4f})", justify="right")
+    wanted = (f"{name} (best {w:.0%})" for name, w in zip(bandit.names, best.weights, strict=True))
+    heads = (Column(head, justify="right") for head in ("rounds", *wanted, f"utility (best {best.value:.4f})"))
+    table = Table(*heads, title=f"{title}, not knowing the arms: what Vet plays")
     rng, reported_rounds = np.random.default_rng(0), (100, 1_000, 10_000)
     with out.status("learning (the first time compiles for a minute)"):
         for t in range(1, reported_rounds[-1] + 1):

@@ -3,13 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
+
+out = Console()
 
 
-def write_example(out: Console, path: Path) -> None:
+def run(
+    spec: Annotated[Path, typer.Argument(help="A TOML file: metric, bandit, policies, horizon, trials, seed.")],
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder for results; by default it is named like the file.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="How many workers; by default one for each core.")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="How workers run: threads or processes.")] = "threads",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file and say what it would cost.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Write an example to the file instead, and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
+) -> None:
+    """Play a simulation that is described in a file.
+
+    The run, a picture and a summary go into a folder. If you stop it, the same command goes on where it was.
+
+    Examples:
+
+        pmbandits run --example study.toml
+
+        pmbandits run study.toml --dry-run
+
+        pmbandits run study.toml --out study
+    """
+    if example:
+        _write_example(spec)
+    elif dry_run:
+        _estimate(spec, jobs)
+    else:
+        _play(spec, folder, jobs, backend, quiet)
+
+
+def _write_example(path: Path) -> None:
     """Write an example specification; an existing file is not overwritten."""
     from pmbandits.simulation.spec import EXAMPLE
 
@@ -19,7 +56,7 @@ def write_example(out: Console, path: Path) -> None:
     out.print(f"Wrote {escape(str(path))}; play it with: pmbandits run {escape(str(path))}")
 
 
-def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
+def _estimate(path: Path, jobs: int | None) -> None:
     """Print the estimated cost of a simulation file, from short trials; nothing is written."""
     from pmbandits.simulation.execute import estimate_cost, resolve_n_jobs
     from pmbandits.simulation.prepare import prepare
@@ -28,9 +65,8 @@ def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
     experiment = prepare(**read_spec(path))
     count = resolve_n_jobs(jobs)
     rows = estimate_cost(experiment, count)
-    table = Table(title=f"{escape(path.name)}: what it would cost on {count} workers")
-    for head in ("policy", "horizon", "trials", "rounds", "rows", "about"):
-        table.add_column(head, justify="left" if head == "policy" else "right")
+    numbers = (Column(head, justify="right") for head in ("horizon", "trials", "rounds", "rows", "about"))
+    table = Table("policy", *numbers, title=f"{escape(path.name)}: what it would cost on {count} workers")
     for row in rows:
         table.add_row(
             escape(str(row["policy"])),
@@ -45,7 +81,7 @@ def estimate_spec(out: Console, path: Path, jobs: int | None) -> None:
     out.print(f"Results take some {max(size, 0.1):.1f} MB of memory. Nothing was written.", highlight=False)
 
 
-def run_spec(out: Console, path: Path, folder: Path | None, jobs: int | None, backend: str, quiet: bool) -> None:
+def _play(path: Path, folder: Path | None, jobs: int | None, backend: str, quiet: bool) -> None:
     """Run the simulation of a file, and write run, figure and summary into the folder."""
     import matplotlib as mpl
 

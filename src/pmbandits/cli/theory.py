@@ -51,16 +51,10 @@ def bound(
         pmbandits theory bound --metric gini --arms bernoulli:0.1,0.9 --horizon 3000000 --epsilon 0.5
     """
     from pmbandits import _validation
-    from pmbandits.theory import bounds
+    from pmbandits.theory.bounds import BOUNDS
 
-    makers = {
-        "pmetc": bounds.etc_bound,
-        "pmucb": bounds.ucb_bound,
-        "ceucb": bounds.ce_ucb_bound,
-        "cirt": bounds.cirt_bound,
-    }
-    make = makers[_validation.choice("policy", policy, makers)]
-    print(make(metric, parse_arms(arms), horizon, epsilon, gap=gap, confidence=confidence))  # type: ignore[operator]
+    compute = BOUNDS[_validation.choice("policy", policy, BOUNDS)]
+    print(compute(metric, parse_arms(arms), horizon, epsilon, gap=gap, confidence=confidence))
 
 
 @app.command()

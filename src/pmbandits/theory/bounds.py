@@ -25,7 +25,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.schedules import check_exponents, epsilon_etc, epsilon_ucb, refinement_phases
 from pmbandits.supports import Binary
 from pmbandits.theory.deviations import Condition, deviation_always, deviation_at, deviation_until
-from pmbandits.theory.instance import Facts, Gap, TiedMixturesError, facts
+from pmbandits.theory.instance import Gap, TiedMixturesError, facts
 from pmbandits.theory.times import (
     anytime_settling_time,
     exploration_rounds,
@@ -394,6 +394,14 @@ def cirt_bound(
     )
 
 
+BOUNDS: dict[str, Callable[..., RegretBound]] = {
+    "pmetc": etc_bound,
+    "pmucb": ucb_bound,
+    "ceucb": ce_ucb_bound,
+    "cirt": cirt_bound,
+}
+
+
 def _reject_gap_13(gap: str, policy: str) -> None:
     if gap == "13":
         raise ValueError(f"the paper has delta_13 for PM-ETC-M only; for {policy} take gap='12' or gap='distinct'.")
@@ -455,15 +463,3 @@ def curve(
         holds=np.array([b is not None and b.holds for b in bounds]),
         bounds=tuple(bounds),
     )
-
-
-__all__ = [
-    "BoundCurve",
-    "Facts",
-    "RegretBound",
-    "ce_ucb_bound",
-    "cirt_bound",
-    "curve",
-    "etc_bound",
-    "ucb_bound",
-]

@@ -106,30 +106,30 @@ def concentration(n: float, distance: float) -> float:
     return 1.0 if excess <= 0.0 else min(1.0, 2.0 * float(np.exp(-n / (256.0 * e) * excess**2)))
 
 
-def _set_with_w1_radius(confidence: Any, support: Support, n_arms: int, **options: Any) -> ConfidenceSet:
-    """The confidence set; or the ball, where the set's W1 radius depends on the rewards (KL bands on ``Real``)."""
+def _deviation(confidence: Any, support: Support, n_arms: int, failure: float, **options: Any) -> Deviation:
+    """r(n) of a set; or of the ball, where the W1 radius of the set depends on the rewards (KL bands on ``Real``)."""
     is_sub_gaussian = isinstance(support, Real) and confidence in ("auto", "kl")
-    return confidence_set("wasserstein" if is_sub_gaussian else confidence, support, n_arms, **options)
+    chosen = confidence_set("wasserstein" if is_sub_gaussian else confidence, support, n_arms, **options)
+    condition = Condition(f"the confidence set {chosen.name!r} holds for the declared support", True)
+    return Deviation(chosen.name, wasserstein_radius(chosen, support), failure, failure, condition)
+
+
+def _paper_deviation(delta: float, at_once: float, ever: float, condition: Condition) -> Deviation:
+    """The paper's radius as printed, for 1-sub-Gaussian arms, which its theorems require."""
+    return Deviation("paper", lambda n: paper_radius(n, delta) if n > 0.0 else inf, at_once, ever, condition)
 
 
 def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
     if isinstance(confidence, str):
         _validation.choice("confidence", confidence, NAMES)
+    failure = min(1.0, n_arms * delta)
     if confidence == "paper":
-        return Deviation(
-            "paper",
-            _paper_radius_function(delta),
-            min(1.0, n_arms * delta),
-            min(1.0, n_arms * delta),
-            _subgaussian_condition(support),
-        )
+        return _paper_deviation(delta, failure, failure, _subgaussian_condition(support))
     # A union over a single n is no union: horizon=1. For one n a DKW band is narrower than a KL band for all n, and of
     # Bernoulli means it is as wide as Chernoff's interval.
     single = "dkw" if confidence in ("auto", "kl") and isfinite(support.width) else confidence
-    chosen = _set_with_w1_radius(single, support, n_arms, horizon=1, delta=min(delta, 1.0))
-    failure = min(1.0, n_arms * delta)
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), failure, failure, _support_condition(chosen))
+    return _deviation(single, support, n_arms, failure, horizon=1, delta=min(delta, 1.0))
 
 
 def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
@@ -142,14 +142,10 @@ def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int
     if isinstance(confidence, str):
         _validation.choice("confidence", confidence, NAMES)
     if confidence == "paper":
-        failure_at_once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
-        radius = _paper_radius_function(2.0 / float(horizon) ** 2)
-        return Deviation(
-            "paper", radius, failure_at_once, min(1.0, horizon * failure_at_once), _subgaussian_condition(support)
-        )
-    chosen = _set_with_w1_radius(confidence, support, n_arms, horizon=horizon)
-    failure = min(1.0, n_arms / horizon)
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), failure, failure, _support_condition(chosen))
+        at_once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
+        ever = min(1.0, horizon * at_once)
+        return _paper_deviation(2.0 / float(horizon) ** 2, at_once, ever, _subgaussian_condition(support))
+    return _deviation(confidence, support, n_arms, min(1.0, n_arms / horizon), horizon=horizon)
 
 
 def deviation_always(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
@@ -163,14 +159,8 @@ def deviation_always(confidence: Any, support: Support, n_arms: int, delta: floa
             False,
             "take confidence='auto', which holds at all times",
         )
-        return Deviation("paper", _paper_radius_function(arm_failure(delta, n_arms)), delta, delta, condition)
-    chosen = _set_with_w1_radius(confidence, support, n_arms, delta=delta)
-    return Deviation(chosen.name, wasserstein_radius(chosen, support), delta, delta, _support_condition(chosen))
-
-
-def _paper_radius_function(delta: float) -> Callable[[float], float]:
-    """Return n → the paper's radius as printed, for 1-sub-Gaussian arms, which its theorems require."""
-    return lambda n: paper_radius(n, delta) if n > 0.0 else inf
+        return _paper_deviation(arm_failure(delta, n_arms), delta, delta, condition)
+    return _deviation(confidence, support, n_arms, delta, delta=delta)
 
 
 def _subgaussian_condition(support: Support) -> Condition:
@@ -180,7 +170,3 @@ def _subgaussian_condition(support: Support) -> Condition:
         sigma <= 1.0,
         f"divide the rewards by {sigma:g}, or take another confidence set",
     )
-
-
-def _support_condition(chosen: ConfidenceSet) -> Condition:
-    return Condition(f"the confidence set {chosen.name!r} holds for the declared support", True)

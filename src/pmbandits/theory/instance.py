@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite, pi, sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -55,7 +55,6 @@ class Facts:
     largest_loss: float
     best: OracleResult = field(repr=False)
     _grid_cache: dict[tuple[float, str], tuple[FloatArray, float, int]] = field(repr=False)
-    _time_cache: dict[tuple[Any, ...], float] = field(repr=False)
 
     def _best_of_grid(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
         """The best three utilities of the grid, the best that differs from the first, and how many points there are."""
@@ -140,22 +139,17 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
     0.0025
     """
     metric = as_metric(metric)
-    check_bandit(bandit)
-    if bandit.support is None:
-        raise ValueError(
-            "the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma))."
-        )
-    pair = metric.holder(bandit.support)
+    support, pair = known_support(bandit), metric.holder(known_support(bandit))
     best = oracle(metric, bandit)
     distance = wasserstein_constant(bandit)
-    never_negative = bandit.support.lo >= 0.0 and metric.minimum().value >= 0.0
+    never_negative = support.lo >= 0.0 and metric.minimum().value >= 0.0
     if not never_negative and metric.shape in ("concave", "linear"):
         never_negative = bool((utilities(metric, bandit, np.eye(bandit.n_arms)) >= 0.0).all())  # lowest at a corner
     loss = best.value if never_negative else pair.constant * (2.0 * distance) ** pair.q
     return Facts(
         metric=metric,
         bandit=bandit,
-        support=bandit.support,
+        support=support,
         n_arms=bandit.n_arms,
         q=pair.q,
         constant=pair.constant,
@@ -164,8 +158,17 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
         largest_loss=loss,
         best=best,
         _grid_cache={},
-        _time_cache={},
     )
+
+
+def known_support(bandit: Bandit) -> Support:
+    """The support of a bandit, or an error if it is not known."""
+    check_bandit(bandit)
+    if bandit.support is None:
+        raise ValueError(
+            "the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma))."
+        )
+    return bandit.support
 
 
 def largest_utility(metric: Distortion | str, where: Bandit | Support) -> float:

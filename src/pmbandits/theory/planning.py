@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits import _validation
+from pmbandits._text_tables import aligned_columns
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, utility
 from pmbandits.metrics import as_metric
@@ -19,11 +20,11 @@ from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
 from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.tables.distributions import Atoms
-from pmbandits.theory.bounds import RegretBound, ce_ucb_bound, cirt_bound, etc_bound, ucb_bound
+from pmbandits.theory.bounds import BOUNDS, RegretBound, cirt_bound
 from pmbandits.theory.deviations import deviation_always, deviation_until
-from pmbandits.theory.instance import Grid, facts
+from pmbandits.theory.instance import Grid, facts, known_support
 
-POLICIES = ("pmetc", "pmucb", "ceucb", "cirt")
+_POLICIES = {"pmetc": PMETC, "pmucb": PMUCB, "ceucb": CEUCB, "cirt": CIRT}
 _MAX_GRID_POINTS = 20_000  # mixtures of the finest grid that a plan looks at
 _MAX_HORIZON = 10**60  # a horizon beyond this is called out of reach
 _HARDNESS_FACTOR = 3.0  # the hard instance punishes playing all arms equally by this many targets
@@ -75,9 +76,8 @@ class Plan:
         head = ("", *(c.by for c in self.columns))
         names = ("horizon", "epsilon", "exploration", "regret")
         rows = [head, *((name, *(_format_number(getattr(c, name)) for c in self.columns)) for name in names)]
-        widths = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.policy}, {self.metric!r}, regret ≤ {self.target:g}", f"arms: {self.bandit!r}"]
-        lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+        lines += aligned_columns(rows, right=range(4))
         lines += [f"{c.by}: {c.note}" for c in self.columns if c.note]
         return "\n".join(lines)
 
@@ -127,7 +127,7 @@ def plan(
     """
     metric = as_metric(metric)
     target = _validation.within("target_regret", target_regret, 0.0, open_lo=True)
-    _validation.choice("policy", policy, POLICIES)
+    _validation.choice("policy", policy, _POLICIES)
     trials = _validation.whole("trials", trials, 2)
     if isinstance(where, Bandit):
         if n_arms is not None and n_arms != where.n_arms:
@@ -139,12 +139,9 @@ def plan(
         bandit = hard_instance(metric, where, n_arms, target)
     else:
         raise TypeError(f"give a Bandit or a support such as Binary(), got {where!r}.")
-    if bandit.support is None:
-        raise ValueError(
-            "the bandit's support is not known: say Bandit(arms, support=Interval(lo, hi) or Real(sigma))."
-        )
+    support = known_support(bandit)
     if longest is None:
-        counts = isinstance(bandit.support, (Binary, Finite))
+        counts = isinstance(support, (Binary, Finite))
         longest = 1_000_000 if counts else 50_000 if policy == "pmetc" else 2_000
     longest = _validation.whole("longest", longest, 128)
     return Plan(
@@ -214,7 +211,6 @@ def _plan_by_bound(
     if not needs.holds:
         return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"it needs that {needs.text}; {needs.remedy}")
     grid: Grid = "etc" if policy == "pmetc" else "ucb"
-    make = {"pmetc": etc_bound, "pmucb": ucb_bound, "ceucb": ce_ucb_bound}[policy]
     best: RegretBound | None = None
     offset = 0.0 if grid == "etc" else known.n_arms / 2.0
     steps, worse = 1, 0
@@ -222,7 +218,7 @@ def _plan_by_bound(
         epsilon = 1.0 / (steps + offset)
         if known.lost(1, epsilon, grid) < target and known.gap(epsilon, "distinct", grid) > 0.0:
             limit = _MAX_HORIZON if best is None else best.horizon
-            found = _shortest_horizon_bound(make, metric, bandit, epsilon, confidence, target, limit)
+            found = _shortest_horizon_bound(BOUNDS[policy], metric, bandit, epsilon, confidence, target, limit)
             if found is not None and (best is None or found.horizon < best.horizon):
                 best, worse = found, 0
             elif best is not None:
@@ -287,7 +283,7 @@ def _plan_by_simulation(
     horizon, last = 128, False
     while True:
         try:
-            policy_spec = _make_policy(policy, horizon)
+            policy_spec: Policy = _POLICIES[policy](**({} if policy == "cirt" else {"horizon": horizon}))
             bound_policy = policy_spec.bind(metric, bandit.n_arms, bandit.support)  # type: ignore[arg-type]
         except ValueError as error:
             return PlanColumn("simulation", inf, np.nan, np.nan, np.nan, f"{policy} cannot be run: {error}")
@@ -305,14 +301,6 @@ def _plan_by_simulation(
         )
         return PlanColumn("simulation", inf, float(bound_policy.epsilon or np.nan), explored, mean, note)
     return PlanColumn("simulation", float(horizon), float(bound_policy.epsilon or np.nan), explored, mean, note)
-
-
-def _make_policy(policy: str, horizon: int) -> Policy:
-    if policy == "cirt":
-        return CIRT()
-    if policy == "pmetc":
-        return PMETC(horizon=horizon)
-    return CEUCB(horizon=horizon) if policy == "ceucb" else PMUCB(horizon=horizon)
 
 
 def _simulated_regret(

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from pmbandits import _html, _text_tables, _validation
+from pmbandits._text_tables import escape_latex
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import (
@@ -81,7 +82,7 @@ class PaperTable:
     title: str
     equation: str
     head: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[Any, ...], ...] = ()
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
@@ -98,8 +99,11 @@ class PaperTable:
 
     def latex(self) -> str:
         """The table in LaTeX. It is ASCII, and needs no package."""
-        rows = [[_latex_text(name) for name in self.head], *([_cell_latex(v) for v in row] for row in self.rows)]
-        return _text_tables.latex(rows, caption=_latex_text(self.title), label=self.equation, ready=True)
+        rows = [
+            [escape_latex(name) for name in self.head],
+            *([_cell_latex(v) for v in row] for row in self.rows),
+        ]
+        return _text_tables.latex(rows, caption=escape_latex(self.title), label=self.equation, ready=True)
 
     def cells(self) -> list[list[str]]:
         """All cells as text, row by row; the first row has the names of the columns."""
@@ -140,24 +144,41 @@ def table(number: int, metrics: Sequence[Distortion | str] | None = None) -> Pap
     """
     number = _validation.whole("table number", number, 1, 4)
     chosen = [as_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
-    return (_rates_table, _bernoulli_rates_table, _gap_exponents_table, _holder_pairs_table)[number - 1](
-        chosen, metrics is None
-    )
+    if number == 1 and metrics is None:  # the paper's table has the differentiable ones
+        chosen = [metric for metric in chosen if not metric.kinks]
+    return replace(_EMPTY_TABLES[number - 1], rows=tuple(map(_ROW[number], chosen)))
 
 
-def _rates_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
-    if paper_selection:  # its table has the differentiable ones
-        metrics = [m for m in metrics if not m.kinks]
-    rows = []
-    for metric in metrics:
-        q = known_exponents(metric).q
-        rows.append((metric, *(rate(family, q, beta) for family in ("ucb", "etc") for beta in (1.0, 2.0))))
-    return PaperTable(
-        number=1,
-        title="How fast regret falls with T",
-        equation="table:table_regrets",
-        head=("metric", "UCB-type, β = 1", "UCB-type, β = 2", "ETC-type, β = 1", "ETC-type, β = 2"),
-        rows=tuple(rows),
+def _rates(metric: Distortion) -> tuple[Any, ...]:
+    q = known_exponents(metric).q
+    return (metric, *(rate(family, q, beta) for family in ("ucb", "etc") for beta in (1.0, 2.0)))
+
+
+def _bernoulli_rates(metric: Distortion) -> tuple[Any, ...]:
+    known = known_exponents(metric)
+    slow = rate("etc", known.q, known.beta_bar.high) if known.beta_bar is not None else None
+    fast = rate("etc_one_arm", known.q) if known.one_arm else None
+    return metric, "one arm" if known.one_arm else "a mixture", slow, fast
+
+
+def _gap_exponents(metric: Distortion) -> tuple[Any, ...]:
+    known = known_exponents(metric)
+    formula = Formula(metric.formula) if metric.formula and not len(metric.terms) > 1 else None
+    return metric, formula, known.beta, known.beta_bar, known.proviso or None
+
+
+def _holder_pair(metric: Distortion) -> tuple[Any, ...]:
+    pair = metric.holder(Interval(0.0, 1.0))
+    return metric, _fraction(pair.q), WidthScaledConstant(pair.constant, 1.0 - pair.q)
+
+
+_ROW = {1: _rates, 2: _bernoulli_rates, 3: _gap_exponents, 4: _holder_pair}
+_EMPTY_TABLES = (
+    PaperTable(
+        1,
+        "How fast regret falls with T",
+        "table:table_regrets",
+        ("metric", "UCB-type, β = 1", "UCB-type, β = 2", "ETC-type, β = 1", "ETC-type, β = 2"),
         notes=(
             "β = 1 where one arm alone is best, 2 where a mixture is, also if that lies on the simplex's boundary (the "
             "paper says 1 there: see pmb.theory.gradient_exponent).",
@@ -166,63 +187,37 @@ def _rates_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable
             "the entries with q = 1 agree.",
             "In every row the ETC-type rate is the faster one, for both β: q²/(2β + q) is more than q²/(2β + 2q).",
         ),
-    )
-
-
-def _bernoulli_rates_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
-    rows = []
-    for metric in metrics:
-        known = known_exponents(metric)
-        slow = rate("etc", known.q, known.beta_bar.high) if known.beta_bar is not None else None
-        fast = rate("etc_one_arm", known.q) if known.one_arm else None
-        rows.append((metric, "one arm" if known.one_arm else "a mixture", slow, fast))
-    return PaperTable(
-        number=2,
-        title="How fast PM-ETC-M's regret falls with T for K Bernoulli arms",
-        equation="table:table_regrets_bernoulli",
-        head=("metric", "best is", "with δ_13", "with δ_12, ε = 1"),
-        rows=tuple(rows),
+    ),
+    PaperTable(
+        2,
+        "How fast PM-ETC-M's regret falls with T for K Bernoulli arms",
+        "table:table_regrets_bernoulli",
+        ("metric", "best is", "with δ_13", "with δ_12, ε = 1"),
         notes=(
             "β̄ at the upper end of its range. With ε = 1 only single arms are compared.",
             "Where a mixture is best the entry rests on the β̄ of table 3, which was found to hold for two arms only.",
             "For Wang's right-tail deviation the printed entry equals T^(−1/18)·(log T)^(1/8); "
             "theorem:PM-ETC-M_beta13 gives (log T)^(1/16).",
         ),
-    )
-
-
-def _gap_exponents_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
-    rows = []
-    for metric in metrics:
-        known = known_exponents(metric)
-        formula = Formula(metric.formula) if metric.formula and not len(metric.terms) > 1 else None
-        rows.append((metric, formula, known.beta, known.beta_bar, known.proviso or None))
-    return PaperTable(
-        number=3,
-        title="Gap exponents for Bernoulli arms",
-        equation="table:beta_values",
-        head=("metric", "h(u)", "β", "β̄", "needs"),
-        rows=tuple(rows),
+    ),
+    PaperTable(
+        3,
+        "Gap exponents for Bernoulli arms",
+        "table:beta_values",
+        ("metric", "h(u)", "β", "β̄", "needs"),
         notes=(
             "With three arms or more, where h peaks inside (0, 1), gaps were measured to shrink about twice as fast as "
             "β̄ says, or to be 0; see pmb.theory.known_exponents.",
         ),
-    )
-
-
-def _holder_pairs_table(metrics: list[Distortion], paper_selection: bool) -> PaperTable:
-    rows = []
-    for metric in metrics:
-        pair = metric.holder(Interval(0.0, 1.0))
-        rows.append((metric, _fraction(pair.q), WidthScaledConstant(pair.constant, 1.0 - pair.q)))
-    return PaperTable(
-        number=4,
-        title="Hölder exponents and constants with respect to the Wasserstein distance",
-        equation="table:table_risks",
-        head=("metric", "q", "𝓛"),
-        rows=tuple(rows),
+    ),
+    PaperTable(
+        4,
+        "Hölder exponents and constants with respect to the Wasserstein distance",
+        "table:table_risks",
+        ("metric", "q", "𝓛"),
         notes=("Z − V is the width of the rewards' support; where it occurs the support must be bounded.",),
-    )
+    ),
+)
 
 
 # ---- how values are written ------------------------------------------------------------------------------
@@ -244,7 +239,7 @@ def _cell_latex(value: Any) -> str:
     if value is None:
         return "--"
     if isinstance(value, Distortion):
-        return rf"\texttt{{{_latex_text(cell_text(value))}}}"
+        return rf"\texttt{{{escape_latex(cell_text(value))}}}"
     if isinstance(value, Formula):
         return f"${_latex_formula(value.text)}$"
     if isinstance(value, Rate):
@@ -255,21 +250,9 @@ def _cell_latex(value: Any) -> str:
     if isinstance(value, WidthScaledConstant):
         width = "" if value.power == 0.0 else f"(Z-V)^{{{_fraction(value.power)}}}"
         return f"${width}$" if width and value.factor == 1.0 else f"${value.factor:g}{width}$"
-    return _latex_text(str(value))
+    return escape_latex(str(value))
 
 
-_LATEX_SIGNS = {
-    "δ_13": r"$\delta_{13}$",
-    "δ_12": r"$\delta_{12}$",
-    "β̄": r"$\bar\beta$",
-    "β": r"$\beta$",
-    "ε": r"$\varepsilon$",
-    "𝓛": r"$\mathcal{L}$",
-    "ö": r"\"o",
-    "−": "$-$",
-    "h(u)": "$h(u)$",
-    "_": r"\_",
-}
 _LATEX_MATH = {
     "−": "-",
     "²": "^2",
@@ -289,11 +272,6 @@ _LATEX_MATH = {
     "upper": r"\mathrm{upper}",
     "lower": r"\mathrm{lower}",
 }
-
-
-def _latex_text(text: str) -> str:
-    pattern = "|".join(re.escape(sign) for sign in _LATEX_SIGNS)
-    return re.sub(pattern, lambda found: _LATEX_SIGNS[found[0]], text)
 
 
 def _latex_formula(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import inf, log
 from typing import Any
 
@@ -89,17 +90,14 @@ def separation_time(
     >>> f"{separation_time(gini, bandit, 0.4):.3g} {separation_time(gini, bandit, 0.4, confidence='auto'):.3g}"
     '1.33e+11 2.8e+06'
     """
-    known, rho = facts(metric, bandit), _validation.within("rho", rho, 0.0, 1.0, open_lo=True)
-    key = ("separation", float(epsilon), rho, gap, confidence) if isinstance(confidence, str) else None
-    if key is None or key not in known._time_cache:  # it does not depend on the horizon, and bounds ask for it at each
-        found = _compute_separation_time(known, epsilon, rho, gap, confidence)
-        if key is None:
-            return found
-        known._time_cache[key] = found
-    return known._time_cache[key]
+    rho = _validation.within("rho", rho, 0.0, 1.0, open_lo=True)
+    # It does not depend on the horizon, and bounds ask for it at each.
+    compute = _separation_time if isinstance(confidence, str) else _separation_time.__wrapped__
+    return compute(facts(metric, bandit), float(epsilon), rho, gap, confidence)
 
 
-def _compute_separation_time(known: Facts, epsilon: float, rho: float, gap: Gap, confidence: Any) -> float:
+@lru_cache(maxsize=1024)
+def _separation_time(known: Facts, epsilon: float, rho: float, gap: Gap, confidence: Any) -> float:
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "ucb"))
 
     def is_close_enough(s: int) -> bool:
