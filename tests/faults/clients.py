@@ -174,7 +174,7 @@ class Administrator(Client):
                 act = {"do": self.rng.choice(["add", "add", "retire"]), "arm": f"new {self.rng.randint(1, 4)}"}
                 await self._sure(self.one, f"{path}/arms", act)
             shares = self.rng.choice(["A >= 10%", "A >= 10%; B + C <= 0.7", None])
-            await self._sure(self.one, f"{path}/limits", {"shares": shares}, "PUT")
+            await self._sure(self.one, f"{path}/limits", {"shares": shares}, "PUT")  # refused where arms are drawn
             status, found = await self._sure(self.one, f"{path}/expire", {"seconds": 0.5, "reward": 0.0})
             assert status == 200, found
             self.known.expired[name] += found["tickets"]

@@ -5,8 +5,12 @@ It shares nothing with the service but the library's own ask and tell.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 from typing import Any
+
+import numpy as np
 
 import pmbandits as pmb
 from pmbandits.engine.ticket_methods import propensity
@@ -29,13 +33,14 @@ def rows_of(store: str, name: str) -> tuple[dict[str, Any], list[tuple[Any, ...]
         connection = psycopg.connect(store)
         mark = "%s"
     try:
-        number, spec = connection.execute(f"SELECT id, spec FROM experiments WHERE name = {mark}", (name,)).fetchone()
+        wanted = f"SELECT id, spec, root FROM experiments WHERE name = {mark}"
+        number, spec, root = connection.execute(wanted, (name,)).fetchone()
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM events WHERE exp = {mark} AND seq > 0 ORDER BY seq", (number,)
         ).fetchall()
     finally:
         connection.close()
-    return json.loads(spec), rows
+    return {**json.loads(spec), "root": root}, rows
 
 
 def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
@@ -45,6 +50,7 @@ def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
     support = Support.from_dict(spec["support"])
     policy = recipe.bind(spec["metric"], len(spec["arms"]), support, names=spec["arms"], seed=spec["seed"])
     asked: dict[int, int] = {}
+    drawn: list[float] = []  # the probabilities of randomised play
     told: set[int] = set()
     for place, (seq, kind, ticket, arm, value, data) in enumerate(rows, 1):
         assert seq == place, "no gaps"
@@ -52,8 +58,14 @@ def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
             among = None if data is None else json.loads(data)
             if isinstance(among, int):  # they stand in the first event of the request
                 among = json.loads(rows[among - 1][5])
-            got = policy.ask() if among is None else policy.ask(among=[policy.names[k] for k in among])
-            assert value == propensity(policy, got), f"event {seq}: the share is that of a single ask"
+            if spec.get("play") == "randomised":
+                got = _drawn(drawn, among, spec["root"], seq)
+                some = range(len(drawn)) if among is None else among
+                assert abs(value - drawn[got] / sum(drawn[k] for k in some)) < 1e-15, f"event {seq}: the propensity"
+                policy.asked(got)
+            else:
+                got = policy.ask() if among is None else policy.ask(among=[policy.names[k] for k in among])
+                assert value == propensity(policy, got), f"event {seq}: the share is that of a single ask"
             assert got == arm, f"event {seq}: the policy asks for {got}, {arm} was stored"
             asked[seq] = arm
         elif kind == 1:
@@ -65,9 +77,22 @@ def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
         elif kind == 3:
             policy.asked(arm)
             asked[seq] = arm
+        elif kind == 11:
+            drawn = json.loads(data)["probabilities"]
+            assert abs(sum(drawn) - 1.0) < 1e-12
+            assert [p > 0.0 for p in drawn] == [name in policy.playing for name in policy.names]
         else:
             _control(policy, kind, None if data is None else json.loads(data), arm, value)
     return policy
+
+
+def _drawn(probabilities: list[float], among: list[int] | None, root: int, seq: int) -> int:
+    """The arm of an ask: the first whose cumulative probability is above a number that follows from two others."""
+    word = hashlib.blake2b(struct.pack("<QQ", root, seq), digest_size=8).digest()
+    some = [k for k in (range(len(probabilities)) if among is None else among) if probabilities[k] > 0.0]
+    ends = np.cumsum([probabilities[k] for k in some])
+    at = int(np.searchsorted(ends, (struct.unpack("<Q", word)[0] >> 11) / 2.0**53 * ends[-1], side="right"))
+    return some[min(at, len(some) - 1)]
 
 
 def _control(policy: Any, kind: int, given: Any, arm: Any, value: Any) -> None:

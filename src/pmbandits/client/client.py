@@ -109,6 +109,7 @@ class Client:
         policy: Policy | str = "vet",
         shares: Any = None,
         seed: int = 0,
+        play: str = "policy",
     ) -> Experiment:
         """Begin an experiment. The key must be for ``admin``.
 
@@ -121,6 +122,8 @@ class Client:
         policy : the policy that plays: a recipe such as ``Vet(certify=0.1)``, or a name such as ``"vet"``.
         shares : limits on the shares of arms, such as ``"A >= 10%"``.
         seed : the seed of the policy's own random choices.
+        play : ``"policy"`` gives the arms that the policy chooses. With ``"randomised"`` arms are drawn with known
+            probabilities that follow its mixture, so that other policies can be evaluated on the log.
         """
         if not isinstance(support, Support):
             raise TypeError(f"support must be a support such as Interval(0, 1), got {_validation.short(support)}.")
@@ -134,6 +137,7 @@ class Client:
             "options": options,
             "seed": seed,
             "shares": str(shares) if isinstance(shares, Limits) else shares,
+            "play": play,
         }
         self._call("POST", "/v1/experiments", body, repeatable=False, min_timeout=_COMPILE_TIMEOUT)
         return self.experiment(name)

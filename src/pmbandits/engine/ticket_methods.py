@@ -386,6 +386,16 @@ class PropensityReader:
         return float(roster.inactive_memory.pulls[-1 - at] / max(policy._total_rounds() - roster.joined_at[arm], 1))
 
 
+def rounds_and_mixture(policy: TicketMethods) -> tuple[int, NDArray[np.float64]]:
+    """The rounds since an arm came or went last, and the mixture that was played last, over all arms that ever were."""
+    _, _, memory, roster = policy._now
+    if roster is None:
+        return policy._total_rounds(), memory.mix.copy()
+    mixture = np.zeros(len(roster.states))
+    mixture[list(roster.active_arms)] = memory.mix
+    return policy._total_rounds() - max([roster.clock_start, *roster.joined_at.values()]), mixture
+
+
 def ask_with_propensities(
     policy: TicketMethods, n: int, among: Iterable[int] | None, read: PropensityReader
 ) -> list[tuple[int, float]]:

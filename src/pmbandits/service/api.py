@@ -38,10 +38,16 @@ from pmbandits.service import (
 from pmbandits.service.alarms import Watched
 from pmbandits.service.asgi_app import App, AsgiApp
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
-from pmbandits.service.experiment import LiveExperiment, Refused, check_size_of_limits
+from pmbandits.service.experiment import (
+    RANDOMISED_LIMITS_MESSAGE,
+    LiveExperiment,
+    Refused,
+    check_size_of_limits,
+)
 from pmbandits.service.group_commit import STORE_UNAVAILABLE_MESSAGE
 from pmbandits.service.openapi import describe
 from pmbandits.service.processes import default_signals
+from pmbandits.service.randomised import RANDOMISED
 from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import ExperimentRecord, NameTaken, check_name, iso_utc, now_ms
@@ -95,6 +101,13 @@ class NewExperiment(_Body):
     options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
     seed: Annotated[int, Field(ge=0, le=2**53, description="The seed of the policy's own random choices.")] = 0
     shares: Annotated[Any, Field(description='Limits on shares, such as "A >= 10%; B + C <= 0.3".')] = None
+    play: Annotated[
+        Literal["policy", "randomised"],
+        Field(
+            description="policy: each ask gets the arm that the policy chooses. randomised: arms are drawn with "
+            "probabilities that follow its mixture, so that other policies can be evaluated on the log."
+        ),
+    ] = "policy"
 
 
 class ArmAct(_Body):
@@ -285,6 +298,8 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         service.check_permission(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         check_size_of_limits(body.shares)
+        if body.play == RANDOMISED and body.shares is not None:
+            raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
         await service.run_in_thread(partial(_check_spec, spec))
         if service.settings.warm:
             async with compiling:
@@ -442,6 +457,8 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         policy_copy, seen, status = now.replay.policy, now.replay.seen, now.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _parse_regret(regret)
         found = await service.run_in_thread(partial(_refuse_bad_input, lambda: reading.state(policy_copy, goal)))
+        if now.replay.draws is not None:
+            found["explanation"] = now.replay.draws.explain(policy_copy.names)
         changes, watched = await service.alarms.get(Watched.of(now))
         changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
@@ -452,12 +469,21 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
                 before = found["certainty"]["sentence"]
                 found["certainty"]["sentence"] = f"This is not valid now, because an arm changed. {before}"
         oldest_open = await service.run_in_thread(lambda: service.overdue_tickets.oldest_open(now.record.id))
+        ratio = await service.run_in_thread(lambda: service.sample_ratios.get(now))
         awaited = {
             "rewards": int(policy_copy.pending.sum()),
             "oldest": None if oldest_open is None else oldest_open[0],
             "since": None if oldest_open is None else iso_utc(oldest_open[1]),
         }
-        return {"name": name, "status": status, "events": seen, **found, "awaited": awaited, **changed}
+        return {
+            "name": name,
+            "status": status,
+            "events": seen,
+            **found,
+            "awaited": awaited,
+            **changed,
+            "sample_ratio": ratio,
+        }
 
     @app.get("/v1/experiments/{name}/history", tags=["reading"])
     async def show_history(

@@ -32,6 +32,7 @@ def _experiment_example(events: int, **now: Any) -> dict[str, Any]:
         "name": "shop", "status": "running", "created": "2026-11-17T08:20:00.000Z", "library": __version__,
         "metric": "0.7*mean + 0.3*lower_cvar(0.1)", "arms": ["A", "B"], "playing": ["A", "B"], "paused": [],
         "retired": [], "limits": None, "support": _SUPPORT, "policy": "vet", "options": {}, "seed": 0,
+        "play": "policy",
         "events": events,
     }  # fmt: skip
     return begun | now
@@ -61,6 +62,7 @@ _STATE = {
     "awaited": {"rewards": 2, "oldest": 17, "since": _MOMENT},
     "changes": [_CHANGE],
     "watched": 2410,
+    "sample_ratio": None,
 }  # fmt: skip
 _EVENTS = [
     {"seq": 1, "time": _MOMENT, "kind": "ask", "ticket": 1, "arm": "A", "share": 0.5, "reward": None, "data": None},

@@ -226,6 +226,7 @@ class BoardState:
             "facts": [
                 ["preference", str(spec["metric"])],
                 ["policy", " ".join([str(spec["policy"]), *options])],
+                *([["arms are", "drawn, with known probabilities"]] if now.replay.draws is not None else []),
                 ["rounds", f"{t:,}"],
                 ["rewards awaited", f"{int(pending.sum()):,}"],
                 ["began", utc_text(now.record.created)],
@@ -320,10 +321,13 @@ class BoardState:
         return (t - since[0][1]) * _DAY / (at - since[0][0])
 
     def _next_arm_part(self, now: CommittedExperiment) -> dict[str, Any]:
+        policy, draws = now.replay.policy, now.replay.draws
+        if now.status != "running":
+            return {"next": None}
         return {
-            "next": "Next is {}. {}".format(*next_arm_and_reason(now.replay.policy))
-            if now.status == "running"
-            else None
+            "next": "Next is {}. {}".format(*next_arm_and_reason(policy))
+            if draws is None
+            else draws.explain(policy.names)
         }
 
     def _decisions_part(self, now: CommittedExperiment) -> dict[str, Any]:
@@ -366,6 +370,7 @@ class BoardState:
             "warnings": [{"arm": a.change.arm, "text": str(a)} for a in found[-6:] if a.change.arm in playing],
             "restarts": (now.record.spec.get("options") or {}).get("detect") == "restart",
             "checked": checked,
+            "ratio": self.service.sample_ratios.get(now),
         }
 
 

@@ -166,7 +166,9 @@ class AdminActions:
         """Go on to an event."""
         wanted = (
             select(events.c.seq, events.c.at, events.c.kind, events.c.data)
-            .where(events.c.exp == exp, events.c.seq > self._seen, events.c.seq <= upto, events.c.kind >= ADD)
+            .where(
+                events.c.exp == exp, events.c.seq > self._seen, events.c.seq <= upto, events.c.kind.in_(_ACTION_PHRASES)
+            )
             .order_by(events.c.seq)
         )
         pulls = select(func.count()).where(events.c.exp == exp, events.c.kind.in_((ASK, ASKED)))
@@ -175,8 +177,7 @@ class AdminActions:
                 between = pulls.where(events.c.seq > self._seen, events.c.seq < seq)
                 self.pulls += int(connection.execute(between).scalar() or 0)
                 self._seen = seq
-                if kind in _ACTION_PHRASES:
-                    self.found.append((self.pulls, utc_text(at), _ACTION_PHRASES[kind].format(_argument_text(data))))
+                self.found.append((self.pulls, utc_text(at), _ACTION_PHRASES[kind].format(_argument_text(data))))
             between = pulls.where(events.c.seq > self._seen, events.c.seq <= upto)
             self.pulls += int(connection.execute(between).scalar() or 0)
         self.found, self._seen = self.found[-MAX_ACTIONS:], upto

@@ -8,6 +8,7 @@ from itertools import groupby
 from sqlalchemy import select
 
 from pmbandits.service.events import NewEvent, StoredEvent, chain_digest
+from pmbandits.service.randomised import draws_of
 from pmbandits.service.replay import MissingEvent, PolicyReplay, policy_from_bytes, policy_from_spec
 from pmbandits.service.schema import events
 from pmbandits.service.store import ExperimentRecord, Store
@@ -27,7 +28,7 @@ def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]
     """How many events there are, and in how many runs of asks the policy would choose otherwise now."""
     imported = store.snapshot(record.id, 0)
     policy = policy_from_spec(record.spec) if imported is None else policy_from_bytes(imported.content)
-    replay, disagreements = PolicyReplay(policy, 0, record.root), 0
+    replay, disagreements = PolicyReplay(policy, 0, record.root, draws_of(record.spec, record.root)), 0
     for rows in _batches(store, record.id):
         if chain_digest(replay.digest, [event for event, _ in rows]) != rows[0][1]:
             raise ValueError(f"{record.name}: event {rows[0][0][1]} or one before it was changed, or is missing.")

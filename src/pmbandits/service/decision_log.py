@@ -9,6 +9,7 @@ from sqlalchemy import Select, select
 
 from pmbandits.engine.explanation import next_arm_and_reason
 from pmbandits.service.events import ASK, StoredEvent
+from pmbandits.service.randomised import draws_of
 from pmbandits.service.replay import PolicyReplay, policy_from_bytes, policy_from_spec
 from pmbandits.service.schema import events
 from pmbandits.service.store import ExperimentRecord, Store
@@ -42,7 +43,7 @@ class DecisionLog:
         too_far_behind = now.seen - replay.seen > MAX_FOLLOWED and not begins
         for seq, at, arm in _asks_between(store, record.id, replay.seen, now.seen, newest=not too_far_behind):
             _apply_upto(replay, store, record.id, seq - 1)
-            said = next_arm_and_reason(replay.policy)[1] if replay.seen == seq - 1 else ""
+            said = _reason(replay, arm) if replay.seen == seq - 1 else ""
             name = replay.policy.names[arm]
             self.found.append({"seq": seq, "when": utc_text(at), "what": f"ask {seq:,}", "arm": name, "reason": said})
         if too_far_behind:
@@ -50,6 +51,13 @@ class DecisionLog:
         else:
             _apply_upto(replay, store, record.id, now.seen)
         self.replay, self.found = replay, self.found[-MAX_DECISIONS:]
+
+
+def _reason(replay: PolicyReplay, arm: int) -> str:
+    """Why an arm is next."""
+    if replay.draws is None:
+        return next_arm_and_reason(replay.policy)[1]
+    return f"It was drawn with a probability of {100.0 * replay.draws.probabilities[arm]:.3g} %."
 
 
 def _apply_upto(replay: PolicyReplay, store: Store, exp: int, upto: int) -> None:
@@ -63,8 +71,9 @@ def _recent_snapshot(store: Store, record: ExperimentRecord, goal: int) -> Polic
     if goal - (saved.seq if saved else 0) > MAX_REPLAYED:
         return None
     if saved is None:
-        return PolicyReplay(policy_from_spec(record.spec), 0, record.root)
-    return PolicyReplay(policy_from_bytes(saved.content), saved.seq, saved.digest)
+        return PolicyReplay(policy_from_spec(record.spec), 0, record.root, draws_of(record.spec, record.root))
+    draws = store.draws(record, saved.seq)
+    return PolicyReplay(policy_from_bytes(saved.content), saved.seq, saved.digest, draws)
 
 
 def _stored_events(store: Store, exp: int, after: int, upto: int) -> list[StoredEvent]:

@@ -10,8 +10,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 # Kinds of events. These numbers are in stores: never change one.
-ASK, TELL, RETELL, ASKED, ADD, PAUSE, RESUME, RETIRE, LIMITS, STATUS, CREATE = range(11)
-KINDS = ("ask", "tell", "retell", "asked", "add", "pause", "resume", "retire", "limits", "status", "create")
+ASK, TELL, RETELL, ASKED, ADD, PAUSE, RESUME, RETIRE, LIMITS, STATUS, CREATE, PROBABILITIES = range(12)
+KINDS = ("ask", "tell", "retell", "asked", "add", "pause", "resume", "retire", "limits", "status", "create",
+         "probabilities")  # fmt: skip
 ADMINISTRATION = frozenset({ADD, PAUSE, RESUME, RETIRE, LIMITS})  # these can take long
 
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"

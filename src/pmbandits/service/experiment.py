@@ -17,6 +17,7 @@ from pmbandits.service.events import (
     ASKED,
     KINDS,
     LIMITS,
+    PROBABILITIES,
     RETELL,
     RUNNING,
     STATUS,
@@ -36,6 +37,9 @@ from pmbandits.supports import Interval, Support
 EXPIRED = '"expired"'  # in the log, of the default reward of an expired ticket
 MAX_REMEMBERED = 1 << 16  # tickets, keys and units that are kept in memory
 MAX_LIMITS, MAX_LIMITS_TEXT = 1_000, 50_000  # limits on shares of one experiment, and characters of them
+RANDOMISED_LIMITS_MESSAGE = (
+    "arms that are drawn by chance keep no limits on shares; leave out the limits, or play what the policy asks for."
+)
 MAX_CORRECTION_WORK = 100_000_000  # corrections in a request, times the events of the experiment
 
 
@@ -158,13 +162,17 @@ class LiveExperiment:
                 self._check_same_request(request.key, before, what)
                 return self._ask_response(request, before.seq, before.events)
         self._require_running()
-        replay, first = self.replay, self.replay.seen + 1
+        replay = self.replay
         among = None if request.among is None else sorted({self.arm_index(name) for name in request.among})
         kept = None if request.unit is None else self.units.get(request.unit)
         if kept is not None and (among is None or kept in among) and self._plays(kept):
-            replay.asked(kept)
-            done, kind = [(kept, replay.share(kept))], ASKED
+            first = replay.seen + 1
+            done, kind = [(kept, replay.asked(kept))], ASKED
         else:
+            probabilities = replay.refresh_probabilities(among)
+            if probabilities is not None:
+                self._draft(PROBABILITIES, probabilities, batch)
+            first = replay.seen + 1
             done, kind = replay.ask(n, among), ASK
         at, exp, data = batch.at, self.record.id, None if among is None else json.dumps(among)
         events = batch.drafted
@@ -310,10 +318,16 @@ class LiveExperiment:
                 raise Refused(409, "this experiment is archived; resume it first.")
             if kind != LIMITS and not isinstance(given, str):
                 raise Refused(422, f"an arm is given by its name, got {_validation.short(given)}.")
+            if kind == LIMITS and given is not None and self.replay.draws is not None:
+                raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
             self.replay.control(kind, data)
+        self._draft(kind, data, batch)
+        batch.audit.append((batch.at, who, KINDS[kind], self.record.name, data))
+
+    def _draft(self, kind: int, data: str, batch: WriteBatch) -> None:
+        """Add an event that is neither ask nor tell."""
         self.replay.seen += 1
         batch.drafted.append((self.record.id, self.replay.seen, kind, None, None, None, batch.at, data))
-        batch.audit.append((batch.at, who, KINDS[kind], self.record.name, data))
 
     # ---- small things ---------------------------------------------------------------------------------------
     def arm_index(self, arm: str) -> int:
@@ -350,6 +364,7 @@ def rehearse(now: CommittedExperiment, kind: int, given: Any) -> None:
             check_size_of_limits(given)
         now.replay.control(kind, json.dumps(given))
         if now.replay.policy.playing:
+            now.replay.refresh_probabilities(None)
             now.replay.ask(1, None)
     except (ValueError, TypeError, IndexError) as error:
         raise Refused(422, _validation.readable(str(error))) from None

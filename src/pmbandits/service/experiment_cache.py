@@ -11,6 +11,7 @@ from pmbandits import _validation
 from pmbandits.service import warmup
 from pmbandits.service.events import Transaction
 from pmbandits.service.experiment import LiveExperiment
+from pmbandits.service.randomised import draws_of
 from pmbandits.service.replay import Diverged, PolicyReplay, policy_from_bytes, policy_from_spec, policy_to_bytes
 from pmbandits.service.store import ExperimentRecord, Snapshot, Store
 
@@ -81,13 +82,15 @@ class ExperimentCache:
         """The newest saved policy that can be read; without one, a new policy."""
         while (saved := self.store.snapshot(record.id, upto)) is not None:
             try:
-                return PolicyReplay(policy_from_bytes(saved.content), saved.seq, saved.digest)
+                return PolicyReplay(
+                    policy_from_bytes(saved.content), saved.seq, saved.digest, self.store.draws(record, saved.seq)
+                )
             except ValueError as error:
                 if saved.seq == 0:  # it was imported: there is nothing else to begin with
                     raise
                 log.warning("%s: a saved policy is left out: %s", record.name, _validation.readable(str(error))[:300])
                 upto = saved.seq - 1
-        return PolicyReplay(policy_from_spec(record.spec), 0, record.root)
+        return PolicyReplay(policy_from_spec(record.spec), 0, record.root, draws_of(record.spec, record.root))
 
     def evict(self, live: LiveExperiment, why: Exception | None = None) -> None:
         """Evict an experiment from memory; the next request reads it from the store."""

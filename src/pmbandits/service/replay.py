@@ -21,7 +21,21 @@ from pmbandits.engine.registry import by_name
 from pmbandits.engine.ticket_methods import PropensityReader, ask_with_propensities
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies import load
-from pmbandits.service.events import ADD, ASK, ASKED, LIMITS, PAUSE, RESUME, RETELL, RETIRE, STATUS, TELL, StoredEvent
+from pmbandits.service.events import (
+    ADD,
+    ASK,
+    ASKED,
+    LIMITS,
+    PAUSE,
+    PROBABILITIES,
+    RESUME,
+    RETELL,
+    RETIRE,
+    STATUS,
+    TELL,
+    StoredEvent,
+)
+from pmbandits.service.randomised import Draws, new_probabilities
 from pmbandits.supports import Support
 
 _REPLAYED = (ASK, TELL, ASKED)
@@ -75,28 +89,41 @@ def policy_from_bytes(content: bytes, most: int | None = None) -> Policy:
 class PolicyReplay:
     """A policy, and number and digest of the last event that is in it."""
 
-    def __init__(self, policy: Policy, seen: int, digest: int) -> None:
+    def __init__(self, policy: Policy, seen: int, digest: int, draws: Draws | None = None) -> None:
         self.policy, self.seen, self.digest = policy, seen, digest
+        self.draws = draws  # None if it plays what the policy asks for
         self.arm_indices = {name: arm_index for arm_index, name in enumerate(policy.names)}
         self._propensity = PropensityReader()
         self._among: tuple[int, Sequence[int]] | None = None  # the last event with a choice of arms, and these
 
     def copy(self) -> PolicyReplay:
         """A copy, to read from while this one goes on."""
-        return PolicyReplay(copy.copy(self.policy), self.seen, self.digest)
+        return PolicyReplay(copy.copy(self.policy), self.seen, self.digest, self.draws)
 
     # ---- what requests do; each raises ValueError, TypeError or IndexError with nothing changed ----------
     def ask(self, n: int, among: Sequence[int] | None) -> list[tuple[int, float]]:
         """The next arms, each with the share that it had then, so that other policies can be evaluated on the log."""
-        return ask_with_propensities(self.policy, n, among, self._propensity)
+        if self.draws is None:
+            return ask_with_propensities(self.policy, n, among, self._propensity)
+        candidates = self.draws.candidates(self.policy, among)
+        drawn = [self.draws.draw(self.seen + k, candidates) for k in range(1, n + 1)]
+        for arm, _ in drawn:
+            self.policy.asked(arm)
+        return drawn
 
-    def share(self, arm: int) -> float:
-        """The share with which an arm was just played."""
-        return self._propensity(self.policy, arm)
+    def refresh_probabilities(self, among: Sequence[int] | None) -> str | None:
+        """Work out the probabilities of randomised play anew, if it is time to; return the data of their event."""
+        if self.draws is None or not self.draws.is_due(self.policy):
+            return None
+        self.draws.candidates(self.policy, among)  # an ask that will be refused changes nothing
+        data = new_probabilities(self.policy)
+        self.draws = self.draws.after(data)
+        return data
 
-    def asked(self, arm: int) -> None:
-        """Record a pull whose arm was not chosen by the policy."""
+    def asked(self, arm: int) -> float:
+        """Record a pull of an arm that a unit had before; return its propensity, which is 1 where arms are drawn."""
         self.policy.asked(arm)
+        return self._propensity(self.policy, arm) if self.draws is None else 1.0
 
     def tell(
         self, arms: Sequence[int], rewards: Sequence[float], corrections: Sequence[tuple[int, float, float]] = ()
@@ -168,10 +195,14 @@ class PolicyReplay:
         arms = np.array([row[3] for row in rows], dtype=np.int64)
         rewards = np.where(told, np.array([row[4] for row in rows], dtype=np.float64), np.nan)
         among = [self._available_arms(row) for row in rows]
-        own = not (kinds == ASKED).any()  # else an arm that the policy did not choose is among them
-        differs = own and self.policy.replay(arms, rewards, among=among, check=True) is not None
-        if differs or not own:
-            self.policy.replay(arms, rewards, among=among)
+        if self.draws is not None:
+            differs = self.draws.disagrees(rows, among)
+            self.policy.replay(arms, rewards)  # the pull of each arm that was drawn takes the place of the policy's own
+        else:
+            own = not (kinds == ASKED).any()  # else an arm that the policy did not choose is among them
+            differs = own and self.policy.replay(arms, rewards, among=among, check=True) is not None
+            if differs or not own:
+                self.policy.replay(arms, rewards, among=among)
         self.seen, self.digest = rows[-1][0], rows[-1][-1]
         return int(differs)
 
@@ -193,6 +224,8 @@ class PolicyReplay:
         if kind == RETELL:
             assert arm is not None and value is not None and data is not None
             self.policy.retell(arm, json.loads(data), value)
+        elif kind == PROBABILITIES and self.draws is not None and data is not None:
+            self.draws = self.draws.after(data)
         elif data is not None:
             self.control(kind, data)
         self.seen, self.digest = seq, digest

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pmbandits.service.experiment import CommittedExperiment, LiveExperiment
 from pmbandits.service.keys import Key
+from pmbandits.service.randomised import POLICY
 from pmbandits.service.store import ExperimentRecord, iso_utc
 
 Time = Annotated[str, Meta(description="A moment in UTC, such as 2026-11-17T08:29:05.250Z.")]
@@ -61,6 +62,7 @@ class Experiment(_Response):
     policy: str
     options: dict[str, Any]
     seed: int
+    play: Annotated[str, Meta(description="policy: as the policy chooses. randomised: drawn, by known probabilities.")]
     events: Annotated[int | None, Meta(description="How many events there are.")]
     imported: ImportedPolicy | UnsetType = UNSET
     changes: Annotated[
@@ -138,6 +140,17 @@ class PendingRewards(_Response):
     since: Time | None
 
 
+class SampleRatio(_Response):
+    """Of randomised play: whether rewards come in as arms were drawn."""
+
+    arrived: Annotated[dict[str, int], Meta(description="Rewards of each arm, without default rewards of old tickets.")]
+    expected: Annotated[dict[str, float], Meta(description="How many were expected, by the probabilities.")]
+    p_value: Annotated[float, Meta(description="It holds at all times, however often you look.")]
+    alarm: Annotated[bool, Meta(description="Whether the p-value is 0.01 or less.")]
+    upto: Annotated[int, Meta(description="Up to which event rewards were looked at.")]
+    sentence: str
+
+
 class ExperimentState(_Response):
     """Everything that is known now."""
 
@@ -153,6 +166,7 @@ class ExperimentState(_Response):
     awaited: PendingRewards
     changes: Annotated[list[Change], Meta(description="Arms whose rewards changed; all else assumes that none did.")]
     watched: Annotated[int | None, Meta(description="Up to which event rewards were watched for changes.")]
+    sample_ratio: Annotated[SampleRatio | None, Meta(description="Of randomised play only.")]
 
 
 class Point(_Response):
@@ -294,6 +308,7 @@ def experiment(record: ExperimentRecord, live: LiveExperiment | CommittedExperim
         "policy": spec["policy"],
         "options": spec.get("options") or {},
         "seed": spec.get("seed", 0),
+        "play": spec.get("play", POLICY),
         "events": None if live is None else live.replay.seen,
     }
     return out | ({"imported": spec["imported"]} if "imported" in spec else {})

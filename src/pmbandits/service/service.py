@@ -27,6 +27,7 @@ from pmbandits.service.keys import OPEN_KEY, Key, KeyCache
 from pmbandits.service.messages import Ask, Tell
 from pmbandits.service.prometheus import ExperimentNumbers, ServiceMetrics
 from pmbandits.service.replay import MissingEvent
+from pmbandits.service.sample_ratio import SampleRatios
 from pmbandits.service.settings import Settings, is_loopback
 from pmbandits.service.store import DEFAULT_URL, RETRY_PAUSES, Store, is_valid_name
 
@@ -58,6 +59,7 @@ class Service:
         self.history_writer: HistoryWriter
         self.overdue_tickets: OverdueTickets
         self.alarms: ChangeAlarms
+        self.sample_ratios: SampleRatios
 
     async def start(self) -> None:
         """Read the experiments that run, and warm up; only then is it ready."""
@@ -80,7 +82,9 @@ class Service:
         self.history_writer = HistoryWriter(self.store, self.group_commit)
         self.overdue_tickets = OverdueTickets(self.store)
         self.alarms = ChangeAlarms(self.store, self.run_in_thread)
-        self.on_divergence += [self.history_writer.forget, self.overdue_tickets.forget, self.alarms.forget]
+        self.sample_ratios = SampleRatios(self.store)
+        forgetters = (self.history_writer, self.overdue_tickets, self.alarms, self.sample_ratios)
+        self.on_divergence += [one.forget for one in forgetters]
         self.experiment_cache.on_divergence = self.on_divergence
         self.key_cache = KeyCache(self.store, self.settings.rate)
         await self.key_cache.start()
@@ -260,8 +264,12 @@ class Service:
 
     async def experiment_numbers(self, name: str) -> ExperimentNumbers:
         """What Prometheus is told of an experiment."""
-        what, disagreements = await self.read(name, lambda live: (Watched.of(live), live.disagreements))
-        return ExperimentNumbers(what.upto, disagreements, await self.alarms.counts(what))
+        what, disagreements, drawn = await self.read(
+            name, lambda live: (Watched.of(live), live.disagreements, live.copy() if live.replay.draws else None)
+        )
+        changes = await self.alarms.counts(what)
+        ratio = None if drawn is None else await self.run_in_thread(lambda: self.sample_ratios.get(drawn))
+        return ExperimentNumbers(what.upto, disagreements, changes, None if ratio is None else ratio["p_value"])
 
     async def read(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment with all that other processes did until now, and nothing uncommitted."""

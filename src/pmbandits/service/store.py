@@ -20,7 +20,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 
 from pmbandits import __version__, _validation
 from pmbandits.service import schema
-from pmbandits.service.events import CREATE, RUNNING, Transaction
+from pmbandits.service.events import CREATE, PROBABILITIES, RUNNING, Transaction
+from pmbandits.service.randomised import Draws, draws_of
 from pmbandits.service.sqlite import PRAGMAS, SqliteTransaction, StoreFileGone, WriteLock, file_identity
 
 log = logging.getLogger("pmbandits.service")
@@ -193,6 +194,18 @@ class Store:
         with self.engine.connect() as connection:
             found = connection.execute(select(func.max(schema.events.c.seq)).where(schema.events.c.exp == exp))
             return int(found.scalar() or 0)
+
+    def draws(self, record: ExperimentRecord, upto: int) -> Draws | None:
+        """The draws of an experiment with randomised play after an event; None if it plays what its policy asks for."""
+        draws, table = draws_of(record.spec, record.root), schema.events
+        if draws is None:
+            return None
+        wanted = select(table.c.data).where(
+            table.c.exp == record.id, table.c.seq <= upto, table.c.kind == PROBABILITIES
+        )
+        with self.engine.connect() as connection:
+            data = connection.execute(wanted.order_by(table.c.seq.desc()).limit(1)).scalar()
+        return draws if data is None else draws.after(data)
 
     # ---- saved policies --------------------------------------------------------------------------------
     def snapshot(self, exp: int, upto: int | None = None) -> Snapshot | None:

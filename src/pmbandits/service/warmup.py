@@ -56,6 +56,7 @@ def touch(policy: Policy) -> None:
         trial.tell(arm, reward)
         trial.tell([arm, arm], [reward, reward])
         trial.ask(among=[arm])
+        trial.asked(arm)
 
 
 def _example_rewards(policy: Policy) -> np.ndarray:

@@ -89,10 +89,12 @@
     $("sentence").textContent = !rewards ? "Nothing was played yet." : wanted.length ? `${live ? "The policy wants" : "Wants"} ${listed}${wanted.length > 6 ? ` + ${wanted.length - 6} more` : ""}` : "Nothing is finished yet.";
     $("big-bar").replaceChildren(...bar(found.arms, "wanted"));
     for (const [id, text] of [["certainty", doubtful(found, found.sure)], ["forecast", doubtful(found, found.forecast)], ["explanation", found.next],
+      ["ratio", found.ratio && found.ratio.sentence],
       ["checked", found.checked && `The rewards are being checked for changes of the arms: ${found.checked} so far.`]]) {
       $(id).textContent = whole(text || "");
       $(id).hidden = !text;
     }
+    $("ratio").className = found.ratio && found.ratio.alarm ? "warning" : "soft";
     $("why").hidden = !found.next;
     if (moved("warnings")) warned(found);
     $("facts").replaceChildren(...found.facts.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]));
