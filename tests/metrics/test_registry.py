@@ -80,3 +80,10 @@ def test_policies_take_a_metric_as_text(policy: Any) -> None:
 def test_what_is_neither_a_metric_nor_text_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="metric"):
         pmb.oracle(given, ARMS)
+
+
+def test_a_text_that_would_take_long_to_read_is_refused() -> None:
+    longest = "mean" + "+mean" * 1_999
+    assert len(longest) == 9_999 and pmb.metric(longest).value([1.0], [1.0]) == pytest.approx(2_000.0)
+    with pytest.raises(ValueError, match="10,000"):
+        pmb.metric("mean" + "+mean" * 80_000)
