@@ -241,6 +241,18 @@ def test_atoms_and_panels_agree() -> None:
 # ---- prices -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("shares", ["C == 0", "C <= 0", "C == 0; A == 50%", "A == 50%; B == 25%"])
+def test_limits_that_leave_one_mixture_or_shut_an_arm_out_have_their_price(shares: str) -> None:
+    rewards = [[0.0, 1.0, 0.0, 1.0, 1.0, 0.0], [0.3, 0.5, 0.2, 0.1, 0.6, 0.4], [0.0, 3.0, 5.0, 1.0, 0.0, 0.0]]
+    bandit = pmb.Bandit(rewards, names=["A", "B", "C"])
+    best = pmb.oracle("gini", bandit, shares=shares)
+    for text, price in best.prices.items():
+        others = "; ".join(one for one in shares.split("; ") if one != text)
+        again = pmb.oracle("gini", bandit, shares=others or None)
+        assert price.gain == pytest.approx(again.value - best.value, abs=1e-9)
+        assert np.isnan(price.multiplier) or price.gain < 1e-9 or price.multiplier != 0.0
+
+
 @settings(max_examples=8, deadline=None)
 @given(s.sampled_from(["gini", "cvar(0.8)", "mean", "dual_power(3)", "wang_right_tail"]), s.integers(0, 10_000))
 def test_prices_are_those_of_solving_again(name: str, seed: int) -> None:
