@@ -1,55 +1,27 @@
 """Policies: one file for each algorithm, and what they share."""
 
-from pmbandits.engine.change_alerts import ChangeWarning
-from pmbandits.engine.policy import Policy
-from pmbandits.engine.policy_file import load
-from pmbandits.policies.baselines import UCB1, SolitaryArm, Uniform
-from pmbandits.policies.ce_ucb import CEUCB
-from pmbandits.policies.cirt import CIRT
-from pmbandits.policies.fixed_grid import FixedGrid
-from pmbandits.policies.pm_etc import PMETC
-from pmbandits.policies.pm_ucb import PMUCB
-from pmbandits.policies.published import (
-    BCVTS,
-    MCVTS,
-    MVLCB,
-    UCFW,
-    UUCB,
-    WUCB,
-    BrownUCB,
-    CVaRUCB,
-    MixtureUCB,
-    RhoNPTS,
-    Thompson,
-)
-from pmbandits.policies.solitary_ucb import SolitaryUCB
-from pmbandits.policies.track import Track
-from pmbandits.policies.vet.vet import Vet
-
-__all__ = [
-    "BCVTS",
-    "CEUCB",
-    "CIRT",
-    "MCVTS",
-    "MVLCB",
-    "PMETC",
-    "PMUCB",
-    "UCB1",
-    "UCFW",
-    "UUCB",
-    "WUCB",
-    "BrownUCB",
-    "CVaRUCB",
-    "ChangeWarning",
-    "FixedGrid",
-    "MixtureUCB",
-    "Policy",
-    "RhoNPTS",
-    "SolitaryArm",
-    "SolitaryUCB",
-    "Thompson",
-    "Track",
-    "Uniform",
-    "Vet",
-    "load",
-]
+from pmbandits.engine.change_alerts import ChangeWarning as ChangeWarning
+from pmbandits.engine.policy import Policy as Policy
+from pmbandits.engine.policy_file import load as load
+from pmbandits.policies.baselines import UCB1 as UCB1
+from pmbandits.policies.baselines import SolitaryArm as SolitaryArm
+from pmbandits.policies.baselines import Uniform as Uniform
+from pmbandits.policies.ce_ucb import CEUCB as CEUCB
+from pmbandits.policies.cirt import CIRT as CIRT
+from pmbandits.policies.fixed_grid import FixedGrid as FixedGrid
+from pmbandits.policies.pm_etc import PMETC as PMETC
+from pmbandits.policies.pm_ucb import PMUCB as PMUCB
+from pmbandits.policies.published.b_cvts import BCVTS as BCVTS
+from pmbandits.policies.published.brown_ucb import BrownUCB as BrownUCB
+from pmbandits.policies.published.cvar_ucb import CVaRUCB as CVaRUCB
+from pmbandits.policies.published.m_cvts import MCVTS as MCVTS
+from pmbandits.policies.published.mixture_ucb import MixtureUCB as MixtureUCB
+from pmbandits.policies.published.mv_lcb import MVLCB as MVLCB
+from pmbandits.policies.published.rho_npts import RhoNPTS as RhoNPTS
+from pmbandits.policies.published.thompson import Thompson as Thompson
+from pmbandits.policies.published.u_ucb import UUCB as UUCB
+from pmbandits.policies.published.ucfw import UCFW as UCFW
+from pmbandits.policies.published.w_ucb import WUCB as WUCB
+from pmbandits.policies.solitary_ucb import SolitaryUCB as SolitaryUCB
+from pmbandits.policies.track import Track as Track
+from pmbandits.policies.vet.vet import Vet as Vet

@@ -1,4 +1,4 @@
-"""Compiled kernels: rewards from counter-based random numbers, and the loop that plays one trial.
+"""Compiled kernels: rewards from counter-based random numbers, and the loops that play one trial.
 
 The key of the generator (:mod:`pmbandits._random`) is (seed, trial) and its counter (block, arm, attempt, purpose):
 the n-th reward of an arm in a trial depends on nothing else, so neither on the number of workers, nor on the policy,
@@ -19,7 +19,7 @@ from pmbandits.engine._calls import INVALID_CHOICE, choose_checked, update_by_ad
 from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
-from pmbandits.state.linking import shared
+from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import unpack, without_refcount
 
 IntArray = NDArray[np.int64]
@@ -28,16 +28,8 @@ WordArray = NDArray[np.uint64]
 # the sampler of an arm's rewards
 TWO_POINTS, DISCRETE, UNIFORM, NORMAL, EXPONENTIAL, BETA, PREDRAWN = range(7)
 # why the loop stops before the end
-(
-    DONE,
-    MEMORY_FULL,
-    BLOCK_USED_UP,
-    REWARD_OUTSIDE_SUPPORT,
-    INVALID_ARM,
-    CHANGE_DETECTED,
-    QUEUE_FULL,
-    REWARD_OF_INACTIVE_ARM,
-) = range(8)
+DONE, MEMORY_FULL, BLOCK_USED_UP, REWARD_OUTSIDE_SUPPORT = range(4)
+INVALID_ARM, CHANGE_DETECTED, QUEUE_FULL, REWARD_OF_INACTIVE_ARM = range(4, 8)
 # entries of the cursor, the position in a trial: arm that was pulled but not paid, next checkpoint, rounds played, and
 # how many delayed rewards are on their way
 PENDING_ARM, CHECKPOINT, ROUND, QUEUE_SIZE = range(4)
@@ -251,5 +243,142 @@ def play(policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, stop:
         if t < checkpoints[c]:
             return DONE
         record_checkpoint(s, policy, used, trial, c)
+        cursor[CHECKPOINT] = c + 1
+    return DONE
+
+
+# ---- delayed rewards -------------------------------------------------------------------------------------------
+# Rewards on their way wait in a heap: the one that comes first is at its top, and of those that come together the one
+# that was pulled first.
+# columns of the heap: the round after which a reward comes, the round of its pull, and the arm of the bandit
+DUE_ROUND, PULL_ROUND, PULLED_ARM = range(3)
+
+
+class DelayArrays(NamedTuple):
+    """Rewards on their way, and the delays of the next rounds.
+
+    Attributes
+    ----------
+    heap, heap_rewards : the heap, one row for each reward, and the rewards themselves.
+    delay_table : by round and arm, after how many rounds a reward comes. One row holds for all rounds, and one column
+        for all arms.
+    first_round : the round of the first row of ``delay_table``.
+    batch : rewards come after every so many rounds only.
+    last_round : what would come after this round never comes.
+    policy_arms : from arms of the bandit to arms of the policy; −1 for an arm that does not play now.
+    """
+
+    heap: IntArray
+    heap_rewards: FloatArray
+    delay_table: IntArray
+    first_round: int
+    batch: int
+    last_round: int
+    policy_arms: IntArray
+
+
+@step("table of ints, int, int, int -> bool")
+def comes_before(heap: IntArray, row: int, due: int, pulled: int) -> bool:
+    """Whether the reward in a row of the heap comes before one that is due then and was pulled then."""
+    return heap[row, DUE_ROUND] < due or (heap[row, DUE_ROUND] == due and heap[row, PULL_ROUND] < pulled)
+
+
+@step("table of ints, floats, int, int -> none")
+def move_row(heap: IntArray, heap_rewards: FloatArray, source: int, into: int) -> None:
+    """Copy one row of the heap over another."""
+    for column in range(3):
+        heap[into, column] = heap[source, column]
+    heap_rewards[into] = heap_rewards[source]
+
+
+@shared("table of ints, floats, int, int, int, int, float -> none")
+def push_reward(
+    heap: IntArray, heap_rewards: FloatArray, size: int, due: int, pulled: int, arm: int, reward: float
+) -> None:
+    """Push a reward onto a heap of ``size`` rewards, which must have a free row.
+
+    It was pulled from this arm of the bandit in the round ``pulled``, and comes after the round ``due``.
+    """
+    slot = size
+    while slot > 0 and not comes_before(heap, (slot - 1) // 2, due, pulled):
+        move_row(heap, heap_rewards, (slot - 1) // 2, slot)
+        slot = (slot - 1) // 2
+    heap[slot, DUE_ROUND], heap[slot, PULL_ROUND], heap[slot, PULLED_ARM], heap_rewards[slot] = due, pulled, arm, reward
+
+
+@shared("table of ints, floats, int -> none")
+def pop_reward(heap: IntArray, heap_rewards: FloatArray, size: int) -> None:
+    """Remove the reward that is due first from a heap of ``size`` rewards."""
+    last = size - 1
+    slot, child = 0, 1
+    while child < last:
+        if child + 1 < last and comes_before(heap, child + 1, heap[child, DUE_ROUND], heap[child, PULL_ROUND]):
+            child += 1
+        if not comes_before(heap, child, heap[last, DUE_ROUND], heap[last, PULL_ROUND]):
+            break
+        move_row(heap, heap_rewards, child, slot)
+        slot, child = child, 2 * child + 1
+    move_row(heap, heap_rewards, last, slot)
+
+
+@kernel
+def play_delayed(
+    policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, delays: DelayArrays, stop: int
+) -> int:
+    """Play as ``play`` does, but the policy gets a reward only after the round in which it is due.
+
+    The reward of an arm that does not play now stays at the top of the heap: the caller passes it to the policy and
+    removes it.
+    """
+    policy, rewards = without_refcount(policy), without_refcount(rewards)
+    trial, delays = without_refcount(trial), without_refcount(delays)
+    cursor, checkpoints = trial.cursor, trial.checkpoints
+    heap, heap_rewards, delay_table, batch = delays.heap, delays.heap_rewards, delays.delay_table, delays.batch
+    s = unpack(policy.memory)
+    t, size = cursor[ROUND], cursor[QUEUE_SIZE]
+    while cursor[CHECKPOINT] < checkpoints.size:
+        c = cursor[CHECKPOINT]
+        stop_at = min(checkpoints[c], stop)
+        while True:
+            while size > 0 and heap[0, DUE_ROUND] <= t:
+                arm = delays.policy_arms[heap[0, PULLED_ARM]]
+                status = record(s, arm, heap_rewards[0]) if arm >= 0 else OK
+                if arm < 0 or (status != OK and status != CHANGED):
+                    cursor[ROUND], cursor[QUEUE_SIZE] = t, size
+                    if arm < 0:
+                        return REWARD_OF_INACTIVE_ARM
+                    return MEMORY_FULL if status == NEEDS_CAPACITY else REWARD_OUTSIDE_SUPPORT
+                pop_reward(heap, heap_rewards, size)
+                size -= 1
+                if status == CHANGED:
+                    cursor[ROUND], cursor[QUEUE_SIZE] = t, size
+                    return CHANGE_DETECTED
+            if t >= stop_at:
+                break
+            arm = cursor[PENDING_ARM]  # pulled, but not yet paid
+            if arm < 0:
+                if size == heap_rewards.size:
+                    cursor[ROUND], cursor[QUEUE_SIZE] = t, size
+                    return QUEUE_FULL
+                arm = choose_checked(policy.memory, policy.choose)
+                if arm == INVALID_CHOICE:
+                    return INVALID_ARM
+            bandit_arm = policy.bandit_arms[arm]
+            reward = draw_next_reward(bandit_arm, rewards)
+            if math.isnan(reward):
+                cursor[PENDING_ARM], cursor[ROUND], cursor[QUEUE_SIZE] = arm, t, size
+                return BLOCK_USED_UP
+            cursor[PENDING_ARM] = -1
+            row = min(t - delays.first_round, delay_table.shape[0] - 1)
+            t += 1
+            due = t + delay_table[row, min(bandit_arm, delay_table.shape[1] - 1)]
+            due = (due + batch - 1) // batch * batch
+            if due <= delays.last_round:
+                push_reward(heap, heap_rewards, size, due, t, bandit_arm, reward)
+                size += 1
+        cursor[ROUND], cursor[QUEUE_SIZE] = t, size
+        if t < checkpoints[c]:
+            return DONE
+        record_checkpoint(s, policy, rewards.used, trial, c)
         cursor[CHECKPOINT] = c + 1
     return DONE

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from pmbandits import _validation
 from pmbandits._random import DELAY
-from pmbandits.simulation._delayed import NEVER
 from pmbandits.simulation.code_hash import code_hash
 from pmbandits.tables.distributions import is_distribution
 
 Delay = Any
 """A number of rounds, a frozen ``scipy.stats`` distribution, a function, or a mapping from arms to these."""
 
+NEVER = 2**53  # later than any round
 DELAY_CHUNK = 4096  # rounds whose delays are drawn at once; part of the generator
 _HELP = (
     "a number of rounds such as 50, a frozen scipy.stats distribution such as scipy.stats.poisson(20), a function of a "

@@ -8,8 +8,7 @@ import struct
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TextIO, TypedDict
+from typing import Any, BinaryIO, TextIO, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from pmbandits._files import fsync_folder
 from pmbandits._validation import FloatArray
 
 MAGIC = b"pmbandits journal 1\n"
-RECORD_HEADER = struct.Struct("<Q32s")
+_RECORD_HEADER = struct.Struct("<Q32s")
 
 
 class JournalWarning(UserWarning):
@@ -60,38 +59,27 @@ class Journal:
             self._file.write(self._file_header)
             self._flush()
             fsync_folder(folder)
-        self._records_start = len(self._file_header)
 
     def records(self) -> Iterator[bytes]:
         """All records that check out, oldest first; cuts off a damaged end."""
         size = os.fstat(self._file.fileno()).st_size
-        at = self._records_start
-        while at < size:
-            self._file.seek(at)
-            head = self._file.read(RECORD_HEADER.size)
-            payload, digest = None, b""
-            if len(head) == RECORD_HEADER.size:
-                length, digest = RECORD_HEADER.unpack(head)
-                if length <= size - at - RECORD_HEADER.size:
-                    payload = self._file.read(length)
-            if payload is None or hashlib.sha256(payload).digest() != digest:
-                self._file.truncate(at)
-                self._flush()
-                self._file.seek(0, os.SEEK_END)
-                warnings.warn(
-                    f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and made again.",
-                    JournalWarning,
-                    stacklevel=4,
-                )
-                break
+        at = len(self._file_header)
+        for payload, end in read_records(self._file, at, size):
             yield payload
-            at += RECORD_HEADER.size + len(payload)
-        self._file.seek(0, os.SEEK_END)
+            at = end
+        if at < size:
+            self._file.truncate(at)
+            self._flush()
+            warnings.warn(
+                f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and made again.",
+                JournalWarning,
+                stacklevel=4,
+            )
 
     def append(self, payload: bytes) -> None:
         """Add a record; it is on the disk when this returns."""
         self._file.seek(0, os.SEEK_END)
-        self._file.write(RECORD_HEADER.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
+        self._file.write(_RECORD_HEADER.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
         self._flush()
 
     def _flush(self) -> None:
@@ -101,11 +89,27 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
         self._lock.close()
+
+
+def read_records(file: BinaryIO, at: int, size: int) -> Iterator[tuple[bytes, int]]:
+    """The records of a journal of ``size`` bytes from byte ``at`` on, up to the first that is not whole.
+
+    Each comes with the byte after it.
+    """
+    while at < size:
+        file.seek(at)
+        head = file.read(_RECORD_HEADER.size)
+        length, digest = _RECORD_HEADER.unpack(head) if len(head) == _RECORD_HEADER.size else (size, b"")
+        at += _RECORD_HEADER.size + length
+        if at > size:
+            return
+        payload = file.read(length)
+        if hashlib.sha256(payload).digest() != digest:
+            return
+        yield payload, at
 
 
 def _lock(folder: Path) -> TextIO:

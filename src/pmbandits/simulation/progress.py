@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any
 
 from pmbandits._extras import import_optional
@@ -56,9 +55,7 @@ class ProgressBar:
             self._bar.update(self._task, total=total)
         self.advance(done - self.done)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

@@ -14,7 +14,6 @@ from pmbandits.changing import Changing
 from pmbandits.engine._calls import CHOOSE_SIGNATURE, UPDATE_SIGNATURE, invalid_choice_error
 from pmbandits.engine.capacity import ensure_capacity, handle_changes
 from pmbandits.engine.policy import Policy
-from pmbandits.simulation import _delayed as delayed
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.delays import DelayTable
 from pmbandits.simulation.rewards import RewardStream, policy_seed, sampler_arrays
@@ -166,7 +165,7 @@ class Player:
         if queue is None:
             return kernels.play(policy, rewards, trial, end)
         stop = min(end, queue.delays.known_until(int(progress.cursor[kernels.ROUND])))
-        return delayed.play_delayed(policy, rewards, trial, queue.arrays(self.policy_arms), stop)
+        return kernels.play_delayed(policy, rewards, trial, queue.arrays(self.policy_arms), stop)
 
     def _resolve_interruption(self, status: int, progress: _TrialProgress) -> None:
         """Handle what stopped the compiled loop: grow memory, draw a block, or raise an error."""
@@ -189,7 +188,7 @@ class Player:
         elif status == kernels.REWARD_OF_INACTIVE_ARM:
             self._tell_next_due_reward(progress)
         else:
-            bandit_arm = int(self.bandit_arms[arm]) if queue is None else int(queue.heap[0, delayed.PULLED_ARM])
+            bandit_arm = int(self.bandit_arms[arm]) if queue is None else int(queue.heap[0, kernels.PULLED_ARM])
             name = self.timeline.bandit.names[bandit_arm]
             raise ValueError(f"{name} paid a reward outside the support {policy.support!r}; declare a wider one.")
 
@@ -205,8 +204,8 @@ class Player:
         """Pop the delayed reward that is due first, and pass it to the policy."""
         queue = progress.queue
         assert queue is not None
-        bandit_arm, reward = int(queue.heap[0, delayed.PULLED_ARM]), float(queue.heap_rewards[0])
-        delayed.pop_reward(queue.heap, queue.heap_rewards, int(progress.cursor[kernels.QUEUE_SIZE]))
+        bandit_arm, reward = int(queue.heap[0, kernels.PULLED_ARM]), float(queue.heap_rewards[0])
+        kernels.pop_reward(queue.heap, queue.heap_rewards, int(progress.cursor[kernels.QUEUE_SIZE]))
         progress.cursor[kernels.QUEUE_SIZE] -= 1
         self._tell_reward(bandit_arm, reward)
 
@@ -226,9 +225,9 @@ class Player:
                 if due <= queue.last:
                     if size == queue.heap_rewards.size:
                         queue.grow()
-                    delayed.push_reward(queue.heap, queue.heap_rewards, size, due, now, bandit_arm, reward)
+                    kernels.push_reward(queue.heap, queue.heap_rewards, size, due, now, bandit_arm, reward)
                     cursor[kernels.QUEUE_SIZE] += 1
-        while queue is not None and cursor[kernels.QUEUE_SIZE] > 0 and queue.heap[0, delayed.DUE_ROUND] <= now:
+        while queue is not None and cursor[kernels.QUEUE_SIZE] > 0 and queue.heap[0, kernels.DUE_ROUND] <= now:
             self._tell_next_due_reward(progress)
         row = int(cursor[kernels.CHECKPOINT])
         if row < progress.until and now == self.checkpoints[row]:
@@ -261,10 +260,10 @@ class _DelayQueue:
         self.delays, self.last = delays, last
         self.heap, self.heap_rewards = np.zeros((_INITIAL_QUEUE_SIZE, 3), dtype=np.int64), np.zeros(_INITIAL_QUEUE_SIZE)
 
-    def arrays(self, policy_arms: NDArray[np.int64]) -> delayed.DelayArrays:
+    def arrays(self, policy_arms: NDArray[np.int64]) -> kernels.DelayArrays:
         """What the kernel takes; ``policy_arms`` maps arms of the bandit to arms of the policy."""
         delays = self.delays
-        return delayed.DelayArrays(
+        return kernels.DelayArrays(
             self.heap, self.heap_rewards, delays.table, delays.first_round, delays.batch, self.last, policy_arms
         )
 

@@ -1,5 +1,1 @@
 """Vet: the policy in ``vet.py``, and its own kernels in ``_kernels.py``."""
-
-from pmbandits.policies.vet.vet import Vet
-
-__all__ = ["Vet"]
