@@ -482,7 +482,7 @@ def test_a_mixture_that_could_not_be_used_afterwards_is_refused(path: Path) -> N
         parts = {name: archive.read(name) for name in archive.namelist()}
     mixture = np.lib.format.read_array(io.BytesIO(parts["mix.npy"])).copy()
     mixture[0] += 1e-9
-    parts["mix.npy"] = policy_file._npy_bytes(mixture)
+    parts["mix.npy"] = policy_file.npy_bytes(mixture)
     description = json.loads(parts["policy.json"])
     description["parts"]["mix"] = hashlib.sha256(parts["mix.npy"]).hexdigest()
     description["sha256"] = policy_file.digest(description)

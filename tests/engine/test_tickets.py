@@ -318,10 +318,12 @@ def test_crafted_tickets_in_a_file_are_refused(tmp_path: Path):
 
     for change in (
         put(["issued"], []),
-        put(["issued"], [["zz", 4]]),
-        put(["issued"], [["0123abcd", 1]]),
-        put(["issued"], [["0123abcd", -1]]),
-        put(["issued"], [["0123abcd", 4], ["0123abcd", 4]]),
+        put(["issued"], {}),
+        put(["issued"], {"zz": 4}),
+        put(["issued"], {"0123abcd": 1}),
+        put(["issued"], {"0123abcd": -1}),
+        put(["issued"], {"0123abcd": 4, "4567cdef": 0}),
+        put(["issued"], {"0123abcd": 4.0}),
         put(["rows"], 3),
         put(["rows"], 10**15),
         put(["rows"], "4"),

@@ -6,9 +6,9 @@ and no more of it is unpacked than that. No array can hold anything but whole or
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import re
 import struct
 import zipfile
 import zlib
@@ -16,34 +16,44 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from pmbandits.state.layout import MOST
+
 _MAX_PARTS = 256
 _MAX_JSON_BYTES = 1 << 26
 _JSON_BASE_BYTES, _JSON_BYTES_PER_FILE_BYTE = 1 << 20, 16  # a small file unpacks to a small description
 _MAX_HEADER_BYTES = 4096
-_MAGIC = b"\x93NUMPY\x01\x00"
-_HEADER = re.compile(rb"\{'descr': '(<[if]8)', 'fortran_order': False, 'shape': \(([0-9, ]{0,99})\), \} *\n")
-_TYPES = {b"<i8": np.dtype(np.int64), b"<f8": np.dtype(np.float64)}
 _READ_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-    NotImplementedError,
-    ValueError,
-    struct.error,
-)
+    zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError, struct.error,
+)  # fmt: skip
 
 
 class DamagedFile(ValueError):
     """Raised when a file is damaged or was not written by this library; the message says why."""
 
 
-class Archive:
-    """The parts of a file, by name and without being unpacked."""
+def is_count(number: Any) -> bool:
+    """Whether something that was read from JSON is a count."""
+    return type(number) is int and 0 <= number <= MOST
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._size = file.seek(0, io.SEEK_END)
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    """An array as the bytes of a file of numpy."""
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return out.getvalue()
+
+
+class Archive:
+    """The parts of a file, by name and without being unpacked.
+
+    Attributes
+    ----------
+    checksums : by name, the SHA-256 that an array must have; the description of the file says it.
+    unread : the names of the parts that nobody has read yet.
+    """
+
+    def __init__(self, file: BinaryIO, max_bytes: int) -> None:
+        self._size, self._bytes_left = file.seek(0, io.SEEK_END), max_bytes
         try:
             self._zip = zipfile.ZipFile(file)
             self._parts = {part.filename: part for part in self._zip.infolist()}
@@ -53,18 +63,10 @@ class Archive:
             raise DamagedFile("too many parts")
         if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in self._parts.values()):
             raise DamagedFile("packed in another way")
+        self.unread = set(self._parts)
+        self.checksums: Any = None
 
-    @property
-    def arrays(self) -> dict[str, int]:
-        """The arrays by name, with the size in bytes that each says it has."""
-        return {n.removesuffix(".npy"): part.file_size for n, part in self._parts.items() if n.endswith(".npy")}
-
-    @property
-    def non_array_names(self) -> set[str]:
-        """The names of all parts that are no arrays."""
-        return {name for name in self._parts if not name.endswith(".npy")}
-
-    def read(self, name: str, most: int) -> bytes:
+    def _read(self, name: str, most: int) -> bytes:
         """The bytes of a part of the archive; raises if it is missing or larger than ``most`` bytes."""
         part = self._parts.get(name)
         if part is None:
@@ -78,12 +80,13 @@ class Archive:
                     raise DamagedFile(f"{name} has another size than it says")
         except _READ_ERRORS as error:
             raise error if isinstance(error, DamagedFile) else DamagedFile(f"{name} cannot be read") from None
+        self.unread.discard(name)
         return found
 
-    def read_json(self, name: str) -> dict[str, Any]:
+    def json(self, name: str) -> dict[str, Any]:
         """A part as a JSON object."""
         most = _JSON_BASE_BYTES + _JSON_BYTES_PER_FILE_BYTE * self._size
-        raw = self.read(name, min(_MAX_JSON_BYTES, most))
+        raw = self._read(name, min(_MAX_JSON_BYTES, most))
         try:
             found = json.loads(raw)
         except (ValueError, RecursionError):
@@ -92,25 +95,22 @@ class Archive:
             raise DamagedFile(f"{name} is not a JSON object")
         return found
 
-    def array(self, name: str, most: int) -> tuple[bytes, np.ndarray]:
-        """A part as its bytes and as an array of at most so many numbers."""
-        raw = self.read(f"{name}.npy", 8 * most + _MAX_HEADER_BYTES)
+    def array(self, name: str, shape: tuple[int, ...], kind: Any) -> np.ndarray:
+        """A part as an array of this shape and type; nothing is unpacked if it has another size."""
+        size = 8 * int(np.prod(shape))
+        if size > self._bytes_left:
+            raise DamagedFile(f"its part {name!r} is too large")
+        raw = self._read(f"{name}.npy", size + _MAX_HEADER_BYTES)
+        self._bytes_left -= size
+        if not isinstance(self.checksums, dict) or self.checksums.get(name) != hashlib.sha256(raw).hexdigest():
+            raise DamagedFile(f"the checksum of its part {name!r} is wrong")
+        content = io.BytesIO(raw)
         try:
-            return raw, _parse_npy(raw)
-        except (ValueError, IndexError, struct.error, OverflowError):
+            if np.lib.format.read_magic(content) != (1, 0):
+                raise ValueError("version")
+            found = np.lib.format.read_array_header_1_0(content, max_header_size=_MAX_HEADER_BYTES)
+        except Exception:  # numpy reads a header as Python, which fails in many ways
             raise DamagedFile(f"{name} is not an array") from None
-
-
-def _parse_npy(raw: bytes) -> np.ndarray:
-    if raw[: len(_MAGIC)] != _MAGIC:
-        raise ValueError("magic")
-    start = len(_MAGIC) + 2
-    (length,) = struct.unpack("<H", raw[len(_MAGIC) : start])
-    header = _HEADER.fullmatch(raw[start : start + length])
-    if header is None or length > _MAX_HEADER_BYTES:
-        raise ValueError("header")
-    shape = tuple(int(number) for number in header[2].split(b",") if number.strip())
-    content = raw[start + length :]
-    if len(shape) > 2 or any(n < 0 for n in shape):
-        raise ValueError("shape")
-    return np.frombuffer(content, dtype=_TYPES[header[1]]).reshape(shape)  # the size must be that of the shape
+        if found != (tuple(shape), False, np.dtype(kind)) or len(raw) - content.tell() != size:
+            raise DamagedFile(f"its part {name!r} is not as large as it should be")
+        return np.frombuffer(raw, kind, offset=content.tell()).reshape(shape)

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,20 +19,15 @@ import numpy as np
 
 from pmbandits import __version__, _validation
 from pmbandits._files import write_atomically
-from pmbandits.engine.archive import Archive, DamagedFile
+from pmbandits.engine.archive import Archive, DamagedFile, npy_bytes
 from pmbandits.engine.build import MemoryLimitExceeded
 from pmbandits.engine.capacity import recompute_derived, set_reward_limits
 from pmbandits.engine.explanation import Explaining
 from pmbandits.engine.registry import REGISTRY
-from pmbandits.engine.roster_io import (
-    inactive_arrays,
-    read_inactive_memory,
-    roster_from_json,
-    roster_is_consistent,
-    roster_to_json,
-)
-from pmbandits.engine.ticket_io import read_tickets, ticket_array_names, ticket_arrays, tickets_to_json
-from pmbandits.engine.validate import find_inconsistency
+from pmbandits.engine.roster import Roster, roster_from_json
+from pmbandits.engine.tickets import Tickets
+from pmbandits.engine.transfer import inactive_memory, inactive_memory_sizes
+from pmbandits.engine.validate import find_inconsistency, find_wrong_records
 from pmbandits.estimates._rewards import STALE
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.state.fields import POOLS
@@ -44,28 +40,13 @@ if TYPE_CHECKING:
 
 FORMAT = "pmbandits-policy"
 VERSION = 1
+INACTIVE = "inactive_"  # how the names of arrays begin that belong to arms which do not play
 _BASE_BYTES = 1 << 30  # bytes that a policy from a file may take, and so many times the size of the file more
 _BYTES_PER_FILE_BYTE = 100
-_KEYS = frozenset(
-    (
-        "format",
-        "version",
-        "library",
-        "policy",
-        "metric",
-        "support",
-        "names",
-        "n_arms",
-        "seed",
-        "options",
-        "numbers",
-        "parts",
-        "roster",
-        "tickets",
-        "sha256",
-    )
-)
-
+_KEYS = {
+    "format", "version", "library", "policy", "metric", "support", "names", "n_arms", "seed", "options", "numbers",
+    "parts", "roster", "inactive", "tickets", "sha256",
+}  # fmt: skip
 _GRID = {"n_grid_used", "grid", "phase_ends"}
 
 Arrays = dict[str, np.ndarray]
@@ -76,12 +57,6 @@ def digest(description: dict[str, Any]) -> str:
     """The checksum of a description, which holds those of all other parts."""
     rest = {key: value for key, value in description.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def _npy_bytes(array: np.ndarray) -> bytes:
-    part = io.BytesIO()
-    np.lib.format.write_array(part, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
-    return part.getvalue()
 
 
 class Saving(Explaining):
@@ -104,8 +79,14 @@ class Saving(Explaining):
         """
         clone = self._clone()
         assert clone.metric is not None and clone.support is not None
+        roster, tickets, inactive = clone._roster, None, None
         arrays, numbers = clone._saved_content(clone._memory)
-        arrays |= inactive_arrays(clone._roster, clone._plan.keeps_all_rewards) | ticket_arrays(clone._tickets)
+        if roster is not None:
+            more, inactive = clone._saved_content(roster.inactive_memory)
+            arrays |= {f"{INACTIVE}{name}": array for name, array in more.items()}
+        if clone._tickets is not None:
+            tickets, more = clone._tickets.to_file()
+            arrays |= more
         try:
             metric: Any = clone.metric.to_dict()
         except ValueError:
@@ -113,7 +94,7 @@ class Saving(Explaining):
         options = dict(clone.options)
         if not isinstance(options.get("confidence", ""), str):
             options["confidence"] = {"custom": repr(options["confidence"])}
-        parts = {name: _npy_bytes(array) for name, array in arrays.items()}
+        parts = {name: npy_bytes(array) for name, array in arrays.items()}
         description = {
             "format": FORMAT,
             "version": VERSION,
@@ -126,8 +107,9 @@ class Saving(Explaining):
             "seed": clone.seed,
             "options": options,
             "numbers": numbers,
-            "roster": roster_to_json(clone._roster),
-            "tickets": tickets_to_json(clone._tickets),
+            "roster": None if roster is None else roster.to_json(),
+            "inactive": inactive,
+            "tickets": tickets,
             "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
         }
         description["sha256"] = digest(description)
@@ -162,9 +144,7 @@ class Saving(Explaining):
                 arrays[field.name] = getattr(memory, field.name)
             elif field.name in ("window_rewards", "window_arms"):
                 arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.window_capacity else 0]
-            elif (
-                memory.sketch_size == 0 and memory.n_atoms == 0
-            ):  # with sketches the pool is made anew from their items
+            elif memory.sketch_size == 0 and memory.n_atoms == 0:  # the pool of sketches is made anew from their items
                 arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
         return {name: array for name, array in arrays.items() if array.size}, numbers
 
@@ -178,53 +158,51 @@ class Saving(Explaining):
         moves = "phases" in self._own
         return (set(self._own) & set(self._plan.setup.numbers)) | (set() if moves else _GRID)
 
-    def _read_memory(self, archive: Archive, description: dict[str, Any]) -> Memory:
-        """The memory that the file holds, checked; raises DamagedFile."""
-        numbers = description["numbers"]
-        memory = self._memory
+    def _read_memory(self, archive: Archive, description: dict[str, Any]) -> tuple[Memory, Roster | None]:
+        """The memory that the file holds and the roster with the memory of inactive arms, checked; or DamagedFile."""
+        memory, roster, numbers = self._memory, self._roster, description["numbers"]
+        self._check_numbers(memory, numbers)
+        most = int(archive.array("n_rewards", memory.n_rewards.shape, np.int64).max(initial=0))
+        if not 0 <= most <= numbers["rewards"]:
+            raise DamagedFile("its counts of rewards are not possible")
+        memory = self._resized_for(memory, numbers["rewards"], most)
+        self._read_into(memory, archive, numbers, "")
+        wrong = find_inconsistency(self, memory)
+        if roster is not None:
+            arms, numbers = len(roster.inactive_arms), description["inactive"]
+            self._check_numbers(roster.inactive_memory, numbers)
+            self._check_memory_limit(inactive_memory_sizes(memory, arms, numbers["rewards"]))
+            beside = inactive_memory(memory, self._plan, arms, numbers["rewards"])
+            self._read_into(beside, archive, numbers, INACTIVE)
+            wrong = wrong or find_wrong_records(beside)
+            roster = replace(roster, inactive_memory=beside)
+        if wrong is not None:
+            raise DamagedFile(wrong)
+        for part in (memory,) if roster is None else (memory, roster.inactive_memory):
+            recompute_derived(part)
+        set_reward_limits(memory, self._plan)
+        return memory, roster
+
+    def _check_numbers(self, memory: Memory, numbers: Any) -> None:
+        """Refuse single numbers of a file that such a memory does not have, or that are of another type."""
         known = self._saved_content(memory)[1]
-        if set(numbers) != set(known):
+        if not isinstance(numbers, dict) or set(numbers) != set(known):
             raise DamagedFile("it does not have the numbers of such a policy")
         for name, number in numbers.items():
             kind = type(known[name])
             if type(number) is not kind or (kind is int and abs(number) > MOST):
                 raise DamagedFile(f"its number {name!r} is not possible")
-        n_rewards = _read_array(archive, description, "n_rewards", memory.n_rewards.shape, np.int64)
-        if n_rewards.dtype != np.int64:
+        if numbers["rewards"] < 0:
             raise DamagedFile("its counts of rewards are not possible")
-        most = int(n_rewards.max(initial=0))
-        if not 0 <= most <= numbers["rewards"]:
-            raise DamagedFile("its counts of rewards are not possible")
-        memory = self._resized_for(memory, numbers["rewards"], most)
+
+    def _read_into(self, memory: Memory, archive: Archive, numbers: dict[str, Any], prefix: str) -> None:
+        """Fill a memory of the right sizes with the numbers and arrays of a file."""
         for name, number in numbers.items():
             setattr(memory, name, number)
-        wanted = self._saved_content(memory)[0]
-        beside: set[str] = set()
-        if self._roster is not None:
-            roster, beside = read_inactive_memory(
-                self._roster,
-                memory,
-                self._plan,
-                lambda name, shape, kind: _read_array(archive, description, name, shape, kind),
-                self._check_memory_limit,
-            )
-            self._now = self._kernel_args(memory, roster)
-        parts = set(wanted) | beside | ticket_array_names(description["tickets"])
-        if set(archive.arrays) != parts or archive.non_array_names != {"policy.json"}:
-            raise DamagedFile("it does not have the parts of such a policy")
-        for name, into in wanted.items():
-            array = _read_array(archive, description, name, into.shape, into.dtype)
-            if array.shape != into.shape or array.dtype != into.dtype:
-                raise DamagedFile(f"its part {name!r} is not as large as it should be")
-            into[...] = array
+        for name, into in self._saved_content(memory)[0].items():
+            into[...] = archive.array(f"{prefix}{name}", into.shape, into.dtype)
         if memory.sketch_size > 0:
             memory.n_sorted, memory.n_pooled = STALE, 0
-        wrong = find_inconsistency(self, memory)
-        if wrong is not None:
-            raise DamagedFile(wrong)
-        recompute_derived(memory)
-        set_reward_limits(memory, self._plan)
-        return memory
 
 
 def load(
@@ -267,20 +245,20 @@ def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: 
     """The policy in an open file; ``label`` is what errors call the file."""
     limit = _BASE_BYTES + _BYTES_PER_FILE_BYTE * file.seek(0, io.SEEK_END) if max_memory is None else max_memory
     try:
-        archive = Archive(file)
+        archive = Archive(file, limit)
         description = _read_description(archive, label)
         policy = _make_policy(description, label, metric, confidence, limit)
-        policy._memory = policy._read_memory(archive, description)
-        if not roster_is_consistent(policy._roster, policy.t):
+        memory, roster = policy._read_memory(archive, description)
+        policy._now = policy._kernel_args(memory, roster)
+        if roster is not None and max(roster.clock_start, *roster.joined_at.values(), 0) > policy.t:
             raise DamagedFile("an arm came after the last round")
-        assert policy.support is not None
-        policy._tickets = read_tickets(
-            description["tickets"],
-            lambda name, shape, kind: _read_array(archive, description, name, shape, kind),
-            n_arms=policy.n_arms,
-            rounds=policy.t,
-            support=policy.support,
-        )
+        if description["tickets"] is not None:
+            assert policy.support is not None
+            policy._tickets = Tickets.from_file(
+                description["tickets"], archive, n_arms=policy.n_arms, rounds=policy.t, support=policy.support
+            )
+        if archive.unread:
+            raise DamagedFile("it does not have the parts of such a policy")
     except DamagedFile as error:
         raise ValueError(f"{label} is not a policy file, or it is damaged ({error}); nothing was loaded.") from None
     except MemoryLimitExceeded as error:
@@ -293,7 +271,7 @@ def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: 
 
 
 def _read_description(archive: Archive, label: str) -> dict[str, Any]:
-    found = archive.read_json("policy.json")
+    found = archive.json("policy.json")
     version = found.get("version")
     if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise DamagedFile("it has another format")
@@ -310,13 +288,13 @@ def _read_description(archive: Archive, label: str) -> dict[str, Any]:
     except RecursionError:
         raise DamagedFile("its description cannot be read") from None
     kinds = {"policy": str, "metric": dict, "support": dict, "n_arms": int, "seed": int, "options": dict}
-    kinds |= {"numbers": dict}
     names = found["names"]
     fits = all(isinstance(found[key], kind) and not isinstance(found[key], bool) for key, kind in kinds.items())
     if not fits or not (names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))):
         raise DamagedFile("its description cannot be read")
     if names is not None and len(names) != found["n_arms"]:
         raise DamagedFile("it does not have one name for each arm")
+    archive.checksums = found["parts"]
     return found
 
 
@@ -355,8 +333,8 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
         raise DamagedFile("an option is no number and no word")
     policy: Policy = object.__new__(cls)
     policy._max_bytes = limit
-    roster = roster_from_json(description["roster"], description["n_arms"])
-    if roster is not None:  # the memory is made for those that play
+    if description["roster"] is not None:  # the memory is made for those that play
+        roster = roster_from_json(description["roster"], description["n_arms"])
         policy._now = 0, 0, roster.inactive_memory, roster
     try:
         policy.__init__(  # type: ignore[misc]
@@ -376,16 +354,3 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
     except (LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise DamagedFile(f"its options cannot be used, {type(error).__name__}") from None
     return policy
-
-
-def _read_array(archive: Archive, description: dict[str, Any], name: str, shape: Any, kind: Any) -> np.ndarray:
-    """Read an array and check its size, type and checksum; nothing is unpacked if it has another size."""
-    content, array = archive.array(name, int(np.prod(shape)))
-    if (
-        not isinstance(description["parts"], dict)
-        or description["parts"].get(name) != hashlib.sha256(content).hexdigest()
-    ):
-        raise DamagedFile(f"the checksum of its part {name!r} is wrong")
-    if array.shape != tuple(shape) or array.dtype != kind:
-        raise DamagedFile(f"its part {name!r} is not as large as it should be")
-    return array

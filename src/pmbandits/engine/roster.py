@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pmbandits.engine.archive import DamagedFile, is_count
 from pmbandits.state.memory import Memory
 
 PLAYS, PAUSED, RETIRED = "plays", "paused", "retired"
@@ -35,9 +37,8 @@ class Roster:
     joined_at: Mapping[int, int]
     clock_start: int
     n_initial_arms: int
-    place: tuple[int, ...] = field(
-        init=False
-    )  # for each arm: its position in the main memory, or −1 − (its position in the inactive memory)
+    # for each arm: its position in the main memory, or −1 − (its position in the inactive memory)
+    place: tuple[int, ...] = field(init=False)
     waiting: tuple[int, ...] = field(init=False)  # arms that wait for their first reward
 
     def __post_init__(self) -> None:
@@ -52,6 +53,16 @@ class Roster:
     def copy(self) -> Roster:
         """A copy of the roster with its own copy of the inactive memory."""
         return replace(self, inactive_memory=self.inactive_memory.copy())
+
+    def to_json(self) -> dict[str, Any]:
+        """The roster for the description in a file, without the inactive memory."""
+        return {
+            "states": list(self.states),
+            "active": list(self.active_arms),
+            "joined": [[arm, self.joined_at[arm]] for arm in self.waiting],
+            "clock_start": self.clock_start,
+            "n_initial_arms": self.n_initial_arms,
+        }
 
     def next_trial(self, unavailable: NDArray[np.int64] | None = None) -> tuple[int, int] | None:
         """Which available arm that waits for its first reward is tried next, and in which round; ``None`` if none.
@@ -69,6 +80,34 @@ class Roster:
     def any_first_reward(self) -> bool:
         """Whether an arm that waited has its first reward."""
         return any(self.inactive_memory.n_rewards[-1 - self.place[arm]] > 0 for arm in self.waiting)
+
+
+def roster_from_json(found: Any, n_arms: int) -> Roster:
+    """The roster that a file describes, with an empty inactive memory; raises DamagedFile."""
+    unreadable = DamagedFile("its description of the arms that play cannot be read")
+    if not isinstance(found, dict) or set(found) != {"states", "active", "joined", "clock_start", "n_initial_arms"}:
+        raise unreadable
+    states, active, joined = found["states"], found["active"], found["joined"]
+    if not (isinstance(states, list) and isinstance(active, list) and isinstance(joined, list)):
+        raise unreadable
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in joined):
+        raise unreadable
+    counts = [found["clock_start"], found["n_initial_arms"], *active, *(number for pair in joined for number in pair)]
+    if not all(is_count(number) for number in counts):
+        raise unreadable
+    plays, joined_at = {arm for arm, state in enumerate(states) if state == PLAYS}, dict(joined)
+    possible = (
+        len(states) == n_arms and all(state in (PLAYS, PAUSED, RETIRED) for state in states),
+        active and sorted(set(active)) == active and set(active) <= plays,
+        set(joined_at) == plays - set(active) and len(joined_at) == len(joined),
+        1 <= found["n_initial_arms"] <= n_arms,
+    )
+    if not all(possible):
+        raise unreadable
+    inactive = tuple(arm for arm in range(n_arms) if arm not in set(active))
+    empty = Memory.allocate({"n_arms": len(inactive)}, {})
+    start, initial = found["clock_start"], found["n_initial_arms"]
+    return Roster(tuple(states), tuple(active), empty, inactive, joined_at, start, initial)
 
 
 def doubled_arm_count(n_initial_arms: int, total: int) -> tuple[int, int]:

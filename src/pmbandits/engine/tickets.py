@@ -7,13 +7,21 @@ was answered.
 
 from __future__ import annotations
 
+import math
+import re
 import secrets
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pmbandits import _validation
+from pmbandits.engine.archive import Archive, DamagedFile, is_count
+from pmbandits.state.layout import MOST
+from pmbandits.supports import Support
 
 MAX_REMEMBERED = 100_000  # answered tickets of which the row is kept
+_PREFIX = re.compile("[0-9a-f]{8}")
 
 
 class Ticket(NamedTuple):
@@ -75,6 +83,52 @@ class Tickets:
 
     def __deepcopy__(self, memo: Any) -> Tickets:
         return self.copy()
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a file says of the tickets: its description, and arrays by name.
+
+        In the one array a row is a ticket: which prefix, which number, and what is kept of it. Open tickets come last,
+        without a reward; the others as they were answered.
+        """
+        prefixes = {prefix: at for at, prefix in enumerate(self.issued)}
+        table = []
+        for key, row in (*self.answered.items(), *self.open.items()):
+            prefix, _, number = key.rpartition("-")
+            table.append((prefixes[prefix], int(number), *row[:4], np.nan if row.reward is None else row.reward))
+        description = {"issued": self.issued, "rows": len(table)}
+        return description, {"tickets": np.array(table, dtype=np.float64)} if table else {}
+
+    @classmethod
+    def from_file(cls, found: Any, archive: Archive, *, n_arms: int, rounds: int, support: Support) -> Tickets:
+        """The tickets of a file, checked; raises DamagedFile.
+
+        Arms, rounds and rewards must be those of a policy with ``n_arms`` arms, so many ``rounds`` and this support.
+        """
+        unreadable = DamagedFile("its tickets cannot be read")
+        fits = isinstance(found, dict) and set(found) == {"issued", "rows"} and isinstance(found["issued"], dict)
+        if not fits or not all(is_count(number) for number in (found["rows"], *found["issued"].values())):
+            raise unreadable
+        if not all(_PREFIX.fullmatch(prefix) and number for prefix, number in found["issued"].items()):
+            raise unreadable
+        out = cls()
+        out.issued, prefixes = found["issued"], list(found["issued"])
+        if found["rows"] == 0:
+            return out
+        table = archive.array("tickets", (found["rows"], 7), np.float64)
+        whole, (share, at, reward) = table[:, [0, 1, 2, 4]], table[:, [3, 5, 6]].T
+        most = [len(prefixes) - 1, MOST, n_arms - 1, rounds]
+        if not ((whole == np.floor(whole)) & (whole >= [0, 0, 0, 1]) & (whole <= most)).all():
+            raise unreadable
+        issued = np.array(list(out.issued.values()))[whole[:, 0].astype(np.int64)]
+        possible = (whole[:, 1] < issued) & (share >= 0.0) & (share <= 1.0 + 1e-9) & np.isfinite(at)
+        if not possible.all() or not support.contains(reward[~np.isnan(reward)]).all():
+            raise unreadable
+        for prefix, number, arm, p, t, when, told in table.tolist():
+            row = TicketRow(int(arm), p, int(t), when, None if math.isnan(told) else told)
+            (out.open if row.reward is None else out.answered)[f"{prefixes[int(prefix)]}-{int(number)}"] = row
+        if len(out.open) + len(out.answered) != found["rows"] or set(out.open) & set(out.answered):
+            raise unreadable
+        return out
 
     def issue(self, row: TicketRow) -> str:
         """Add a new open ticket, and return its identifier."""

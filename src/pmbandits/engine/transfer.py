@@ -17,19 +17,6 @@ from pmbandits.state.memory import Memory
 # Sizes that the inactive memory shares with the main one: how rewards are kept, the metric, the coarse radii.
 _SHARED_SIZES = ("n_atoms", "n_encoded", "n_ball_grid", "sketch_capacity")
 _TOTALS = ("t", "rewards")  # totals of all arms, worked out from those of each arm
-# Fields of the inactive memory that are saved; the rest follows from them.
-INACTIVE_FIELDS = (
-    "pulls",
-    "pending",
-    "n_rewards",
-    "sums",
-    "counts",
-    "sketch_header",
-    "sketch_stats",
-    "sketch_items",
-    "x",
-    "pool_arm",
-)
 
 
 def add_records(into: Memory, source: Memory, pairs: Iterable[tuple[int, int]]) -> None:

@@ -121,7 +121,7 @@ class FolderReader:
             if not 0 <= row["entry"] < len(self.lines) or row["trial"] not in known:
                 continue
             t = self.lines[row["entry"]].checkpoints
-            pulls, wanted = (np.reshape(row[name], (-1, k))[: t.size] for name in ("pulls", "mixture"))
+            pulls, wanted = row["pulls"].reshape(-1, k)[: t.size], row["mixture"].reshape(-1, k)[: t.size]
             if pulls.shape[0] != t.size or wanted.shape[0] != t.size:
                 raise ValueError(f"{self._journal.name} does not belong to its spec.json.")
             ends = tuple(sorted({int(end) for end in row["ends"]}))
