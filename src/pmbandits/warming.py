@@ -155,9 +155,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
         yield compile_entry(kernel, "memory")
     yield compile_entry(cirt.steps_per_unit, "int, int")
     # What readers of a policy call: ``explain``, ``utility_bounds``, ``estimates``, ``certainty``.
-    for own in {
-        tuple(cls._own.items()): cls._own for cls in policies.values() if "confidence" in cls._declared
-    }.values():
+    for own in dict.fromkeys(cls._own for cls in policies.values() if "confidence" in cls._declared):
         yield compile_entry(mixture_bounds, "state, floats", own)
         yield compile_entry(arm_set_radius, "state, int", own)
     yield compile_entry(upper_bound_of_any_mixture, "memory, floats")

@@ -25,14 +25,16 @@ from pmbandits.state.layout import (
     OFFSET_WORDS,
     SCALARS,
     SIZES,
-    own_scalars,
+    own_fields,
     own_words,
     places,
+    scalars,
 )
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state
 
-OWN: dict[str, type] = {"mine": int, "yours": float, **{f"own_{k}": (int, float)[k % 2] for k in range(N_OWN - 2)}}
+DECLARED: dict[str, type] = {"mine": int, "yours": float, **{f"own_{k}": (int, float)[k % 2] for k in range(N_OWN - 2)}}
+OWN = own_fields(DECLARED)
 sizes = hyp.tuples(*(hyp.integers(0, 9) for _ in SIZES))
 
 
@@ -45,7 +47,7 @@ def test_every_name_is_used_once() -> None:
 
 
 def test_every_single_number_has_a_word_of_its_own() -> None:
-    taken = [place for _, place in [*SCALARS.values(), *own_scalars(OWN).values()]]
+    taken = [place for _, place in scalars(OWN).values()]
     assert sorted([*taken, *OFFSET_WORDS.values()]) == list(range(FIRST_ARRAY))
     assert set(SCALARS) == {*SIZES, *(field.name for field in FIELDS if field.single)}
     assert all(SCALARS[field.name][0] is field.type for field in FIELDS if field.single)
@@ -93,7 +95,7 @@ def test_what_changes_lies_before_the_pool_and_the_pool_before_what_stays(row: t
 @pytest.mark.parametrize("name", [*SIZES, *BY_NAME])
 def test_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"has a field '{name}' already"):
-        own_scalars({name: int})
+        own_fields({name: int})
     with pytest.raises(ValueError, match="already"):
         state(**{name: float})
 
@@ -101,11 +103,11 @@ def test_a_name_that_is_taken_is_refused(name: str) -> None:
 def test_names_and_types_that_cannot_be_are_refused() -> None:
     for name in ("_hidden", "two words", ""):
         with pytest.raises(ValueError, match="cannot be the name"):
-            own_scalars({name: int})
+            own_fields({name: int})
     with pytest.raises(TypeError, match="int or float"):
-        own_scalars({"mine": bool})
+        own_fields({"mine": bool})
     with pytest.raises(ValueError, match=f"{N_OWN} single numbers of its own, but {N_OWN + 1}"):
-        own_scalars({**OWN, "one_more": int})
+        own_fields({**DECLARED, "one_more": int})
 
 
 @pytest.mark.parametrize("name", sorted(name for name, cls in REGISTRY.items() if "pmbandits." in cls.__module__))
@@ -122,7 +124,7 @@ def test_arrays_of_a_policys_own_are_seen_by_python_and_by_kernels_also_after_th
         "turn": own_field(int, "", "cleared"),
         "last": own_field(int, "n_grid"),
     }
-    memory = Memory.allocate({"n_arms": 3, "n_grid": 2}, {"plain": int, **mine})
+    memory = Memory.allocate({"n_arms": 3, "n_grid": 2}, own_fields({"plain": int, **mine}))
     memory.first[2, 1], memory.turn, memory.plain, memory.last[1] = 0.5, 7, 9, 4
     larger = memory.resized(n_grid=5, reward_capacity=40)
     assert [field.name for field in larger.fields[-3:]] == ["first", "turn", "last"]
@@ -142,12 +144,12 @@ def test_arrays_of_a_policys_own_are_seen_by_python_and_by_kernels_also_after_th
 def compiled(lines: list[str]) -> Any:
     """A kernel ``run(memory, out)`` with these lines."""
     source = "def run(memory, out):\n    s = unpack(memory)\n" + "".join(f"    {line}\n" for line in lines)
-    names: dict[str, Any] = {"unpack": state(**OWN)}
+    names: dict[str, Any] = {"unpack": state(**DECLARED)}
     exec(source, names)
     return numba.njit(names["run"])
 
 
-SINGLE_NAMES = [*SCALARS, *OWN]
+SINGLE_NAMES = [*SCALARS, *DECLARED]
 ARRAY_NAMES = [field.name for field in FIELDS if not field.single]
 
 
@@ -169,7 +171,7 @@ def read() -> Any:
 @pytest.fixture(scope="module")
 def write() -> Any:
     """Write given numbers into every single number, and into the first and the last number of every array."""
-    kinds, lines = {**SCALARS, **own_scalars(OWN)}, []
+    kinds, lines = scalars(OWN), []
     for k, name in enumerate(SINGLE_NAMES):
         if name not in SIZES:
             lines += [f"s.{name} = {kinds[name][0].__name__}(out[{k}, 0])"]

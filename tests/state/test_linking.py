@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from pmbandits.state import linking
+from pmbandits.state.layout import own_fields
 from pmbandits.state.linking import address, caller, numbered, pointer_to, shared, step
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state, unpack
@@ -24,7 +25,7 @@ unpack_own, unpack_other = state(mine=float), state(yours=int, mine=int)
 
 
 def memory(**own: type) -> Memory:
-    made = Memory.allocate({"n_arms": 3}, own)
+    made = Memory.allocate({"n_arms": 3}, own_fields(own))
     made.sums[:] = FLOATS
     return made
 

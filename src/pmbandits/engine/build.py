@@ -27,7 +27,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode, has_single_peak, n_extrema
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, graded_grid
 from pmbandits.mixtures._survival_table import MAX_KNOTS
-from pmbandits.state.layout import SIZES, own_fields, places
+from pmbandits.state.layout import SIZES, places
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
@@ -200,7 +200,7 @@ class MemoryBuilding(ConfidenceChoice):
 
     def _check_memory_limit(self, sizes: Mapping[str, int]) -> None:
         """Refuse sizes that would take more memory than the policy may have, before any memory is taken."""
-        needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES), own=own_fields(self._own)).end
+        needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES), own=self._own).end
         if self._max_bytes is not None and needed > self._max_bytes:
             raise MemoryLimitExceeded(f"{needed:,}")
 

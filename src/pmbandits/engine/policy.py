@@ -117,7 +117,7 @@ class Policy(Saving, DeclaredOptions):
         if update is not None:
             cls._update = staticmethod(update)
         if unpack is not None:
-            cls._own = dict(unpack.own)
+            cls._own = unpack.own
         if uses_sets is not None:
             cls._uses_sets = uses_sets
         if name is not None:

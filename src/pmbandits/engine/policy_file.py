@@ -134,7 +134,7 @@ class Saving(Explaining):
         """What is saved of a memory: arrays that are not empty, single numbers, and its own that may change."""
         arrays: Arrays = {}
         constants = self._constants()
-        numbers: Numbers = {name: number for name, number in memory.own.items() if name not in constants}
+        numbers: Numbers = {}
         for field in memory.fields:
             if "saved" not in field.lifecycle or field.name in constants:
                 continue
@@ -155,8 +155,8 @@ class Saving(Explaining):
         """
         if not type(self).__module__.startswith("pmbandits."):
             return set()
-        moves = "phases" in self._own
-        return (set(self._own) & set(self._plan.setup.numbers)) | (set() if moves else _GRID)
+        own = {field.name for field in self._own}
+        return (own & set(self._plan.setup.numbers)) | (set() if "phases" in own else _GRID)
 
     def _read_memory(self, archive: Archive, description: dict[str, Any]) -> tuple[Memory, Roster | None]:
         """The memory that the file holds and the roster with the memory of inactive arms, checked; or DamagedFile."""

@@ -47,8 +47,7 @@ class Reading(Merging):
     def explore_rounds(self) -> int:
         """How many rounds the policy only explores at the start; 0 if it has no such phase."""
         self._must_be_bound()
-        explore: int = self._memory.explore if "explore" in self._own else 0
-        return explore * self._memory.n_arms
+        return int(self._memory.own.get("explore", 0) * self._memory.n_arms)
 
     def _is_exploring(self) -> bool:
         """Whether some arm has fewer pulls (or rewards) than the policy explores each one at first."""

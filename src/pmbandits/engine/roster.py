@@ -105,7 +105,7 @@ def roster_from_json(found: Any, n_arms: int) -> Roster:
     if not all(possible):
         raise unreadable
     inactive = tuple(arm for arm in range(n_arms) if arm not in set(active))
-    empty = Memory.allocate({"n_arms": len(inactive)}, {})
+    empty = Memory.allocate({"n_arms": len(inactive)})
     start, initial = found["clock_start"], found["n_initial_arms"]
     return Roster(tuple(states), tuple(active), empty, inactive, joined_at, start, initial)
 

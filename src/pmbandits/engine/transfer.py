@@ -72,7 +72,7 @@ def inactive_memory_sizes(memory: Memory, arms: int, rewards: int) -> dict[str, 
 
 def inactive_memory(memory: Memory, plan: Plan, arms: int, rewards: int) -> Memory:
     """New memory for inactive arms, which keeps rewards in the same way as the main memory does."""
-    out = Memory.allocate(inactive_memory_sizes(memory, arms, rewards), memory.own_kinds)
+    out = Memory.allocate(inactive_memory_sizes(memory, arms, rewards), memory.places.own)
     for field in FIELDS:
         if field.single and "fixed" in field.lifecycle:
             setattr(out, field.name, getattr(memory, field.name))

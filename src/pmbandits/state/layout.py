@@ -18,7 +18,7 @@ from pmbandits.state.fields import GROUPS, Field
 N_OWN = 32  # fields that a policy may have of its own
 MOST = 2**53  # no count is larger
 
-Own = Mapping[str, type | Field]  # by name: the type of a single number, or a field
+Own = tuple[Field, ...]  # the fields that a policy has of its own
 
 SIZES = tuple(size for group in GROUPS for size in group.sizes)
 FIELDS = tuple(field for group in GROUPS for field in group.fields)
@@ -39,9 +39,8 @@ def _memory_group(field: Field) -> int:
 
 
 ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.single), key=_memory_group))
-OFFSET_WORDS = {
-    field.name: len(SIZES) + k for k, field in enumerate(ARRAY_FIELDS)
-}  # the words that say where arrays begin
+# the words that say where arrays begin
+OFFSET_WORDS = {field.name: len(SIZES) + k for k, field in enumerate(ARRAY_FIELDS)}
 FIRST_SCALAR = len(SIZES) + len(OFFSET_WORDS)
 FIRST_OWN = FIRST_SCALAR + sum(field.single for field in FIELDS)
 FIRST_ARRAY = FIRST_OWN + N_OWN
@@ -56,44 +55,43 @@ def _singles() -> dict[str, tuple[type, int]]:
 SCALARS = _singles()  # of every size and every single number: its type, and the word in which it lies
 
 
-def own_fields(own: Own) -> tuple[Field, ...]:
-    """The fields that a policy has of its own, beside its plain numbers."""
-    return tuple(replace(kind, name=name) for name, kind in own.items() if isinstance(kind, Field))
-
-
-def own_words(own: Own) -> dict[str, int]:
-    """The word of each field of a policy's own: of a number the number, of an array the place where it begins.
+def own_fields(own: Mapping[str, type | Field]) -> Own:
+    """The fields that a policy has of its own: by name, a field, or the type of a single number that is saved.
 
     A name that is taken, or one too many, is refused.
     """
+    out = []
     for name, kind in own.items():
         if name in SCALARS or name in BY_NAME:
             raise ValueError(f"the state has a field {name!r} already; give your number another name.")
         if not name.isidentifier() or name.startswith("_"):
             raise ValueError(f"{name!r} cannot be the name of a number of the state.")
-        if kind not in (int, float) and not isinstance(kind, Field):
+        if isinstance(kind, Field):
+            out.append(replace(kind, name=name))
+        elif kind in (int, float):
+            out.append(Field(name, kind, "", frozenset({"saved"}), "any" if kind is float else f"-{MOST} … {MOST}"))
+        else:
             raise TypeError(f"{name} must be declared as int or float, got {kind!r}.")
-    if len(own) > N_OWN:
-        raise ValueError(f"a policy can have {N_OWN} single numbers of its own, but {len(own)} are declared.")
-    return {name: FIRST_OWN + k for k, name in enumerate(own)}
+    if len(out) > N_OWN:
+        raise ValueError(f"a policy can have {N_OWN} single numbers of its own, but {len(out)} are declared.")
+    return tuple(out)
 
 
-def own_scalars(own: Own) -> dict[str, tuple[type, int]]:
-    """The single numbers that a policy has of its own: the type of each, and the word in which it lies."""
+def own_words(own: Own) -> dict[str, int]:
+    """The word of each field of a policy's own: of a number the number, of an array the place where it begins."""
+    return {field.name: FIRST_OWN + k for k, field in enumerate(own)}
+
+
+def scalars(own: Own) -> dict[str, tuple[type, int]]:
+    """Every size and every single number, also of a policy's own: its type, and the word in which it lies."""
     words = own_words(own)
-    out = {}
-    for name, kind in own.items():
-        if not isinstance(kind, Field):
-            out[name] = kind, words[name]
-        elif kind.single:
-            out[name] = kind.type, words[name]
-    return out
+    return {**SCALARS, **{field.name: (field.type, words[field.name]) for field in own if field.single}}
 
 
-def own_arrays(own: Own) -> dict[str, int]:
-    """The arrays that a policy has of its own, and the word that says where each begins."""
+def offset_words(own: Own) -> dict[str, int]:
+    """The word that says where an array begins, of each array, also of a policy's own."""
     words = own_words(own)
-    return {field.name: words[field.name] for field in own_fields(own) if not field.single}
+    return {**OFFSET_WORDS, **{field.name: words[field.name] for field in own if not field.single}}
 
 
 def _length(terms: tuple[str | int, ...], sizes: Mapping[str, int]) -> int:
@@ -104,19 +102,16 @@ def _length(terms: tuple[str | int, ...], sizes: Mapping[str, int]) -> int:
 class MemoryLayout:
     """Where everything lies for given sizes."""
 
+    own: Own  # the fields that the policy has of its own
+    scalars: dict[str, tuple[type, int]]  # of every size and single number: its type, and its word
     arrays: dict[str, tuple[type, slice, tuple[int, ...]]]  # of every array: its type, its words, and its shape
     changing: int  # the words before this hold the single numbers, and the arrays that change from round to round
     moving: int  # and the words before this also the pool of rewards; all others are constants or working space
     end: int  # how many words there are
 
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """Where the arrays begin that every policy has, in the order of OFFSET_WORDS."""
-        return tuple(self.arrays[name][1].start for name in OFFSET_WORDS)
-
 
 @lru_cache(maxsize=1024)
-def places(*sizes: int, own: tuple[Field, ...] = ()) -> MemoryLayout:
+def places(*sizes: int, own: Own = ()) -> MemoryLayout:
     """Where everything lies for the given sizes, with these fields of a policy's own."""
     known = dict(zip(SIZES, sizes, strict=True))
     out, at, ends = {}, FIRST_ARRAY, [FIRST_ARRAY] * 3
@@ -127,4 +122,4 @@ def places(*sizes: int, own: tuple[Field, ...] = ()) -> MemoryLayout:
         out[field.name], at = (field.type, slice(at, end), shape), end
         for group in range(_memory_group(field), 3):
             ends[group] = end
-    return MemoryLayout(out, ends[0], ends[1], at)
+    return MemoryLayout(own, scalars(own), out, ends[0], ends[1], at)

@@ -54,7 +54,7 @@ _TYPES: dict[str, Any] = {
 
 def argument_types(text: str, own: Own | None = None) -> tuple[Any, ...]:
     """numba's types for ``"state, floats"``; the state has a policy's own numbers, if there are any."""
-    known = {**_TYPES, "state": StateType(tuple(own.items()))} if own else _TYPES
+    known = {**_TYPES, "state": StateType(own)} if own else _TYPES
     return tuple(known[word] for word in text.split(", "))
 
 

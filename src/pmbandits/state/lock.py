@@ -91,6 +91,6 @@ def release_memory(memory: int, token: int) -> None:
 @cache
 def compile_lock_kernels() -> None:
     """Compile both lock kernels now, so that Ctrl-C cannot come between taking and giving back a memory."""
-    memory = Memory.allocate({}, {})
+    memory = Memory.allocate({})
     claim_memory(memory.address, KERNEL_TOKEN)
     release_memory(memory.address, KERNEL_TOKEN)

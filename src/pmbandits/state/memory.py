@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,30 +13,16 @@ from pmbandits.state.layout import (
     FIELDS,
     FIRST_ARRAY,
     FIRST_SCALAR,
-    MOST,
-    SCALARS,
     SIZES,
     MemoryLayout,
     Own,
-    own_arrays,
-    own_fields,
-    own_scalars,
+    offset_words,
     places,
     valid_range_of,
 )
 
 _N_SIZES = len(SIZES)
 _SLACK = 1e-9  # by which numbers that are not whole may miss a limit, because of rounding
-
-
-@lru_cache(maxsize=256)
-def _scalars_with(own: tuple[tuple[str, type | Field], ...]) -> dict[str, tuple[type, int]]:
-    return {**SCALARS, **own_scalars(dict(own))}
-
-
-@lru_cache(maxsize=256)
-def _own_fields(own: tuple[tuple[str, type | Field], ...]) -> tuple[Field, ...]:
-    return own_fields(dict(own))
 
 
 class Memory:
@@ -47,7 +32,8 @@ class Memory:
 
     Examples
     --------
-    >>> memory = Memory.allocate({"n_arms": 3}, {"explore": int})
+    >>> from pmbandits.state.layout import own_fields
+    >>> memory = Memory.allocate({"n_arms": 3}, own_fields({"explore": int}))
     >>> memory.t, memory.pulls.tolist()
     (0, [0, 0, 0])
     >>> memory.explore = 7
@@ -55,41 +41,34 @@ class Memory:
     7
     """
 
-    __slots__ = ("_own_fields", "_singles", "address", "numbers", "own_kinds", "places", "words")
+    __slots__ = ("address", "numbers", "places", "words")
 
     words: NDArray[np.int64]
     numbers: NDArray[np.float64]
     address: int
-    own_kinds: dict[str, type | Field]  # what the policy has of its own
-    places: MemoryLayout  # the offsets, types and shapes of all arrays
-    _own_fields: tuple[Field, ...]
-    _singles: dict[str, tuple[type, int]]
+    places: MemoryLayout  # the offsets, types and shapes of all fields
 
     def __init__(self, words: NDArray[np.int64], own: Own) -> None:
         put = object.__setattr__
         put(self, "words", words)
         put(self, "numbers", words.view(np.float64))
         put(self, "address", words.ctypes.data)
-        put(self, "own_kinds", dict(own))
-        put(self, "_own_fields", _own_fields(tuple(own.items())))
-        put(self, "places", places(*words[:_N_SIZES].tolist(), own=self._own_fields))
-        put(self, "_singles", _scalars_with(tuple(own.items())))
+        put(self, "places", places(*words[:_N_SIZES].tolist(), own=own))
 
     @classmethod
-    def allocate(cls, sizes: Mapping[str, int], own: Own) -> Memory:
+    def allocate(cls, sizes: Mapping[str, int], own: Own = ()) -> Memory:
         """Memory for the given sizes (those not named are 0); all else is 0."""
         row = [int(sizes.get(name, 0)) for name in SIZES]
-        found = places(*row, own=_own_fields(tuple(own.items())))
-        words = np.zeros(found.end, dtype=np.int64)
-        words[:_N_SIZES], words[_N_SIZES:FIRST_SCALAR] = row, found.starts
+        words = np.zeros(places(*row, own=own).end, dtype=np.int64)
+        words[:_N_SIZES] = row
         out = cls(words, own)
-        out._write_own_starts()
+        out._write_starts()
         return out
 
-    def _write_own_starts(self) -> None:
-        arrays = self.places.arrays
-        for name, word in own_arrays(self.own_kinds).items():
-            self.words[word] = arrays[name][1].start
+    def _write_starts(self) -> None:
+        """Write where the arrays begin."""
+        for name, word in offset_words(self.places.own).items():
+            self.words[word] = self.places.arrays[name][1].start
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -99,28 +78,29 @@ class Memory:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields: those that every policy has, and those that this one has of its own."""
-        return (*FIELDS, *self._own_fields)
+        return (*FIELDS, *self.places.own)
 
     @property
     def own(self) -> dict[str, int | float]:
-        """The policy's own plain numbers, by name."""
-        return {n: self._single(*self._singles[n]) for n, kind in self.own_kinds.items() if not isinstance(kind, Field)}
+        """The policy's own single numbers that are saved, by name."""
+        own = self.places.own
+        return {field.name: getattr(self, field.name) for field in own if field.single and "saved" in field.lifecycle}
 
     def has_scalar(self, name: str) -> bool:
         """Whether there is a single number of this name that can be set."""
-        return name in self._singles and name not in SIZES
+        return name in self.places.scalars and name not in SIZES
 
     def copy(self) -> Memory:
         """A copy of the memory that nobody has locked."""
-        out = Memory(self.words.copy(), self.own_kinds)
+        out = Memory(self.words.copy(), self.places.own)
         out.lock_token = 0
         return out
 
     def resized(self, **sizes: int) -> Memory:
         """A copy with other sizes: what there was keeps its value, and what is new is 0."""
-        out = Memory.allocate({**self.sizes, **sizes}, self.own_kinds)
+        out = Memory.allocate({**self.sizes, **sizes}, self.places.own)
         out.words[FIRST_SCALAR:FIRST_ARRAY] = self.words[FIRST_SCALAR:FIRST_ARRAY]
-        out._write_own_starts()
+        out._write_starts()
         before, after = self.places.arrays, out.places.arrays
         for name, (_, old, shape) in before.items():
             _, new, other = after[name]
@@ -139,16 +119,16 @@ class Memory:
 
     def field(self, name: str) -> NDArray[Any]:
         """A field as an array, also if it is a single number."""
-        if name in self._singles:
-            kind, place = self._singles[name]
+        if name in self.places.scalars:
+            kind, place = self.places.scalars[name]
             return (self.words if kind is int else self.numbers)[place : place + 1]
         found: NDArray[Any] = getattr(self, name)
         return found
 
     def word_range(self, name: str) -> tuple[int, int]:
         """The first word of a field, and the word after its last."""
-        if name in self._singles:
-            at = self._singles[name][1]
+        if name in self.places.scalars:
+            at = self.places.scalars[name][1]
             return at, at + 1
         where = self.places.arrays[name][1]
         return where.start, where.stop
@@ -156,7 +136,7 @@ class Memory:
     def outside(self) -> str | None:
         """The first saved field that holds what it cannot hold by its declaration, or ``None``.
 
-        >>> memory = Memory.allocate({"n_arms": 2}, {})
+        >>> memory = Memory.allocate({"n_arms": 2})
         >>> memory.outside() is None
         True
         >>> memory.pulls[1] = 3
@@ -177,9 +157,6 @@ class Memory:
             with np.errstate(invalid="ignore"):
                 if (part < low - slack).any() or (part > high + slack).any():
                     return field.name
-        for name, number in self.own.items():
-            if not (abs(number) <= MOST if self.own_kinds[name] is int else number == number):
-                return name
         return None
 
     def _limit(self, text: str) -> Any:
@@ -191,13 +168,10 @@ class Memory:
         name, _, less = text.partition(" - ")
         return (getattr(self, name) if name in SIZES else self.field(name)) - int(less or 0)
 
-    def _single(self, kind: type, place: int) -> int | float:
-        return int(self.words[place]) if kind is int else float(self.numbers[place])
-
     def __getattr__(self, name: str) -> Any:
-        single = self._singles.get(name)
+        single = self.places.scalars.get(name)
         if single is not None:
-            return self._single(*single)
+            return int(self.words[single[1]]) if single[0] is int else float(self.numbers[single[1]])
         found = self.places.arrays.get(name)
         if found is None:
             raise AttributeError(f"the state has no field {name!r}.")
@@ -207,11 +181,11 @@ class Memory:
     def __setattr__(self, name: str, value: Any) -> None:
         if not self.has_scalar(name):
             raise AttributeError(f"{name!r} is not a single number of the state that can be set.")
-        kind, place = self._singles[name]
+        kind, place = self.places.scalars[name]
         (self.words if kind is int else self.numbers)[place] = kind(value)
 
     def __reduce__(self) -> Any:  # the address is that of the copy
-        return Memory, (self.copy().words, self.own_kinds)
+        return Memory, (self.copy().words, self.places.own)
 
     def __deepcopy__(self, memo: Any) -> Memory:
         return self.copy()

@@ -30,34 +30,20 @@ from numba.extending import (
 from numba.np.arrayobj import populate_array
 
 from pmbandits.state.fields import Field
-from pmbandits.state.layout import (
-    BY_NAME,
-    OFFSET_WORDS,
-    SCALARS,
-    SIZES,
-    own_arrays,
-    own_fields,
-    own_scalars,
-)
+from pmbandits.state.layout import BY_NAME, SCALARS, SIZES, Own, offset_words, own_fields, scalars
 from pmbandits.state.memory import Memory
 
 State = Any  # the state as it is given to kernels, for their signatures: to Python it has no type
 _NUMBA = {int: types.int64, float: types.float64}
 
 
-def _kind_name(kind: type | Field) -> str:
-    return f"{kind.type.__name__}[{kind.shape}]" if isinstance(kind, Field) else kind.__name__
-
-
 class StateType(types.Type):
-    """What ``s`` is to numba. ``own`` are the names and kinds of what the policy has of its own."""
+    """What ``s`` is to numba. ``own`` are the fields that the policy has of its own."""
 
-    def __init__(self, own: tuple[tuple[str, type | Field], ...] = ()) -> None:
-        declared = dict(own)
-        self.singles = {**SCALARS, **own_scalars(declared)}
-        self.offset_words = {**OFFSET_WORDS, **own_arrays(declared)}
-        self.fields = {**BY_NAME, **{field.name: field for field in own_fields(declared)}}
-        words = ", ".join(f"{name}: {_kind_name(kind)}" for name, kind in own)
+    def __init__(self, own: Own = ()) -> None:
+        self.singles, self.offset_words = scalars(own), offset_words(own)
+        self.fields = {**BY_NAME, **{field.name: field for field in own}}
+        words = ", ".join(f"{field.name}: {field.type.__name__}[{field.shape}]" for field in own)
         super().__init__(name=f"pmbandits.State[{words}]")
 
     def can_convert_to(self, typingctx: Any, other: Any) -> Any:
@@ -161,7 +147,8 @@ def state(**own: type | Field) -> Any:
     lifecycle (``own_field``). In a kernel, ``s = unpack(memory)`` makes them, and all fields of
     ``pmbandits.state.fields``, attributes of ``s``.
     """
-    kind = StateType(tuple(own.items()))
+    declared = own_fields(own)
+    kind = StateType(declared)
 
     def unpack(typingctx: Any, memory: Any) -> Any:
         del typingctx
@@ -173,7 +160,7 @@ def state(**own: type | Field) -> Any:
         return kind(types.int64), codegen
 
     made: Any = intrinsic(unpack)
-    made.own = dict(own)
+    made.own = declared
     return made
 
 
@@ -186,7 +173,7 @@ unpack = state()
 @typeof_impl.register(Memory)
 def _typeof(value: Any, c: Any) -> Any:
     del c
-    return StateType(tuple(value.own_kinds.items()))
+    return StateType(value.places.own)
 
 
 @unbox(StateType)
