@@ -56,63 +56,19 @@ class _Basis:
     points: FloatArray | None  # atoms of the support, or points of bins
     holder: Mapping[str, float]  # the Hölder pair as numbers of the state; empty if there is none
     constraints: KernelConstraints | None
-
-    @property
-    def confidence(self) -> ConfidenceSet | None:
-        """The confidence sets, if there are any."""
-        return self.setup.confidence
-
-    @property
-    def set_kind(self) -> str:
-        """The kind of the confidence sets; balls if there are none."""
-        return "ball" if self.confidence is None else self.confidence.kind
-
-    @property
-    def has_gaussian_bands(self) -> bool:
-        """Whether there are KL bands for sub-Gaussian rewards."""
-        return isinstance(self.support, Real) and self.confidence is not None and self.confidence.mean_failure > 0.0
-
-    @property
-    def has_unbounded_bands(self) -> bool:
-        """Whether there are KL bands on an unbounded support."""
-        return (isinstance(self.support, Heavy) and self.confidence is not None) or self.has_gaussian_bands
-
-    @property
-    def has_kl_bands(self) -> bool:
-        """Whether the confidence sets are KL bands."""
-        return self.confidence is not None and self.set_kind == "kl_band"
+    grid: FloatArray  # the mixtures of the grid; without one, space for one number of each arm
+    confidence: ConfidenceSet | None
+    set_kind: str  # the kind of the confidence sets; balls if there are none
+    has_kl_bands: bool  # whether the confidence sets are KL bands,
+    has_gaussian_bands: bool  # those for sub-Gaussian rewards,
+    has_unbounded_bands: bool  # or others on an unbounded support
+    bounds_grid_changes: bool  # whether changes of the values of grid points are bounded (mixtures/_lazy_argmax.py)
+    uses_chords: bool  # whether that is by chords
 
     @property
     def n_atoms(self) -> int:
         """Points at which rewards are counted; 0 if they are kept one by one."""
         return 0 if self.points is None else self.points.size
-
-    @property
-    def sketch_capacity(self) -> int:
-        """Numbers that fit into a sketch; 0 without sketches."""
-        return sketch_capacity(self.fineness) if self.storage == "sketch" else 0
-
-    @property
-    def bounds_grid_changes(self) -> bool:
-        """Whether it is bounded how far the values of grid points can have changed (``mixtures/_lazy_argmax.py``)."""
-        countable = isinstance(self.support, (Binary, Heavy))
-        return self.confidence is not None and not countable and self.storage != "sketch"
-
-    @property
-    def uses_chords(self) -> bool:
-        """Whether that is by chords: for concave h with at most one peak that is not Lipschitz, or with KL bands."""
-        if not self.bounds_grid_changes or self.metric.shape not in ("concave", "linear"):
-            return False
-        if not np.isfinite(self.support.width):
-            return False
-        if self.holder.get("holder_q") == 1.0 and self.set_kind != "kl_band":
-            return False
-        return bool(has_single_peak(self.encoded) or n_extrema(self.encoded) == 0)
-
-    @property
-    def watches_arms(self) -> bool:
-        """Whether each arm is watched for changes."""
-        return self.forgetting is not None and self.forgetting.on_change != ""
 
 
 class MemoryBuilding(ConfidenceChoice):
@@ -123,24 +79,22 @@ class MemoryBuilding(ConfidenceChoice):
         basis = self._basis(metric, n_arms, support)
         _require_possible_sets(basis)
         arrays = _constant_arrays(basis)
-        sizes = {**_reward_sizes(basis), **_set_sizes(basis), **_feature_sizes(basis)}
-        sizes |= {"n_encoded": basis.encoded.size, "n_ball_grid": arrays["ball_grid"].size}
         drops = basis.forgetting is not None and basis.forgetting.drops
-        sizes["n_earlier_pulls"] = n_arms if self._roster is not None or drops else 0
+        sizes = _sizes(basis) | {
+            "n_ball_grid": arrays["ball_grid"].size,
+            "n_earlier_pulls": n_arms if self._roster is not None or drops else 0,
+        }
         self._check_memory_limit(sizes)
         memory = Memory.allocate(sizes, self._own)
         numbers = {
-            **_support_numbers(basis),
-            **_metric_numbers(basis),
-            **_set_numbers(basis, self.options.get("horizon")),
-            **_search_numbers(basis),
+            **_numbers(basis, self.options.get("horizon")),
             "seed": self.seed,
             "rank_delta": self._rank_delta(n_arms),
             "mix_is_feasible": int(type(self).__module__.startswith("pmbandits.")),
             **basis.setup.numbers,
         }
         self._write_numbers(memory, numbers)
-        memory.grid[:], memory.mix[:] = _grid(basis), 1.0 / n_arms
+        memory.grid[:], memory.mix[:] = basis.grid, 1.0 / n_arms
         if basis.constraints is not None:
             memory.mix[:] = basis.constraints.start
         for book, marks in zip(memory.sketch_header, memory.sketch_stats, strict=True):
@@ -172,6 +126,18 @@ class MemoryBuilding(ConfidenceChoice):
             points = support.atoms
         elif storage == "binned":
             points = np.linspace(support.lo, support.hi, fineness + 1)
+        chosen = setup.confidence
+        kind = "ball" if chosen is None else chosen.kind
+        gaussian = isinstance(support, Real) and chosen is not None and chosen.mean_failure > 0.0
+        encoded, holder = encode(metric), holder_numbers(metric, support)
+        bounds_changes = chosen is not None and not isinstance(support, (Binary, Heavy)) and storage != "sketch"
+        uses_chords = (  # for concave h with at most one peak that is not Lipschitz, or with KL bands
+            bounds_changes
+            and metric.shape in ("concave", "linear")
+            and np.isfinite(support.width)
+            and (holder.get("holder_q") != 1.0 or kind == "kl_band")
+            and (has_single_peak(encoded) or n_extrema(encoded) == 0)
+        )
         return _Basis(
             metric=metric,
             n_arms=n_arms,
@@ -183,10 +149,18 @@ class MemoryBuilding(ConfidenceChoice):
             rounding=self._max_rounding(support),
             coarse_radii=parse_estimates(self.options.get("estimates", "exact"))[0] in ("binned", "sketch"),
             decides_by_sets=self._uses_sets or setup.certifies,
-            encoded=encode(metric),
+            encoded=encoded,
             points=points,
-            holder=holder_numbers(metric, support),
+            holder=holder,
             constraints=None if self.limits is None else kernel_constraints(self.limits),
+            grid=np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid,
+            confidence=chosen,
+            set_kind=kind,
+            has_kl_bands=chosen is not None and kind == "kl_band",
+            has_gaussian_bands=gaussian,
+            has_unbounded_bands=gaussian or (isinstance(support, Heavy) and chosen is not None),
+            bounds_grid_changes=bounds_changes,
+            uses_chords=bool(uses_chords),
         )
 
     def _write_numbers(self, memory: Memory, numbers: Mapping[str, float]) -> None:
@@ -224,38 +198,13 @@ class MemoryBuilding(ConfidenceChoice):
         return larger
 
 
-# ---- sizes -----------------------------------------------------------------------------------------------------
-
-
-def _grid(basis: _Basis) -> FloatArray:
-    """The mixtures of the grid; without one, space for one number of each arm."""
-    return np.zeros((basis.n_arms, basis.n_arms)) if basis.setup.grid is None else basis.setup.grid
-
-
-def _reward_sizes(basis: _Basis) -> dict[str, int]:
-    """The sizes of what keeps rewards, forgets them and watches the arms."""
-    k, forgetting, buffer = basis.n_arms, basis.forgetting, basis.sketch_capacity
-    forgets = forgetting is not None and forgetting.kind != ""
-    first = min(INITIAL_CAPACITY, forgetting.most) if forgetting is not None and forgets else INITIAL_CAPACITY
-    return {
-        "n_arms": k,
-        "n_atoms": basis.n_atoms,
-        "reward_capacity": 0 if basis.n_atoms else k * buffer or first,
-        "n_sketches": k if buffer else 0,
-        "sketch_capacity": buffer,
-        "n_pool_weights": k * buffer,
-        "window_capacity": first if forgetting is not None and forgetting.kind == "window" else 0,
-        "n_detectors": k if basis.watches_arms else 0,
-        "n_forgetting_counters": 3 if forgetting is not None else 0,
-        "n_found_changes": MAX_RECORDED_CHANGES if basis.watches_arms else 0,
-    }
-
-
-def _set_sizes(basis: _Basis) -> dict[str, int]:
-    """The sizes of confidence sets, and of what bounds the changes of grid points by them."""
-    k, n_radii = basis.n_arms, 0
-    if basis.confidence is not None:
-        n_radii = COARSE_TABLE_SIZE if basis.coarse_radii else INITIAL_CAPACITY * basis.decides_by_sets
+def _sizes(basis: _Basis) -> dict[str, int]:
+    """The sizes on which the shapes of all arrays depend; those that are not named are 0."""
+    k, forgetting, setup, chosen = basis.n_arms, basis.forgetting, basis.setup, basis.confidence
+    buffer = sketch_capacity(basis.fineness) if basis.storage == "sketch" else 0
+    first = min(INITIAL_CAPACITY, forgetting.most) if forgetting is not None and forgetting.kind else INITIAL_CAPACITY
+    watches_arms = forgetting is not None and forgetting.on_change != ""
+    n_radii = COARSE_TABLE_SIZE if basis.coarse_radii else INITIAL_CAPACITY * basis.decides_by_sets
     lipschitz_bands = (
         basis.has_kl_bands
         and basis.bounds_grid_changes
@@ -263,29 +212,33 @@ def _set_sizes(basis: _Basis) -> dict[str, int]:
         and basis.holder.get("holder_q") == 1.0
     )
     return {
-        "n_radii": n_radii,
+        "n_arms": k,
+        "n_encoded": basis.encoded.size,
+        # what keeps rewards, forgets them and watches the arms
+        "n_atoms": basis.n_atoms,
+        "reward_capacity": 0 if basis.n_atoms else k * buffer or first,
+        "n_sketches": k if buffer else 0,
+        "sketch_capacity": buffer,
+        "n_pool_weights": k * buffer,
+        "window_capacity": first if forgetting is not None and forgetting.kind == "window" else 0,
+        "n_detectors": k if watches_arms else 0,
+        "n_forgetting_counters": 3 if forgetting is not None else 0,
+        "n_found_changes": MAX_RECORDED_CHANGES if watches_arms else 0,
+        # confidence sets, and what bounds the changes of grid points by them
+        "n_radii": 0 if chosen is None else n_radii,
         "n_lazy": k if basis.bounds_grid_changes else 0,
         "n_lazy_chords": k if basis.uses_chords or lipschitz_bands else 0,
         "n_kl_bands": k if basis.has_kl_bands else 0,
         "n_tail_multipliers": 3 if basis.has_unbounded_bands else 0,
         "line_capacity": line_cells_for(k) if basis.has_gaussian_bands and basis.decides_by_sets else 0,
-    }
-
-
-def _feature_sizes(basis: _Basis) -> dict[str, int]:
-    """The sizes of what an algorithm asks for: grid, survival table, slopes, certifying and limits."""
-    k, setup = basis.n_arms, basis.setup
-    return {
-        "n_grid": _grid(basis).shape[0],
+        # what an algorithm asks for: grid, survival table, slopes, certifying and limits
+        "n_grid": basis.grid.shape[0],
         "n_vetted": k if setup.table else 0,
         "knot_capacity": (basis.n_atoms or MAX_KNOTS) if setup.table else 0,
         "n_slopes": k if setup.slopes else 0,
         "n_certifying": k if setup.certifies else 0,
         **({} if basis.constraints is None else basis.constraints.sizes),
     }
-
-
-# ---- constants -------------------------------------------------------------------------------------------------
 
 
 def _constant_arrays(basis: _Basis) -> dict[str, Any]:
@@ -300,42 +253,30 @@ def _constant_arrays(basis: _Basis) -> dict[str, Any]:
     return arrays if basis.constraints is None else {**arrays, **basis.constraints.arrays}
 
 
-def _support_numbers(basis: _Basis) -> dict[str, float]:
-    """Single numbers about rewards: how they are kept, and where they can lie."""
-    forgetting, support = basis.forgetting, basis.support
+def _numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
+    """The single numbers of the state that follow from the options, before the algorithm sets its own."""
+    forgetting, support, metric, chosen = basis.forgetting, basis.support, basis.metric, basis.confidence
+    offset = 0.0
+    if chosen is not None and basis.set_kind != "ball":
+        offset = _utility_error_of_rounding(metric, support, basis.rounding)
+    plain = chosen is not None and chosen.kind == "ball" and (chosen.name == "paper" or chosen.name not in NAMES)
     return {
+        # how rewards are kept, and where they can lie
         "storage_mode": BINARY if isinstance(support, Binary) else FINITE if basis.n_atoms else SAMPLES,
         "bounded": int(np.isfinite(support.width)),
         "sketch_size": basis.fineness if basis.storage == "sketch" else 0,
         "low": support.lo,
         "high": support.hi,
         "rounding": basis.rounding,
-        "alarm_threshold": np.log(basis.n_arms / forgetting.level)
-        if forgetting is not None and basis.watches_arms
-        else 0.0,
-    }
-
-
-def _metric_numbers(basis: _Basis) -> dict[str, float]:
-    """Single numbers about the metric: its shape, and how far utilities can differ."""
-    return {
-        "metric_shape": SHAPES[basis.metric.shape],
-        "max_h": basis.metric.maximum().value,
-        "max_abs_h": max(abs(basis.metric.maximum().value), abs(basis.metric.minimum().value)),
-        "lipschitz": _lipschitz(basis.metric, basis.support, basis.setup),
+        "alarm_threshold": np.log(basis.n_arms / forgetting.level) if forgetting and forgetting.on_change else 0.0,
+        # the metric: its shape, and how far utilities can differ
+        "metric_shape": SHAPES[metric.shape],
+        "max_h": metric.maximum().value,
+        "max_abs_h": max(abs(metric.maximum().value), abs(metric.minimum().value)),
+        "lipschitz": _lipschitz(metric, support, chosen),
         **basis.holder,
-    }
-
-
-def _set_numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
-    """Single numbers about confidence sets."""
-    chosen = basis.confidence
-    offset = 0.0
-    if chosen is not None and basis.set_kind != "ball":
-        offset = _utility_error_of_rounding(basis.metric, basis.support, basis.rounding)
-    plain = chosen is not None and chosen.kind == "ball" and (chosen.name == "paper" or chosen.name not in NAMES)
-    return {
-        **(tail_numbers(basis.metric, basis.support, chosen) if basis.has_unbounded_bands else {}),
+        # confidence sets
+        **(tail_numbers(metric, support, chosen) if basis.has_unbounded_bands else {}),
         "set_kind": KINDS.index(basis.set_kind),
         "stretched": int(chosen is not None and chosen.stretched),
         "uses_chords": int(basis.uses_chords),
@@ -343,13 +284,8 @@ def _set_numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
         "coarse_radii": int(basis.coarse_radii),
         "paper_bonus": int(plain),
         "rounding_utility_bound": offset,
-    }
-
-
-def _search_numbers(basis: _Basis) -> dict[str, float]:
-    """Single numbers about the search for a mixture, before the algorithm sets its own."""
-    return {
-        "n_grid_used": _grid(basis).shape[0],
+        # the search for a mixture
+        "n_grid_used": basis.grid.shape[0],
         "current_point": -1,
         "search_tolerance": 0.01,
         "exploration": 1.0,
@@ -384,8 +320,8 @@ def holder_numbers(metric: Distortion, support: Support) -> dict[str, float]:
     return {"holder_q": pair.q, "holder_c": pair.constant}
 
 
-def _lipschitz(metric: Distortion, support: Support, setup: Setup) -> float:
-    if setup.confidence is None or not isinstance(support, Real) or setup.confidence.kind != "ball":
+def _lipschitz(metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
+    if chosen is None or not isinstance(support, Real) or chosen.kind != "ball":
         return 0.0
     try:
         return metric.holder(support).constant
