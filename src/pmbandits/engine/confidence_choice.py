@@ -138,34 +138,6 @@ class ConfidenceChoice(Algorithm):
             raise ValueError(f"a confidence set of kind 'interval' is for Binary rewards, not {support!r}.")
         return chosen
 
-    def _optional_confidence_set(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
-        """The confidence sets of a policy that plays without them: for readers, where a bound holds."""
-        if parse_estimates(self.options.get("estimates", "exact"))[0] == "discount":
-            if not isinstance(self.options["confidence"], str):
-                raise ValueError("with estimates='discount:...' there are no confidence sets; leave confidence out.")
-            return None  # no set is known that holds for rewards that are drawn again and again
-        chosen = self._choose_confidence_set(support, n_arms)
-        if np.isfinite(support.width):
-            return chosen
-        try:
-            if chosen.kind == "kl_band":
-                tail_numbers(metric, support, chosen)
-            else:
-                metric.holder(support)
-        except ValueError:
-            return None  # no bound holds for such a metric; it can be played all the same
-        return chosen
-
-    def _certifying_share(self, metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
-        """The share of pulls that is for certifying, if there are confidence sets by which to certify."""
-        share: float = self.options["certify"]
-        if share > 0.0 and chosen is None:
-            raise ValueError(
-                f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
-                "Interval(lo, hi), or leave certify out."
-            )
-        return share
-
     @property
     def confidence(self) -> ConfidenceSet | None:
         """The confidence set of each arm, or ``None``. Where rewards are forgotten, it is the one of this moment."""

@@ -110,7 +110,14 @@ def update_by_mean(memory: int) -> None:
     play_alone(s, arm)
 
 
-class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep_mixture):
+class MeanPolicy(Policy):
+    """A policy that does not use the metric: the mean is what it is scored by, where none is given."""
+
+    def default_metric(self) -> Distortion:
+        return Mean()
+
+
+class Uniform(MeanPolicy, name="uniform", choose=choose_uniform, update=keep_mixture):
     """Play every arm equally often: in every K rounds each of the K arms once, in random order.
 
     It learns nothing, and is here for comparison.
@@ -127,9 +134,6 @@ class Uniform(Policy, name="uniform", choose=choose_uniform, update=keep_mixture
     [0, 1, 2]
     """
 
-    def default_metric(self) -> Distortion:
-        return Mean()
-
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)))
 
@@ -138,7 +142,7 @@ def _check_arm(name: str, value: Any) -> int | str:
     return value if isinstance(value, str) else _validation.whole(name, value, 0)
 
 
-class SolitaryArm(Policy, name="solitary_arm", choose=choose_fixed_arm, update=keep_mixture, unpack=unpack_arm):
+class SolitaryArm(MeanPolicy, name="solitary_arm", choose=choose_fixed_arm, update=keep_mixture, unpack=unpack_arm):
     """Play always the same arm. It learns nothing, and is here for comparison.
 
     Parameters
@@ -155,9 +159,6 @@ class SolitaryArm(Policy, name="solitary_arm", choose=choose_fixed_arm, update=k
 
     arm: int | str = option(default=0, check=_check_arm)
 
-    def default_metric(self) -> Distortion:
-        return Mean()
-
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         arm = arm_index(self.options["arm"], self.names)
         if arm not in self._active_arms:
@@ -166,7 +167,7 @@ class SolitaryArm(Policy, name="solitary_arm", choose=choose_fixed_arm, update=k
         return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=begin_fixed_arm)
 
 
-class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=update_by_mean, unpack=unpack_scale):
+class UCB1(MeanPolicy, name="ucb1", choose=choose_ucb1, update=update_by_mean, unpack=unpack_scale):
     """UCB1: pull the arm whose mean so far, plus a bonus for what chance can do to it, is the largest.
 
     It is the usual one to compare with. It looks for the largest mean and settles on one arm, whatever the metric is.
@@ -188,9 +189,6 @@ class UCB1(Policy, name="ucb1", choose=choose_ucb1, update=update_by_mean, unpac
     >>> pmb.UCB1(pmb.Mean(), n_arms=2, support=pmb.Binary()).ask(2)
     array([0, 1])
     """
-
-    def default_metric(self) -> Distortion:
-        return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)), numbers={"scale": support.scale})

@@ -6,12 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pmbandits.confidence import ConfidenceSet
+from pmbandits.engine.confidence_choice import tail_numbers
 from pmbandits.engine.options import (
     above,
     check_confidence,
     fraction_below_1,
     known_estimates,
     option,
+    parse_estimates,
     probability,
     share,
 )
@@ -54,7 +57,44 @@ def update(memory: int) -> None:
         best_mixture(s)
 
 
-class Track(Policy, name="track", choose=choose, choose_certifying=choose_certifying, update=update, uses_sets=False):
+class TrackingPolicy(Policy, uses_sets=False):
+    """What Track and Vet share: they play by estimates, can forget, and keep confidence sets for certainty only."""
+
+    certify: float = option(default=0.0, check=fraction_below_1)
+    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
+    delta: float = option(default=0.05, check=probability)
+    keep: str = option(default="exact", alias="estimates", check=known_estimates)
+    forgets: ClassVar[bool] = True
+
+    def confidence_for_readers(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
+        """The confidence sets, where a bound holds; refuses to certify without any."""
+        chosen, share = self._confidence_where_bounds_hold(metric, n_arms, support), self.options["certify"]
+        if share > 0.0 and chosen is None:
+            raise ValueError(
+                f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
+                "Interval(lo, hi), or leave certify out."
+            )
+        return chosen
+
+    def _confidence_where_bounds_hold(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
+        if parse_estimates(self.options.get("estimates", "exact"))[0] == "discount":
+            if not isinstance(self.options["confidence"], str):
+                raise ValueError("with estimates='discount:...' there are no confidence sets; leave confidence out.")
+            return None  # no set is known that holds for rewards that are drawn again and again
+        chosen = self._choose_confidence_set(support, n_arms)
+        if np.isfinite(support.width):
+            return chosen
+        try:
+            if chosen.kind == "kl_band":
+                tail_numbers(metric, support, chosen)
+            else:
+                metric.holder(support)
+        except ValueError:
+            return None  # no bound holds for such a metric; it can be played all the same
+        return chosen
+
+
+class Track(TrackingPolicy, name="track", choose=choose, choose_certifying=choose_certifying, update=update):
     """Play the proportions of the best mixture of what was seen so far, and explore all arms a little.
 
     It needs no grid, no ε and no horizon. In each round:
@@ -112,17 +152,15 @@ class Track(Policy, name="track", choose=choose, choose_certifying=choose_certif
 
     exploration: float = option(default=1.0, check=above(0.0))
     tolerance: float = option(default=0.01, check=share)
-    certify: float = option(default=0.0, check=fraction_below_1)
-    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
-    delta: float = option(default=0.05, check=probability)
-    keep: str = option(default="exact", alias="estimates", check=known_estimates)
-    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        chosen = self._optional_confidence_set(metric, n_arms, support)
-        numbers: dict[str, float] = {
-            "exploration": self.options["exploration"],
-            "search_tolerance": self.options["tolerance"],
-            "certify": self._certifying_share(metric, support, chosen),
-        }
-        return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen)
+        o = self.options
+        return Setup(
+            grid=np.zeros((0, n_arms)),
+            numbers={
+                "exploration": o["exploration"],
+                "search_tolerance": o["tolerance"],
+                "certify": o["certify"],
+            },
+            confidence=self.confidence_for_readers(metric, n_arms, support),
+        )

@@ -6,31 +6,17 @@ import math
 
 import numpy as np
 
+from pmbandits.engine.options import option, share
+from pmbandits.engine.policy import Policy
 from pmbandits.metrics import LowerCVaR
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies.published._functionals import unpack_tail, update_by_cvar
 from pmbandits.supports import Support
-
-
-def default_tail_metric(alpha: float | None) -> Distortion | None:
-    """The metric where none is given: α alone is a lower-tail CVaR."""
-    return None if alpha is None else LowerCVaR(alpha)
 
 
 def log_inverse_delta(horizon: int, delta: float | None) -> float:
     """ln(1/δ), with δ = 1/T² where it is not given."""
     return 2.0 * math.log(horizon) if delta is None else -math.log(delta)
-
-
-def tail_level(policy: str, metric: Distortion, alpha: float | None) -> float:
-    """α as an option, or that of the metric."""
-    if alpha is not None:
-        return alpha
-    if isinstance(metric, LowerCVaR):
-        return metric.alpha
-    raise ValueError(
-        f"{policy} maximises a lower-tail CVaR and nothing else, but the metric is {metric!r}; take LowerCVaR(alpha), "
-        "or give alpha=... to let it play for that tail."
-    )
 
 
 def require_upper_bound(policy: str, support: Support) -> None:
@@ -63,3 +49,24 @@ def quadratic_parts(policy: str, metric: Distortion) -> tuple[float, float]:
             f"and sums of these), but the metric is {metric!r}; take UCFW or Track instead."
         )
     return mean, max(gini, 0.0)
+
+
+class TailPolicy(Policy, update=update_by_cvar, unpack=unpack_tail):
+    """A policy for a lower-tail CVaR. α comes from the metric, or from an option; then the metric is not used."""
+
+    alpha: float | None = option(default=None, check=share)
+
+    def default_metric(self) -> Distortion | None:
+        alpha = self.options["alpha"]
+        return None if alpha is None else LowerCVaR(alpha)
+
+    def tail_level(self, metric: Distortion) -> float:
+        """α as an option, or that of the metric."""
+        if self.options["alpha"] is not None:
+            return float(self.options["alpha"])
+        if isinstance(metric, LowerCVaR):
+            return metric.alpha
+        raise ValueError(
+            f"{type(self).__name__} maximises a lower-tail CVaR and nothing else, but the metric is {metric!r}; take "
+            "LowerCVaR(alpha), or give alpha=... to let it play for that tail."
+        )

@@ -32,20 +32,24 @@ def weight_buffer(s: State) -> FloatArray:
     return s.survival_scratch if s.storage_mode == SAMPLES else np.empty(s.n_arms * s.n_atoms)
 
 
+@step("state -> two ints")
+def passes(s: State) -> tuple[int, int]:
+    """How to go through all rewards in one double loop: (1, rewards) in the sorted pool, or (arms, atoms).
+
+    In step (i, j) the arm is ``pool_arm[j]`` or i, the reward ``x[j]`` or ``points[j]``, and its weight at i·atoms + j.
+    """
+    return (1, s.rewards) if s.storage_mode == SAMPLES else (s.n_arms, s.n_atoms)
+
+
 @shared("state, floats, table, floats -> none")
 def empirical_weights(s: State, weight: FloatArray, anchor: FloatArray, total: FloatArray) -> None:
     """Fill in the weights of the empirical distributions: 1 for each reward."""
-    k, m = s.n_arms, s.n_atoms
-    for i in range(k):
-        anchor[i, 0], anchor[i, 1] = 0.0, 0.0
-        total[i] = s.n_rewards[i]
-    if s.storage_mode == SAMPLES:
-        for j in range(s.rewards):
-            weight[j] = 1.0
-        return
-    for i in range(k):
-        for a in range(m):
-            weight[i * m + a] = s.counts[i, a]
+    samples, (rows, columns) = s.storage_mode == SAMPLES, passes(s)
+    for i in range(s.n_arms):
+        anchor[i, 0], anchor[i, 1], total[i] = 0.0, 0.0, s.n_rewards[i]
+    for row in range(rows):
+        for j in range(columns):
+            weight[row * columns + j] = 1.0 if samples else s.counts[row, j]
 
 
 @step("state -> two words")
@@ -125,33 +129,24 @@ def distorted_expectations(
 ) -> None:
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
     sort_pool(s)
-    k, m, h, samples = s.n_arms, s.n_atoms, s.h, s.storage_mode == SAMPLES
+    k, h, samples, (rows, columns) = s.n_arms, s.h, s.storage_mode == SAMPLES, passes(s)
     before, below = np.empty(k), np.zeros(k)
     top, one, alone = s.high, h_value(h, 1.0), is_one_family(h)
     for i in range(k):
         out[i] = 0.0
         if anchor[i, 1] > 0.0:
             out[i], before[i], below[i] = s.low * one, s.low, anchor[i, 1]
-    if samples:
-        for j in range(s.rewards):
-            i, x = s.pool_arm[j], s.x[j]
-            if below[i] == 0.0:
-                out[i] = x * one
-            elif x > before[i]:
-                out[i] += (x - before[i]) * h_at(h, alone, 1.0 - below[i] / total[i])
-            before[i] = x
-            below[i] += weight[j]
-    else:
-        for i in range(k):
-            for a in range(m):
-                w, x = weight[i * m + a], s.points[a]
-                if w > 0.0:
-                    if below[i] == 0.0:
-                        out[i] = x * one
-                    else:
-                        out[i] += (x - before[i]) * h_at(h, alone, 1.0 - below[i] / total[i])
-                    before[i] = x
-                    below[i] += w
+    for row in range(rows):
+        for j in range(columns):
+            i, x = (s.pool_arm[j], s.x[j]) if samples else (row, s.points[j])
+            w = weight[row * columns + j]
+            if w > 0.0:
+                if below[i] == 0.0:
+                    out[i] = x * one
+                elif x > before[i]:
+                    out[i] += (x - before[i]) * h_at(h, alone, 1.0 - below[i] / total[i])
+                before[i] = x
+                below[i] += w
     for i in range(k):
         if anchor[i, 0] > 0.0:
             if below[i] == 0.0:
@@ -168,23 +163,17 @@ def weighted_lower_cvars(s: State, alpha: float, weight: FloatArray, total: Floa
     weight reaches α.
     """
     sort_pool(s)
-    k, m = s.n_arms, s.n_atoms
+    k, samples, (rows, columns) = s.n_arms, s.storage_mode == SAMPLES, passes(s)
     wanted = np.empty(k)
     for i in range(k):
         out[i] = 0.0
         wanted[i] = alpha * total[i]
-    if s.storage_mode == SAMPLES:
-        for j in range(s.rewards):
-            i = s.pool_arm[j]
+    for row in range(rows):
+        for j in range(columns):
+            i, x = (s.pool_arm[j], s.x[j]) if samples else (row, s.points[j])
             if wanted[i] > 0.0:
-                take = min(weight[j], wanted[i])
-                out[i] += take * s.x[j]
-                wanted[i] -= take
-    else:
-        for i in range(k):
-            for a in range(m):
-                take = min(weight[i * m + a], wanted[i])
-                out[i] += take * s.points[a]
+                take = min(weight[row * columns + j], wanted[i])
+                out[i] += take * x
                 wanted[i] -= take
     for i in range(k):
         if wanted[i] > 0.0:
@@ -199,26 +188,18 @@ def optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray)
     B − (1/α)·Σ (x_(i+1) − x_(i))·clip(i/n − shift, 0, α), with B after the last reward.
     """
     sort_pool(s)
-    k, m, top = s.n_arms, s.n_atoms, s.high
+    k, top, samples, (rows, columns) = s.n_arms, s.high, s.storage_mode == SAMPLES, passes(s)
     before, count = np.empty(k), np.zeros(k)
     for i in range(k):
         out[i] = 0.0
-    if s.storage_mode == SAMPLES:
-        for j in range(s.rewards):
-            i, x = s.pool_arm[j], s.x[j]
-            if count[i] > 0.0:
-                out[i] += (x - before[i]) * min(max(count[i] / s.n_rewards[i] - shift[i], 0.0), alpha)
-            before[i] = x
-            count[i] += 1.0
-    else:
-        for i in range(k):
-            for a in range(m):
-                if s.counts[i, a] > 0:
-                    x = s.points[a]
-                    if count[i] > 0.0:
-                        out[i] += (x - before[i]) * min(max(count[i] / s.n_rewards[i] - shift[i], 0.0), alpha)
-                    before[i] = x
-                    count[i] += s.counts[i, a]
+    for row in range(rows):
+        for j in range(columns):
+            i, x, n = (s.pool_arm[j], s.x[j], 1) if samples else (row, s.points[j], s.counts[row, j])
+            if n > 0:
+                if count[i] > 0.0:
+                    out[i] += (x - before[i]) * min(max(count[i] / s.n_rewards[i] - shift[i], 0.0), alpha)
+                before[i] = x
+                count[i] += n
     for i in range(k):
         if count[i] > 0.0:
             out[i] += (top - before[i]) * min(max(1.0 - shift[i], 0.0), alpha)
@@ -229,30 +210,21 @@ def optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray)
 def optimistic_utilities(s: State, out: FloatArray) -> None:
     """The largest U_h of a distribution in the arm's confidence band (DKW or KL), into ``out``."""
     sort_pool(s)
-    k, m, h, kind = s.n_arms, s.n_atoms, s.h, s.set_kind
+    k, h, kind, samples, (rows, columns) = s.n_arms, s.h, s.set_kind, s.storage_mode == SAMPLES, passes(s)
     n_rewards, radius, share_errors, bands = s.n_rewards, s.radius, update_kl_bands(s), s.kl_band
     before, left = np.full(k, s.low), n_rewards.copy()
     start, alone = s.low * h_value(h, 1.0), is_one_family(h)
     rises = n_extrema(h) == 0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
     for i in range(k):
         out[i] = start
-    if s.storage_mode == SAMPLES:
-        for j in range(s.rewards):
-            i, x = s.pool_arm[j], s.x[j]
-            if x > before[i]:
+    for row in range(rows):
+        for j in range(columns):
+            i, x, n = (s.pool_arm[j], s.x[j], 1) if samples else (row, s.points[j], s.counts[row, j])
+            if n > 0 and x > before[i]:
                 lower, upper = survival_interval(kind, left[i], n_rewards[i], radius[i], share_errors[i], bands, i)
                 out[i] += (x - before[i]) * (h_at(h, alone, upper) if rises else h_max(h, lower, upper))
                 before[i] = x
-            left[i] -= 1
-    else:
-        for i in range(k):
-            for a in range(m):
-                if s.counts[i, a] > 0:
-                    x = s.points[a]
-                    lower, upper = survival_interval(kind, left[i], n_rewards[i], radius[i], share_errors[i], bands, i)
-                    out[i] += (x - before[i]) * (h_at(h, alone, upper) if rises else h_max(h, lower, upper))
-                    before[i] = x
-                    left[i] -= s.counts[i, a]
+            left[i] -= n
     for i in range(k):
         lower, upper = survival_interval(kind, 0, n_rewards[i], radius[i], share_errors[i], bands, i)
         out[i] += (s.high - before[i]) * h_max(h, lower, upper)
@@ -262,20 +234,16 @@ def optimistic_utilities(s: State, out: FloatArray) -> None:
 def mean_variance(s: State, rho: float, out: FloatArray) -> None:
     """Variance − ρ·mean of every arm's rewards (of those it has), into ``out``."""
     sort_pool(s)
-    k, m = s.n_arms, s.n_atoms
+    k, samples, (rows, columns) = s.n_arms, s.storage_mode == SAMPLES, passes(s)
     mean = np.zeros(k)
     for i in range(k):
         out[i] = 0.0
         if s.n_rewards[i] > 0:
             mean[i] = s.sums[i] / s.n_rewards[i]
-    if s.storage_mode == SAMPLES:
-        for j in range(s.rewards):
-            i = s.pool_arm[j]
-            out[i] += (s.x[j] - mean[i]) ** 2
-    else:
-        for i in range(k):
-            for a in range(m):
-                out[i] += s.counts[i, a] * (s.points[a] - mean[i]) ** 2
+    for row in range(rows):
+        for j in range(columns):
+            i, x, n = (s.pool_arm[j], s.x[j], 1) if samples else (row, s.points[j], s.counts[row, j])
+            out[i] += n * (x - mean[i]) ** 2
     for i in range(k):
         if s.n_rewards[i] > 0:
             out[i] = out[i] / s.n_rewards[i] - rho * mean[i]

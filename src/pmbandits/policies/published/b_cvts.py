@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.engine.options import option, share
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies.published._checks import default_tail_metric, require_upper_bound, tail_level
+from pmbandits.policies.published._checks import TailPolicy, require_upper_bound
 from pmbandits.policies.published._functionals import (
     draw_dirichlet_on_rewards,
     unpack_tail,
-    update_by_cvar,
     weight_buffer,
     weighted_lower_cvars,
 )
@@ -31,7 +28,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class BCVTS(Policy, name="b_cvts", choose=choose, update=update_by_cvar, unpack=unpack_tail):
+class BCVTS(TailPolicy, name="b_cvts", choose=choose):
     """B-CVTS: draw random weights for the rewards of each arm, and pull the arm whose CVaR is then the largest.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -73,11 +70,6 @@ class BCVTS(Policy, name="b_cvts", choose=choose, update=update_by_cvar, unpack=
     [0.0, 1.0]
     """
 
-    alpha: float | None = option(default=None, check=share)
-
-    def default_metric(self) -> Distortion | None:
-        return default_tail_metric(self.options["alpha"])
-
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         require_upper_bound("BCVTS", support)
-        return Setup(grid=np.eye(n_arms), numbers={"tail": tail_level("BCVTS", metric, self.options["alpha"])})
+        return Setup(grid=np.eye(n_arms), numbers={"tail": self.tail_level(metric)})

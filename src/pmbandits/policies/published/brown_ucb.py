@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 
-from pmbandits.engine.options import option, probability, share, whole
+from pmbandits.engine.options import option, probability, whole
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies.published._checks import default_tail_metric, log_inverse_delta, require_upper_bound, tail_level
-from pmbandits.policies.published._functionals import empirical_cvars, unpack_tail, update_by_cvar
+from pmbandits.policies.published._checks import TailPolicy, log_inverse_delta, require_upper_bound
+from pmbandits.policies.published._functionals import empirical_cvars, unpack_tail
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -27,7 +26,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_by_cvar, unpack=unpack_tail):
+class BrownUCB(TailPolicy, name="brown_ucb", choose=choose):
     """Brown-UCB: pull the arm whose lower-tail CVaR plus a bonus for what is not yet known is the largest.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -64,15 +63,11 @@ class BrownUCB(Policy, name="brown_ucb", choose=choose, update=update_by_cvar, u
     """
 
     horizon: int = option(check=whole(2))
-    alpha: float | None = option(default=None, check=share)
     delta: float | None = option(default=None, check=probability)
-
-    def default_metric(self) -> Distortion | None:
-        return default_tail_metric(self.options["alpha"])
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         require_upper_bound("BrownUCB", support)
         o = self.options
-        level = tail_level("BrownUCB", metric, o["alpha"])
+        level = self.tail_level(metric)
         scale = support.width / level * math.sqrt(0.5 * log_inverse_delta(o["horizon"], o["delta"]))
         return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})

@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 
-from pmbandits.engine.options import option, share, whole
+from pmbandits.engine.options import option, whole
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies.published._checks import default_tail_metric, require_upper_bound, tail_level
-from pmbandits.policies.published._functionals import optimistic_cvars, unpack_tail, update_by_cvar
+from pmbandits.policies.published._checks import TailPolicy, require_upper_bound
+from pmbandits.policies.published._functionals import optimistic_cvars, unpack_tail
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -31,7 +30,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_by_cvar, unpack=unpack_tail):
+class CVaRUCB(TailPolicy, name="cvar_ucb", choose=choose):
     """CVaR-UCB: pull the arm whose lower-tail CVaR can be the largest inside a confidence band.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -71,13 +70,9 @@ class CVaRUCB(Policy, name="cvar_ucb", choose=choose, update=update_by_cvar, unp
     """
 
     horizon: int = option(check=whole(2))
-    alpha: float | None = option(default=None, check=share)
-
-    def default_metric(self) -> Distortion | None:
-        return default_tail_metric(self.options["alpha"])
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         require_upper_bound("CVaRUCB", support)
-        level = tail_level("CVaRUCB", metric, self.options["alpha"])
+        level = self.tail_level(metric)
         scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))
         return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})

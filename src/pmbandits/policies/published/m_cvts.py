@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.engine.options import option, share
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies.published._checks import default_tail_metric, tail_level
+from pmbandits.policies.published._checks import TailPolicy
 from pmbandits.policies.published._functionals import (
     draw_dirichlet_on_atoms,
     unpack_tail,
-    update_by_cvar,
     weight_buffer,
     weighted_lower_cvars,
 )
@@ -31,7 +28,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class MCVTS(Policy, name="m_cvts", choose=choose, update=update_by_cvar, unpack=unpack_tail):
+class MCVTS(TailPolicy, name="m_cvts", choose=choose):
     """M-CVTS: draw a distribution of each arm from its posterior, and pull the arm whose draw has the largest CVaR.
 
     **What it looks for:** the arm with the largest lower-tail CVaR, which is the mean of the worst α share of its
@@ -71,15 +68,10 @@ class MCVTS(Policy, name="m_cvts", choose=choose, update=update_by_cvar, unpack=
     [0.0, 1.0]
     """
 
-    alpha: float | None = option(default=None, check=share)
-
-    def default_metric(self) -> Distortion | None:
-        return default_tail_metric(self.options["alpha"])
-
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         if not isinstance(support, (Binary, Finite)):
             raise ValueError(
                 f"MCVTS assumes a known finite support, but it is {support!r}; "
                 "declare Finite(atoms), or take BCVTS, which needs an upper bound only."
             )
-        return Setup(grid=np.eye(n_arms), numbers={"tail": tail_level("MCVTS", metric, self.options["alpha"])})
+        return Setup(grid=np.eye(n_arms), numbers={"tail": self.tail_level(metric)})

@@ -8,10 +8,9 @@ import numpy as np
 
 from pmbandits.engine.options import option, probability, whole, within
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
-from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies.baselines import MeanPolicy
 from pmbandits.policies.published._checks import log_inverse_delta, require_upper_bound
 from pmbandits.policies.published._functionals import mean_variance, set_mixture_to_best_arm
 from pmbandits.state.compile import kernel
@@ -41,7 +40,7 @@ def update(memory: int) -> None:
     set_mixture_to_best_arm(s)
 
 
-class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
+class MVLCB(MeanPolicy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
     """MV-LCB: pull the arm whose variance − ρ·mean may be the smallest.
 
     **What it looks for:** the single arm with the smallest mean–variance σ² − ρμ. This is not a distortion of the
@@ -79,9 +78,6 @@ class MVLCB(Policy, name="mv_lcb", choose=choose, update=update, unpack=unpack):
     horizon: int = option(check=whole(2))
     rho: float = option(default=1.0, check=within(0.0))
     delta: float | None = option(default=None, check=probability)
-
-    def default_metric(self) -> Distortion:
-        return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         require_upper_bound("MVLCB", support)

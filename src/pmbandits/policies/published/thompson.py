@@ -8,13 +8,11 @@ import numpy as np
 
 from pmbandits._random import POSTERIOR, POSTERIOR_B, log_gamma_variate, open_uniform, philox
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import BINARY
-from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies.baselines import unpack_scale, update_by_mean
+from pmbandits.policies.baselines import MeanPolicy, unpack_scale, update_by_mean
 from pmbandits.policies.published._functionals import next_random_key
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
@@ -40,7 +38,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class Thompson(Policy, name="thompson", choose=choose, update=update_by_mean, unpack=unpack_scale):
+class Thompson(MeanPolicy, name="thompson", choose=choose, update=update_by_mean, unpack=unpack_scale):
     """Thompson sampling for the mean: draw a plausible mean of each arm, and pull the arm with the largest one.
 
     It is here for comparison, as the usual choice of those who look at the mean only.
@@ -79,9 +77,6 @@ class Thompson(Policy, name="thompson", choose=choose, update=update_by_mean, un
     >>> policy.mixture.tolist(), int(policy.pulls[1]) > 150
     ([0.0, 1.0], True)
     """
-
-    def default_metric(self) -> Distortion:
-        return Mean()
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.eye(n_arms), numbers={"scale": support.scale})

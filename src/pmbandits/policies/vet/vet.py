@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
-from pmbandits.engine.options import check_confidence, fraction_below_1, known_estimates, option, probability, share
+from pmbandits.engine.options import option, share
 from pmbandits.engine.plan import Setup
-from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._certifying import arm_to_certify
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._tracking import fewest, pull
-from pmbandits.policies.vet._kernels import (
-    look_if_due,
-    next_arm,
-    unpack,
-    update_decisions,
-)
+from pmbandits.policies.track import TrackingPolicy
+from pmbandits.policies.vet._kernels import look_if_due, next_arm, unpack, update_decisions
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Support
@@ -56,15 +49,7 @@ def update(memory: int) -> None:
         update_decisions(s)
 
 
-class Vet(
-    Policy,
-    name="vet",
-    choose=choose,
-    choose_certifying=choose_certifying,
-    update=update,
-    unpack=unpack,
-    uses_sets=False,
-):
+class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_certifying, update=update, unpack=unpack):
     """Play the best mixture of what was seen so far, and test the arms that it leaves out. The policy to start with.
 
     It does not need to know how many rounds there will be, and it has no grid and nothing that must be tuned.
@@ -131,21 +116,15 @@ class Vet(
     """
 
     caution: float = option(default=1 / 3, check=share)
-    certify: float = option(default=0.0, check=fraction_below_1)
-    sets: Any = option(default="auto", alias="confidence", check=check_confidence)
-    delta: float = option(default=0.05, check=probability)
-    keep: str = option(default="exact", alias="estimates", check=known_estimates)
-    forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        pad = 0.0 if np.isfinite(support.width) else support.typical
-        chosen = self._optional_confidence_set(metric, n_arms, support)
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
         numbers = {
-            "pad": pad,
+            "pad": 0.0 if np.isfinite(support.width) else support.typical,
             "caution": 1.0 if known else self.options["caution"],
-            "certify": self._certifying_share(metric, support, chosen),
+            "certify": self.options["certify"],
         }
+        chosen = self.confidence_for_readers(metric, n_arms, support)
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
 
     @staticmethod
@@ -155,9 +134,9 @@ class Vet(
 
     def holds_together(self, memory: Memory) -> bool:
         m, n = memory, memory.n_knots
-        whole = (m.window_end, m.next_look, m.looked, m.left_out, m.vetted_n_rewards, m.kl_inf_bound_n_rewards)
+        counted = (m.window_end, m.next_look, m.looked, m.left_out, m.vetted_n_rewards, m.kl_inf_bound_n_rewards)
         if n == 0:  # it has not looked yet
-            return not any(np.any(fraction_below_1) for fraction_below_1 in whole)
+            return not any(np.any(count) for count in counted)
         knots, ends = m.knots[: max(n, 0)], [m.low, m.high]
         if m.storage_mode != SAMPLES:
             ends = m.points
