@@ -24,15 +24,9 @@ from pmbandits.state.memory import Memory
 _REPLACED = ("names", "_own_names", "options", "limits", "_all_limits", "_plan", "epsilon", "_now")
 
 
-_LIMITS: Mapping[str, Any] = {
-    "shares": share_constraints.check_shares,
-    "cost": share_constraints.check_cost,
-    "budget": share_constraints.check_budget,
-}
-
-
-def _reward_count(memory: Memory, beside: Memory, at: int) -> int:
-    return int(memory.n_rewards[at] if at >= 0 else beside.n_rewards[-1 - at])
+def _reward_count(memory: Memory, beside: Memory, at: int | None) -> int:
+    """How many rewards there are of the arm at a place of the roster; an arm without a place is new."""
+    return 0 if at is None else int(memory.n_rewards[at] if at >= 0 else beside.n_rewards[-1 - at])
 
 
 def _collect_records(into: Memory, memory: Memory, beside: Memory, places: list[int | None]) -> None:
@@ -89,7 +83,9 @@ class ArmLifecycle(MemoryBuilding):
             names = check_arm_names((*self.names, new), k + 1)
             own = self._own_names or new != f"arm {k}"
             joined_at = {**self._join_rounds(), k: self._total_rounds()}
-            self._apply({**self._rearrange_arms(names, (*self._arm_states(), PLAYS), joined_at), "_own_names": own})
+            self.__dict__.update(
+                {**self._rearrange_arms(names, (*self._arm_states(), PLAYS), joined_at), "_own_names": own}
+            )
             return k
 
         return self._with_lock(change)
@@ -115,11 +111,7 @@ class ArmLifecycle(MemoryBuilding):
         self._set_arm_state(arm, RETIRED)
 
     def limit(
-        self,
-        shares: Shares = None,
-        *,
-        cost: Mapping[str, float] | None = None,
-        budget: float | None = None,
+        self, shares: Shares = None, *, cost: Mapping[str, float] | None = None, budget: float | None = None
     ) -> None:
         """Set new limits on the shares of arms, from now on. Without any, all limits are removed.
 
@@ -144,14 +136,17 @@ class ArmLifecycle(MemoryBuilding):
 
         def change() -> None:
             options = {key: value for key, value in self.options.items() if key not in share_constraints.OPTIONS}
-            for name, given in (("shares", shares), ("cost", cost), ("budget", budget)):
-                if given is not None:
-                    options[name] = _LIMITS[name](name, given)
+            if shares is not None:
+                options["shares"] = share_constraints.check_shares("shares", shares)
+            if cost is not None:
+                options["cost"] = share_constraints.check_cost("cost", cost)
+            if budget is not None:
+                options["budget"] = share_constraints.check_budget("budget", budget)
             found = share_constraints.read_limits(options, self.names)
             changed = object.__new__(type(self))
             changed.__dict__.update({**self.__dict__, "options": options, "_all_limits": found})
             parts = changed._rearrange_arms(self.names, self._arm_states(), self._join_rounds(), anew=True)
-            self._apply({**parts, "options": options, "_all_limits": found})
+            self.__dict__.update({**parts, "options": options, "_all_limits": found})
 
         self._with_lock(change)
 
@@ -180,7 +175,7 @@ class ArmLifecycle(MemoryBuilding):
             joined_at = {i: t for i, t in self._join_rounds().items() if i != at}
             if state == PLAYS:
                 joined_at[at] = self._total_rounds()
-            self._apply(self._rearrange_arms(self.names, tuple(states), joined_at))
+            self.__dict__.update(self._rearrange_arms(self.names, tuple(states), joined_at))
 
         self._with_lock(change)
 
@@ -242,26 +237,20 @@ class ArmLifecycle(MemoryBuilding):
     def _include_waiting_arms(self) -> Self:
         """The policy itself, after arms that wait for their first reward have come into the memory like all others."""
         if self._roster is not None and self._roster.waiting:
-            self._apply(
-                self._rearrange_arms(
-                    self.names, self._roster.states, self._roster.joined_at, include_waiting_arms=True
-                ),
-            )
+            states, joined_at = self._roster.states, self._roster.joined_at
+            self.__dict__.update(self._rearrange_arms(self.names, states, joined_at, include_waiting_arms=True))
         return self
 
     def _admit_arms(self) -> None:
         """Activate arms whose first reward has come; call it while holding the policy's lock."""
         roster = self._roster
         if roster is not None and roster.waiting and roster.any_first_reward():
-            self._apply(self._rearrange_arms(self.names, roster.states, roster.joined_at))
+            self.__dict__.update(self._rearrange_arms(self.names, roster.states, roster.joined_at))
 
     def _replace_by_clone(self, clone: Self) -> None:
         """Replace the state of a policy by that of its clone, in one step; call it while holding the lock."""
         clone._memory.lock_token = self._memory.lock_token  # it is still at work
         self.__dict__.update({key: clone.__dict__[key] for key in _REPLACED})
-
-    def _apply(self, parts: dict[str, Any]) -> None:
-        self.__dict__.update(parts)
 
     def _rearrange_arms(
         self,
@@ -297,15 +286,8 @@ class ArmLifecycle(MemoryBuilding):
             and doubled_arm_count(self._delta_arm_count(roster), len(names))
             == doubled_arm_count(self._delta_arm_count(roster), len(self.names))
         )
-        after = Roster(
-            states,
-            active_arms,
-            roster.inactive_memory,
-            (),
-            waits,
-            roster.clock_start if same else self._total_rounds(),
-            roster.n_initial_arms,
-        )
+        start = roster.clock_start if same else self._total_rounds()
+        after = Roster(states, active_arms, roster.inactive_memory, (), waits, start, roster.n_initial_arms)
         draft = self._draft(names, after)
         if waits and not include_waiting_arms:  # should they not all fit together, that is said now, not later
             self._draft(names, replace(after, active_arms=tuple(plays)))._build_for_playing_arms()
@@ -314,26 +296,19 @@ class ArmLifecycle(MemoryBuilding):
         else:
             new, plan = draft._build_for_playing_arms()
             draft._plan = plan
-            n_rewards = {
-                arm: _reward_count(memory, roster.inactive_memory, at)
-                for arm in active_arms
-                if (at := place[arm]) is not None
-            }
-            new = draft._resized_for(new, sum(n_rewards.values()), max(n_rewards.values(), default=0))
-            _collect_records(new, memory, roster.inactive_memory, [place[arm] for arm in active_arms])
+            places = [place[arm] for arm in active_arms]
+            n_rewards = [_reward_count(memory, roster.inactive_memory, at) for at in places]
+            new = draft._resized_for(new, sum(n_rewards), max(n_rewards))
+            _collect_records(new, memory, roster.inactive_memory, places)
             restart_clock(new)
             recompute_derived(new)
             new.dirty, new.rng_counter, new.lock_token = 1, memory.rng_counter, memory.lock_token
         rest = roster.inactive_memory
         if beside != roster.inactive_arms or not same:
-            others = [place[arm] for arm in beside]
-            rest = inactive_memory(
-                new,
-                plan,
-                len(beside),
-                sum(_reward_count(memory, roster.inactive_memory, at) for at in others if at is not None),
-            )
-            _collect_records(rest, memory, roster.inactive_memory, others)
+            places = [place[arm] for arm in beside]
+            n_rewards = [_reward_count(memory, roster.inactive_memory, at) for at in places]
+            rest = inactive_memory(new, plan, len(beside), sum(n_rewards))
+            _collect_records(rest, memory, roster.inactive_memory, places)
             fold_clock(rest)
             recompute_derived(rest)
         after = replace(after, inactive_memory=rest, inactive_arms=beside)

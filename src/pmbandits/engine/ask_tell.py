@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
+from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,18 +27,12 @@ from pmbandits.engine._calls import (
 )
 from pmbandits.engine.arm_lifecycle import ArmLifecycle
 from pmbandits.engine.capacity import ensure_capacity, handle_changes
-from pmbandits.engine.change_alerts import found, n_changes, warn_of_changes
-from pmbandits.engine.forgetting import changed_arms
+from pmbandits.engine.forgetting import changed_arms, n_changes, recorded_changes, warn_of_changes
 from pmbandits.estimates import Change
 from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK
 from pmbandits.state.layout import MOST
 from pmbandits.state.lock import BUSY
 from pmbandits.state.memory import Memory
-
-if TYPE_CHECKING:
-    pass
-
-_ask, _tell = ask_one, tell_one
 
 
 class Availability(NamedTuple):
@@ -94,7 +88,7 @@ class AskTell(ArmLifecycle):
             except AttributeError:
                 self._must_be_bound()
                 raise
-            arm: int = BUSY if roster is not None and roster.waiting else _ask(where, address)
+            arm: int = BUSY if roster is not None and roster.waiting else ask_one(where, address)
             if arm == INVALID_CHOICE:
                 self._raise_invalid_choice()
             if arm == BUSY:
@@ -117,10 +111,8 @@ class AskTell(ArmLifecycle):
         new = None if roster is None else roster.next_trial(unavailable)
         if roster is None or new is None:
             return self._choose_active_into(out, unavailable)
-        t, alone = (
-            self._total_rounds(),
-            unavailable is not None and bool(unavailable[list(roster.active_arms)].all()),
-        )
+        t = self._total_rounds()
+        alone = unavailable is not None and bool(unavailable[list(roster.active_arms)].all())
         if out.size == 1:  # one kernel
             arm, due = new
             if due > t and not alone:
@@ -211,7 +203,7 @@ class AskTell(ArmLifecycle):
                 self._must_be_bound()
                 raise
             place = arm if roster is None else roster.place[arm] if 0 <= arm < len(roster.place) else -1
-            code = _tell(address, place, reward)
+            code = tell_one(address, place, reward)
             if code == CHANGED:
                 self._handle_detected_change()
             elif code != OK:
@@ -226,7 +218,6 @@ class AskTell(ArmLifecycle):
 
     def _tell_ticket(self, arm: Any, reward: Any, ticket: Any) -> None:
         """What ``tell`` does if it is not given both an arm and a reward."""
-
         if ticket is None and arm is not None:
             raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
         if ticket is None:
@@ -287,7 +278,7 @@ class AskTell(ArmLifecycle):
     def _install_memory(self, memory: Memory, known: int) -> tuple[Change, ...]:
         """Handle changes in a copy of the memory, replace the memory by it, and return the new changes."""
         handle_changes(memory, self._plan)
-        new_changes = found(memory, self.names, known)
+        new_changes = recorded_changes(memory, self.names, known)
         memory.lock_token = self._memory.lock_token  # it is still at work
         self._memory = memory
         return new_changes
@@ -317,14 +308,8 @@ class AskTell(ArmLifecycle):
         if places.size == 0:
             return
         values, clone = np.full(places.size, np.nan), places.size > 1 and self._roster is not None
-
-        def while_locked() -> None:
-            if clone:
-                self._replay_on_clone(places, values, Availability(), False)
-            else:
-                self._replay_unlocked(places, values, Availability(), False)
-
-        self._with_lock(while_locked)
+        replay: Any = self._replay_on_clone if clone else self._replay_unlocked
+        self._with_lock(lambda: replay(places, values, Availability(), False))
 
     def replay(
         self,
@@ -389,7 +374,7 @@ class AskTell(ArmLifecycle):
         if first_mismatch is not None:
             return first_mismatch, ()
         self._replace_by_clone(clone)
-        return None, found(self._memory, self.names, known)
+        return None, recorded_changes(self._memory, self.names, known)
 
     def _replay_unlocked(
         self, arms: NDArray[np.int64], values: FloatArray, available: Availability, check: bool

@@ -28,6 +28,7 @@ With a discount no such set is known to us: which rewards are kept is drawn agai
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -38,9 +39,10 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.engine.options import parse_detect, parse_estimates
+from pmbandits.estimates import Change
 from pmbandits.estimates import _change_detector as changing
 from pmbandits.estimates._forgetting import forget_arm, forget_oldest, forget_random
-from pmbandits.estimates._rewards import SAMPLES, SPENT, TIMES
+from pmbandits.estimates._rewards import CHANGES, SAMPLES, SPENT, TIMES
 from pmbandits.state.layout import FIRST_ARRAY
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Support
@@ -149,12 +151,6 @@ def forget_rewards(memory: Memory, forgetting: Forgetting) -> None:
         memory.forgetting_counters[TIMES] += dropped - 1.0
 
 
-def total_pulls(memory: Memory) -> NDArray[np.int64]:
-    """How often each arm was pulled, whatever the clock counts."""
-    out: NDArray[np.int64] = memory.pulls.copy()
-    return out + memory.earlier_pulls if memory.n_earlier_pulls else out
-
-
 def interleave_windows(ours: Memory, theirs: Memory) -> None:
     """Interleave the rewards of two windows, as if both had filled at the same pace; both fit into ``ours``.
 
@@ -223,3 +219,37 @@ def sets_after_forgetting(
         meaning=f"at all times, each arm's distribution is inside if it stood still since {since}, with probability "
         f"{1.0 - whole.failure:.6g} at least",
     )
+
+
+# ---- what was found -------------------------------------------------------------------------------------------
+
+
+class ChangeWarning(UserWarning):
+    """The warning that an arm of a policy has changed, with ``detect="warn"``."""
+
+
+def recorded_changes(memory: Memory, names: tuple[str, ...], after: int = 0) -> tuple[Change, ...]:
+    """The changes that a memory has noted, without the first ``after`` of all."""
+    if memory.n_found_changes == 0:
+        return ()
+    total = n_changes(memory)
+    rows = (
+        memory.found_changes[j % memory.n_found_changes]
+        for j in range(max(after, total - memory.n_found_changes), total)
+    )
+    return tuple(Change.from_numbers(row, names[int(row[0])]) for row in rows)
+
+
+def n_changes(memory: Memory) -> int:
+    """How many changes were ever found."""
+    return int(memory.forgetting_counters[CHANGES]) if memory.n_found_changes else 0
+
+
+def warn_of_changes(new_changes: tuple[Change, ...]) -> None:
+    """Warn of changes."""
+    for change in new_changes:
+        warnings.warn(
+            f"{change} The policy goes on with all rewards; with detect='restart' it would forget those of this arm.",
+            ChangeWarning,
+            stacklevel=4,
+        )

@@ -37,7 +37,7 @@ class LockedMemory:
     # Where the kernel is that chooses, the memory with its address, and who is in it (None: all arms, in their order).
     _now: tuple[int, int, Memory, Roster | None]
 
-    _tickets: Tickets | None = None
+    _tickets: Tickets
     _lock: threading.Lock
     _owner: int  # the thread that has the lock; 0 for none
 
@@ -100,9 +100,7 @@ class LockedMemory:
         if "_now" in self.__dict__:
             _, _, memory, roster = self._now
             out["_now"] = memory.copy(), None if roster is None else roster.copy()
-        if self._tickets is not None:
-            out["_tickets"] = self._tickets.copy()
-        return out
+        return out | {"_tickets": self._tickets.copy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -10,7 +10,6 @@ from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, grown
 from pmbandits.engine.forgetting import interleave_windows
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.ticket_methods import TicketMethods
-from pmbandits.engine.tickets import Tickets
 from pmbandits.engine.transfer import add_records, fold_clock, restart_clock
 
 
@@ -99,11 +98,9 @@ class Merging(TicketMethods):
             ours = forget_after_merge(ours, other, self._plan)
         ours.dirty = 1
         ours.lock_token = memory.lock_token  # it is still at work
-        if theirs._tickets is not None:
-            tickets = Tickets() if self._tickets is None else self._tickets.copy()
-            tickets.prefix = None if self._tickets is None else self._tickets.prefix
-            tickets.join(theirs._tickets, [self.names.index(name) for name in theirs.names])
-            self._tickets = tickets
+        tickets, tickets.prefix = self._tickets.copy(), self._tickets.prefix
+        tickets.join(theirs._tickets, [self.names.index(name) for name in theirs.names])
+        self._tickets = tickets
         self._now = self._kernel_args(
             ours, None if roster is None or beside is None else replace(roster, inactive_memory=beside)
         )

@@ -15,6 +15,7 @@ from pmbandits.engine import share_constraints
 from pmbandits.engine.options import MAX_ARMS, DeclaredOptions, check_detect, option, whole
 from pmbandits.engine.policy_file import Saving
 from pmbandits.engine.registry import REGISTRY
+from pmbandits.engine.tickets import Tickets
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Support
@@ -153,6 +154,7 @@ class Policy(Saving, DeclaredOptions):
         self.limits = self._all_limits  # those on the arms that play
         if self._all_limits is not None and self._roster is not None:
             self.limits = self._all_limits.among([self.names[arm] for arm in self._active_arms])
+        self._tickets = Tickets()
         self._make_lock()
         if n_arms is not None and options.get("most_arms", n_arms) < n_arms:
             raise ValueError(

@@ -79,14 +79,13 @@ class Saving(Explaining):
         """
         clone = self._clone()
         assert clone.metric is not None and clone.support is not None
-        roster, tickets, inactive = clone._roster, None, None
+        roster, inactive = clone._roster, None
         arrays, numbers = clone._saved_content(clone._memory)
         if roster is not None:
             more, inactive = clone._saved_content(roster.inactive_memory)
             arrays |= {f"{INACTIVE}{name}": array for name, array in more.items()}
-        if clone._tickets is not None:
-            tickets, more = clone._tickets.to_file()
-            arrays |= more
+        tickets, more = clone._tickets.to_file()
+        arrays |= more
         try:
             metric: Any = clone.metric.to_dict()
         except ValueError:
@@ -170,7 +169,7 @@ class Saving(Explaining):
         wrong = find_inconsistency(self, memory)
         if roster is not None:
             arms, numbers = len(roster.inactive_arms), description["inactive"]
-            self._check_numbers(roster.inactive_memory, numbers)
+            self._check_numbers(memory, numbers)
             self._check_memory_limit(inactive_memory_sizes(memory, arms, numbers["rewards"]))
             beside = inactive_memory(memory, self._plan, arms, numbers["rewards"])
             self._read_into(beside, archive, numbers, INACTIVE)
@@ -252,11 +251,10 @@ def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: 
         policy._now = policy._kernel_args(memory, roster)
         if roster is not None and max(roster.clock_start, *roster.joined_at.values(), 0) > policy.t:
             raise DamagedFile("an arm came after the last round")
-        if description["tickets"] is not None:
-            assert policy.support is not None
-            policy._tickets = Tickets.from_file(
-                description["tickets"], archive, n_arms=policy.n_arms, rounds=policy.t, support=policy.support
-            )
+        assert policy.support is not None
+        policy._tickets = Tickets.from_file(
+            description["tickets"], archive, n_arms=policy.n_arms, rounds=policy.t, support=policy.support
+        )
         if archive.unread:
             raise DamagedFile("it does not have the parts of such a policy")
     except DamagedFile as error:

@@ -11,7 +11,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import arm_kl_band, arm_set_radius, bernoulli_lower, bernoulli_upper
 from pmbandits.engine.capacity import with_radius_table
-from pmbandits.engine.change_alerts import found
+from pmbandits.engine.forgetting import recorded_changes
 from pmbandits.engine.merging import Merging
 from pmbandits.estimates import ArmEstimate, Change, Estimates
 from pmbandits.estimates import _sketch as sketching
@@ -35,7 +35,7 @@ class Reading(Merging):
         [24, 0]
         """
         self._must_be_bound()
-        return found(self._clone()._memory, self.names)
+        return recorded_changes(self._clone()._memory, self.names)
 
     @property
     def t(self) -> int:
@@ -100,19 +100,13 @@ class Reading(Merging):
         clone = self._clone()
         _, _, memory, roster = clone._now
         plan = clone._current_plan(memory)
-        memory, beside = (
-            with_radius_table(memory, plan),
-            None if roster is None else with_radius_table(roster.inactive_memory, plan),
+        memory = with_radius_table(memory, plan)
+        beside = memory if roster is None else with_radius_table(roster.inactive_memory, plan)
+        places = range(len(clone.names)) if roster is None else roster.place
+        return tuple(
+            _arm_estimate(name, memory if at >= 0 else beside, at if at >= 0 else -1 - at, clone.confidence)
+            for name, at in zip(clone.names, places, strict=True)
         )
-        out = []
-        for i, name in enumerate(clone.names):
-            at = i if roster is None else roster.place[i]
-            out.append(
-                _arm_estimate(name, memory, at, clone.confidence)
-                if at >= 0
-                else _arm_estimate(name, beside, -1 - at, clone.confidence)
-            )
-        return tuple(out)
 
 
 def _arm_estimate(name: str, memory: Any, i: int, confidence: ConfidenceSet | None) -> ArmEstimate:

@@ -17,7 +17,7 @@ from pmbandits._files import write_atomically
 from pmbandits.arms import arm_index
 from pmbandits.engine.ask_tell import AskTell, numbers
 from pmbandits.engine.capacity import ensure_capacity, recompute_derived
-from pmbandits.engine.tickets import PendingAnswers, Ticket, TicketRow, Tickets, ticket_id
+from pmbandits.engine.tickets import PendingAnswers, Ticket, TicketRow, ticket_id
 from pmbandits.estimates._rewards import OK, SAMPLES
 from pmbandits.state.memory import Memory
 
@@ -43,9 +43,7 @@ def replace_reward(memory: Memory, arm: int, old: float, new: float) -> None:
         memory.counts[arm, b] += 1
         old, new = float(memory.points[a]), float(memory.points[b])
     memory.sums[arm] += new - old
-    if (
-        memory.window_capacity
-    ):  # the newest of equal rewards is taken, so the pool must have them in the order of the window
+    if memory.window_capacity:  # the newest of equal rewards is taken: the pool must have them in the window's order
         n = memory.rewards
         same = np.flatnonzero((memory.window_rewards[:n] == old) & (memory.window_arms[:n] == arm))
         memory.window_rewards[same[-1]] = new
@@ -136,15 +134,10 @@ class TicketMethods(AskTell):
                 self._raise_invalid_choice()
             arm = int(out[0])
             row = TicketRow(arm, propensity(self, arm), self._total_rounds(), time.time())
-            key = self._ticket_book().issue(row)
+            key = self._tickets.issue(row)
             return Ticket(key, arm, row.share, self.names[arm], row.round, row.at)
 
         return self._with_lock(take)
-
-    def _ticket_book(self) -> Tickets:
-        if self._tickets is None:
-            self._tickets = Tickets()
-        return self._tickets
 
     def _memory_version(self) -> tuple[Any, ...]:
         """A value that changes as soon as rewards are recorded."""
@@ -153,7 +146,7 @@ class TicketMethods(AskTell):
 
     def _finish_interrupted(self) -> None:
         """Mark the answers that were recorded before Ctrl-C interrupted the last call as answered."""
-        tickets = self._ticket_book()
+        tickets = self._tickets
         if tickets.in_progress is not None:
             if tickets.in_progress.before != self._memory_version():
                 tickets.mark_answered(tickets.in_progress.answers)
@@ -183,7 +176,7 @@ class TicketMethods(AskTell):
     def _record_answers(self, keys: list[str], values: list[float]) -> Any:
         """Take in the answers that are new, while alone with the policy."""
         self._finish_interrupted()
-        tickets = self._ticket_book()
+        tickets = self._tickets
         new = tickets.new_answers(keys, values)
         if not new:
             return ()
@@ -228,7 +221,7 @@ class TicketMethods(AskTell):
         def expire_old() -> tuple[tuple[str, ...], Any]:
             self._finish_interrupted()
             before = None if isinstance(older_than, timedelta) else self._total_rounds() - int(older_than)
-            keys = self._ticket_book().opened_before(before, since)
+            keys = self._tickets.opened_before(before, since)
             return tuple(keys), self._record_answers(keys, [value] * len(keys))
 
         keys, new_changes = self._with_lock(expire_old)
@@ -271,7 +264,7 @@ class TicketMethods(AskTell):
 
         def correct() -> None:
             self._finish_interrupted()
-            tickets = self._ticket_book()
+            tickets = self._tickets
             if key is None:
                 assert arm is not None and old is not None
                 self._replace_reward(arm_index(arm, self.names), old, new)
@@ -280,9 +273,8 @@ class TicketMethods(AskTell):
                 raise ValueError(f"ticket {key} has no reward yet; tell it: tell(ticket={key!r}, reward={new:g}).")
             row = tickets.answered.get(key)
             if row is None or row.reward is None:
-                why = (
-                    "its reward is not remembered any more" if tickets.known(key) else "this policy did not give it out"
-                )
+                known = tickets.known(key)
+                why = "its reward is not remembered any more" if known else "this policy did not give it out"
                 raise ValueError(f"the reward of ticket {_validation.short(key)} cannot be corrected, because {why}.")
             if row.reward != new:
                 self._replace_reward(row.arm, row.reward, new)
@@ -336,7 +328,7 @@ class TicketMethods(AskTell):
 
         def take() -> TicketLog:
             self._finish_interrupted()
-            tickets = self._ticket_book()
+            tickets = self._tickets
             rows = [(key, row) for key, row in tickets.rows() if waiting or row.reward is not None]
             shares = np.array([row.share for _, row in rows], dtype=np.float64)
             columns = {

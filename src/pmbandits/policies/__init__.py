@@ -1,6 +1,6 @@
 """Policies: one file for each algorithm, and what they share."""
 
-from pmbandits.engine.change_alerts import ChangeWarning as ChangeWarning
+from pmbandits.engine.forgetting import ChangeWarning as ChangeWarning
 from pmbandits.engine.policy import Policy as Policy
 from pmbandits.engine.policy_file import load as load
 from pmbandits.policies.baselines import UCB1 as UCB1
