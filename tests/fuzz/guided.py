@@ -25,7 +25,7 @@ READERS = {
 # Only modules without kernels: numba would not know code that was changed to be watched.
 WATCHED = [
     "pmbandits.engine.archive", "pmbandits.engine.policy_file",
-    "pmbandits.engine.validate", "pmbandits.simulation.files", "pmbandits.simulation.checks",
+    "pmbandits.engine.validate", "pmbandits.simulation.files",
     "pmbandits.simulation.spec", "pmbandits.logs.files", "pmbandits.logs.parse", "pmbandits.logs.row_report",
 ]  # fmt: skip
 

@@ -17,30 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.estimates._sketch import (
-    COINS,
-    COUNT,
-    HEADER_LEVELS,
-    HEADER_SIZE,
-    LEAST,
-    LEVELS,
-    LIMIT,
-    MIN_LEVEL_CAPACITY,
-    MOST_LEVELS,
-    MOVED,
-    SQUARES,
-    STATS_SIZE,
-    SUM,
-    USED,
-    item_weights,
-    join,
-    sketch_add,
-    sketch_add_many,
-    sketch_error,
-    sketch_init,
-    total_capacity,
-)
-from pmbandits.estimates._sketch import MOST as LARGEST_SEEN
+from pmbandits.estimates import _sketch as steps
 from pmbandits.state.layout import MOST
 
 MAX_K = 1 << 20
@@ -56,28 +33,22 @@ def is_sketch(header: NDArray[np.int64], items: FloatArray, stats: FloatArray, k
     ...                                                                        parts["marks"], 8)
     (True, False)
     """
-    levels, counts = int(header[LEVELS]), header[HEADER_LEVELS:]
-    if not 1 <= levels <= MOST_LEVELS or header[LIMIT] != total_capacity(k, levels):
+    levels, counts = int(header[steps.LEVELS]), header[steps.HEADER_LEVELS :]
+    if not 1 <= levels <= steps.MOST_LEVELS or header[steps.LIMIT] != steps.total_capacity(k, levels):
         return False
-    if (
-        counts.min() < 0
-        or counts.max() > header[LIMIT]
-        or counts[levels:].any()
-        or (levels > 1 and not counts[levels - 1])
-    ):
+    used, limit, least, most = header[steps.USED], header[steps.LIMIT], stats[steps.LEAST], stats[steps.MOST]
+    if counts.min() < 0 or counts.max() > limit or counts[levels:].any() or (levels > 1 and not counts[levels - 1]):
         return False
     weight = sum(int(count) << h for h, count in enumerate(counts))
-    if int(counts.sum()) != header[USED] or items.size != header[USED] or header[USED] > header[LIMIT]:
+    if not int(counts.sum()) == items.size == used <= limit:
         return False
-    if weight != header[COUNT] or weight > MOST or not 0 <= header[COINS] <= MOST:
+    if weight != header[steps.COUNT] or weight > MOST or not 0 <= header[steps.COINS] <= MOST:
         return False
+    lost = stats[[steps.SQUARES, steps.SUM, steps.MOVED]]
     if weight == 0:
-        return bool(
-            stats[LEAST] == np.inf and stats[LARGEST_SEEN] == -np.inf and not stats[[SQUARES, SUM, MOVED]].any()
-        )
-    inside = items.min() >= stats[LEAST] and items.max() <= stats[LARGEST_SEEN]
-    lost = stats[[SQUARES, SUM, MOVED]]
-    return bool(np.isfinite(stats).all() and inside and lost.min() >= 0.0 and (levels > 1) == (stats[SUM] > 0.0))
+        return bool(least == np.inf and most == -np.inf and not lost.any())
+    inside = items.min() >= least and items.max() <= most
+    return bool(np.isfinite(stats).all() and inside and lost.min() >= 0.0 and (levels > 1) == (stats[steps.SUM] > 0.0))
 
 
 class Sketch:
@@ -107,27 +78,27 @@ class Sketch:
     """
 
     def __init__(self, k: int = 1024, seed: int = 0) -> None:
-        self.k = _validation.whole("k", k, MIN_LEVEL_CAPACITY, MAX_K)
+        self.k = _validation.whole("k", k, steps.MIN_LEVEL_CAPACITY, MAX_K)
         self.seed = _validation.whole("seed", seed, 0, 2**53)
-        self._header = np.zeros(HEADER_SIZE, dtype=np.int64)
+        self._header = np.zeros(steps.HEADER_SIZE, dtype=np.int64)
         self._items = np.zeros(max_items(self.k))
-        self._stats = np.zeros(STATS_SIZE)
-        sketch_init(self._header, self._stats, self.k)
+        self._stats = np.zeros(steps.STATS_SIZE)
+        steps.sketch_init(self._header, self._stats, self.k)
 
     @property
     def n(self) -> int:
         """How many numbers the sketch was shown."""
-        return int(self._header[COUNT])
+        return int(self._header[steps.COUNT])
 
     @property
     def least(self) -> float:
         """The smallest number so far."""
-        return float(self._stats[LEAST])
+        return float(self._stats[steps.LEAST])
 
     @property
     def most(self) -> float:
         """The largest number so far."""
-        return float(self._stats[LARGEST_SEEN])
+        return float(self._stats[steps.MOST])
 
     @property
     def nbytes(self) -> int:
@@ -137,13 +108,13 @@ class Sketch:
     def add(self, x: float) -> None:
         """Take one number in."""
         x = _validation.number("x", x)
-        sketch_add(self._header, self._items, self._stats, self.k, self.seed, 0, x)
+        steps.sketch_add(self._header, self._items, self._stats, self.k, self.seed, 0, x)
 
     def extend(self, values: ArrayLike) -> None:
         """Take numbers in, one after the other. If one of them is not finite, none of them counts."""
         if not _validation.is_list(values) or len(values):  # type: ignore[arg-type]
             x = _validation.numbers("values", values)
-            sketch_add_many(self._header, self._items, self._stats, self.k, self.seed, 0, x)
+            steps.sketch_add_many(self._header, self._items, self._stats, self.k, self.seed, 0, x)
 
     def merge(self, other: Sketch) -> None:
         """Take in all that another sketch with the same k has seen. The other one does not change.
@@ -155,13 +126,13 @@ class Sketch:
         if other.k != self.k:
             raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
         theirs = (other._header.copy(), other._items.copy(), other._stats.copy())
-        join(self._header, self._items, self._stats, self.k, self.seed, 0, *theirs)
+        steps.join(self._header, self._items, self._stats, self.k, self.seed, 0, *theirs)
 
     def items(self) -> tuple[FloatArray, NDArray[np.int64]]:
         """The numbers that are kept, in order, and how many each stands for. Together they stand for exactly n."""
-        used = int(self._header[USED])
+        used = int(self._header[steps.USED])
         weights = np.empty(used, dtype=np.int64)
-        item_weights(self._header, weights)
+        steps.item_weights(self._header, weights)
         order = np.argsort(self._items[:used], kind="stable")
         return self._items[:used][order], weights[order]
 
@@ -178,7 +149,9 @@ class Sketch:
         delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
         if self.n == 0:
             return 0.0
-        return float(sketch_error(self.n, self._stats[SQUARES], self._stats[SUM], self.k, delta, anytime))
+        return float(
+            steps.sketch_error(self.n, self._stats[steps.SQUARES], self._stats[steps.SUM], self.k, delta, anytime)
+        )
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """The share of numbers that are at most x.
@@ -212,7 +185,7 @@ class Sketch:
         return {
             "setup": np.array([self.k, self.seed], dtype=np.int64),
             "book": self._header.copy(),
-            "items": self._items[: int(self._header[USED])].copy(),
+            "items": self._items[: int(self._header[steps.USED])].copy(),
             "marks": self._stats.copy(),
         }
 
@@ -232,21 +205,21 @@ class Sketch:
         if not all(type(part) is np.ndarray for part in parts):
             raise ValueError("a sketch is made of arrays of numpy, as to_arrays() gives them.")
         setup, header, items, stats = parts
-        wanted = ((setup, np.int64, (2,)), (header, np.int64, (HEADER_SIZE,)), (items, np.float64, (items.size,)),
-                  (stats, np.float64, (STATS_SIZE,)))  # fmt: skip
+        wanted = ((setup, np.int64, (2,)), (header, np.int64, (steps.HEADER_SIZE,)), (items, np.float64, (items.size,)),
+                  (stats, np.float64, (steps.STATS_SIZE,)))  # fmt: skip
         if all(part.dtype == kind and part.shape == shape for part, kind, shape in wanted):
             k, seed = (int(number) for number in setup)
-            if MIN_LEVEL_CAPACITY <= k <= MAX_K and is_sketch(header, items, stats, k):
+            if steps.MIN_LEVEL_CAPACITY <= k <= MAX_K and is_sketch(header, items, stats, k):
                 sketch = cls(k, seed)
                 sketch._header[:], sketch._stats[:], sketch._items[: items.size] = header, stats, items
                 return sketch
         raise ValueError("these arrays are not a sketch, or they are damaged.")
 
     def __repr__(self) -> str:
-        kept = f"n={self.n:,} in {int(self._header[USED]):,} numbers, rank error ≤ {self.rank_error():.3g}"
+        kept = f"n={self.n:,} in {int(self._header[steps.USED]):,} numbers, rank error ≤ {self.rank_error():.3g}"
         return f"Sketch(k={self.k}, seed={self.seed}; {kept})"
 
 
 def max_items(k: int) -> int:
     """How many numbers a sketch of this k keeps at most."""
-    return int(total_capacity(k, MOST_LEVELS))
+    return int(steps.total_capacity(k, steps.MOST_LEVELS))

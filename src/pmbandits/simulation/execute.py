@@ -21,8 +21,8 @@ from pmbandits.constraints import Shares
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results, assemble
-from pmbandits.simulation.checks import why_impossible
 from pmbandits.simulation.delays import Delay
+from pmbandits.simulation.files import why_impossible
 from pmbandits.simulation.journal import Journal, TrialResult, decode, encode
 from pmbandits.simulation.policy_specs import PolicySpec
 from pmbandits.simulation.prepare import Experiment, PolicyAtHorizon, prepare

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmbandits import _validation
 from pmbandits._extras import import_optional
-from pmbandits.simulation.checks import check_provenance, check_sizes, check_table
+from pmbandits._validation import FloatArray, readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +22,9 @@ FORMAT = "pmbandits-run"
 SCHEMA = 1
 PROVENANCE_KEY = b"pmbandits"
 CHECKSUM_KEY = b"pmbandits sha256"
+MAX_BYTES = 1 << 30  # largest size of a run in memory, plus the next number times the size of its file
+MAX_UNPACK_RATIO = 100
+_SLACK = 1e-6
 
 
 def with_provenance(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
@@ -68,7 +72,7 @@ def read_run(file: Path) -> tuple[pa.Table, dict[str, Any]]:
             f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
         ) from None
     if provenance["schema"] > SCHEMA:
-        library = _validation.readable(str(provenance.get("library")))[:40]
+        library = readable(str(provenance.get("library")))[:40]
         raise ValueError(
             f"{file.name} was written by a newer pmbandits ({library}, "
             f"schema {provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
@@ -114,3 +118,113 @@ def table_checksum(table: pa.Table, text: bytes) -> bytes:
         else:
             hashed.update(column.to_numpy(zero_copy_only=False).tobytes())
     return hashed.hexdigest().encode()
+
+
+# ---- whether what a run file or a journal says can be the result of a simulation ------------------------------
+
+
+def why_impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
+    """Return why pulls and mixtures at checkpoints (rows) cannot come from a trial; ``None`` if they can."""
+    if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=1) != t).any():
+        return "the pulls do not add up to the number of rounds"
+    if (np.diff(pulls, axis=0) < 0).any():
+        return "an arm has fewer pulls than before"
+    if not (
+        np.isfinite(mixture).all() and mixture.min(initial=0.0) >= -_SLACK and mixture.max(initial=0.0) <= 1 + _SLACK
+    ):
+        return "a mixture has shares that cannot be"
+    return None
+
+
+def check_provenance(provenance: Any) -> None:
+    """Raise a ValueError if what a run file says of itself lacks what a Run reads."""
+    spec, best = provenance["spec"], provenance["best"]
+    policies = spec["policies"]
+    texts = [provenance["library"], spec["metric_text"], *(p["label"] for p in policies), *spec["bandit"]["names"]]
+    wholes = [spec["seed"], *spec["trials"], *(h for p in policies for h in p["horizons"])]
+    numbers = [best["value"], *best["weights"]]
+    labels = [p["label"] for p in policies]
+    if not all(isinstance(text, str) and readable(text) == text for text in texts):
+        raise ValueError("names")
+    if len(set(labels)) != len(labels) or not labels:
+        raise ValueError("labels")
+    if not all(type(n) is int and 0 <= n < 2**63 for n in wholes) or not spec["trials"]:
+        raise ValueError("whole numbers")
+    if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
+        raise ValueError("numbers")
+    if len(best["weights"]) != len(spec["bandit"]["names"]) or not all(p["horizons"] for p in policies):
+        raise ValueError("arms")
+    if any(list(part) != sorted(set(part)) for part in (spec["trials"], *(p["horizons"] for p in policies))):
+        raise ValueError("order")
+    if "moments" in best:
+        check_moments(best["moments"], spec)
+    if not isinstance(spec["metric"], dict) or not isinstance(spec["bandit"], dict):
+        raise ValueError("tables")
+
+
+def check_moments(moments: Any, spec: Any) -> None:
+    """Raise a ValueError if what a run says about its moments is not possible."""
+    starts = [moment["start"] for moment in moments]
+    longest = max(h for p in spec["policies"] for h in p["horizons"])
+    if not starts or starts[0] != 0 or any(type(n) is not int or not 0 <= n < longest for n in starts):
+        raise ValueError("starts")
+    if starts != sorted(set(starts)):
+        raise ValueError("order")
+    for moment in moments:
+        numbers = [moment["value"], *moment["weights"]]
+        if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
+            raise ValueError("numbers")
+        if len(moment["weights"]) != len(spec["bandit"]["names"]):
+            raise ValueError("arms")
+
+
+def check_sizes(metadata: Any, n_arms: int, size: int) -> None:
+    """Raise a ValueError if a Parquet file would take too much memory, before any of it is unpacked."""
+    groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    rows = 8 * metadata.num_rows * (2 * n_arms + 8)
+    if max(unpacked, rows) > MAX_BYTES + MAX_UNPACK_RATIO * size or metadata.num_rows != sum(
+        g.num_rows for g in groups
+    ):
+        raise ValueError("size")
+
+
+def check_table(table: pa.Table, provenance: Any) -> None:
+    """Raise a ValueError if the rows of a run do not fit its policies, horizons, trials and checkpoints."""
+    table.validate(full=True)
+    spec = provenance["spec"]
+    k, trials = len(spec["bandit"]["names"]), np.array(spec["trials"], dtype=np.int64)
+    if any(table[name].null_count for name in table.column_names):
+        raise ValueError("empty cells")
+    t, horizon, trial = (table[name].to_numpy() for name in ("t", "horizon", "trial"))
+    pulls = table["pulls"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
+    mixture = table["mixture"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
+    if pulls.shape[0] != t.size or mixture.shape[0] != t.size:
+        raise ValueError("arms")
+    numbers = [name for name in ("regret", "utility", "declared") if name in table.column_names]
+    if not all(np.isfinite(table[name].to_numpy()).all() for name in numbers):
+        raise ValueError("numbers")
+    ends = table["phase_ends"].combine_chunks()
+    lengths = np.diff(ends.offsets.to_numpy())
+    if (ends.flatten().to_numpy(zero_copy_only=False) > np.repeat(t, lengths)).any():
+        raise ValueError("phases")
+    at, labels = 0, table["policy"].to_pylist()
+    for policy in spec["policies"]:
+        for rounds in policy["horizons"]:
+            mine = (horizon[at:] == rounds) & np.array([label == policy["label"] for label in labels[at:]])
+            count = int(np.argmin(np.append(mine, False)))
+            if count == 0 or count % trials.size:
+                raise ValueError("rows")
+            here, each = slice(at, at + count), count // trials.size
+            times = t[here].reshape(trials.size, each)
+            if not np.array_equal(trial[here], np.repeat(trials, each)) or (times != times[0]).any():
+                raise ValueError("rows")
+            if times[0][0] < 1 or times[0][-1] != rounds or (np.diff(times[0]) <= 0).any():
+                raise ValueError("checkpoints")
+            for first in range(at, at + count, each):
+                part = slice(first, first + each)
+                if why_impossible(times[0], pulls[part], mixture[part]) is not None:
+                    raise ValueError("pulls")
+            at += count
+    if at != t.size:
+        raise ValueError("rows")

@@ -20,16 +20,12 @@ from numba.extending import intrinsic
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import SCALARS
 from pmbandits.state.memory import Memory
-from pmbandits.state.numba_types import StateType, unpack
+from pmbandits.state.numba_types import unpack
 
 _intrinsic: Any = intrinsic  # the compiler gives the first argument, which callers leave out
 
 BUSY = -1  # what a kernel answers if somebody else is at work
 KERNEL_TOKEN = 1  # the token of kernels that take and give back a memory in one call; Python's are larger
-
-
-def _lock_word(context: Any, builder: Any, s: Any) -> Any:
-    return builder.gep(s.at, [context.get_constant(types.intp, SCALARS["lock_token"][1])])
 
 
 def emit_release(builder: Any, address: Any, token: int = KERNEL_TOKEN) -> None:
@@ -39,17 +35,21 @@ def emit_release(builder: Any, address: Any, token: int = KERNEL_TOKEN) -> None:
     builder.cmpxchg(at, ir.Constant(word, token), ir.Constant(word, 0), "acq_rel", "acquire")
 
 
+def _emit_swap(context: Any, builder: Any, signature: Any, args: Any, *, claims: bool) -> Any:
+    """Emit what puts the token into the word of the lock if it is free, or the other way round."""
+    state = create_struct_proxy(signature.args[0])(context, builder, args[0])
+    word = builder.gep(state.at, [context.get_constant(types.intp, SCALARS["lock_token"][1])])
+    free = ir.Constant(ir.IntType(64), 0)
+    return builder.cmpxchg(word, *((free, args[1]) if claims else (args[1], free)), "acq_rel", "acquire")
+
+
 @_intrinsic
 def claim(typingctx: Any, s: Any, token: Any) -> Any:
     """Take the memory for whoever has this token, if nobody has it; says whether that worked."""
     del typingctx
-    if not isinstance(s, StateType):
-        return None
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        state = create_struct_proxy(signature.args[0])(context, builder, args[0])
-        free = ir.Constant(ir.IntType(64), 0)
-        result = builder.cmpxchg(_lock_word(context, builder, state), free, args[1], "acq_rel", "acquire")
+        result = _emit_swap(context, builder, signature, args, claims=True)
         return builder.zext(builder.extract_value(result, 1), context.get_value_type(types.boolean))
 
     return types.boolean(s, types.int64), codegen
@@ -59,13 +59,9 @@ def claim(typingctx: Any, s: Any, token: Any) -> Any:
 def release(typingctx: Any, s: Any, token: Any) -> Any:
     """Give the memory back, if it is taken with this token."""
     del typingctx
-    if not isinstance(s, StateType):
-        return None
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        state = create_struct_proxy(signature.args[0])(context, builder, args[0])
-        free = ir.Constant(ir.IntType(64), 0)
-        builder.cmpxchg(_lock_word(context, builder, state), args[1], free, "acq_rel", "acquire")
+        _emit_swap(context, builder, signature, args, claims=False)
         return context.get_dummy_value()
 
     return types.none(s, types.int64), codegen
