@@ -10,6 +10,7 @@ from pmbandits.confidence._bounds import update_confidence_sets, wasserstein_rad
 from pmbandits.confidence._envelopes import has_tail_assumption, radius_after
 from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures import _look_ahead as look_ahead
 from pmbandits.mixtures._continuous_search import update_optimistic_mixture
 from pmbandits.mixtures._grid_search import choose_grid_point, compute_grid_utilities
 from pmbandits.mixtures._index import (
@@ -22,14 +23,6 @@ from pmbandits.mixtures._index import (
     set_current_grid_point,
 )
 from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
-from pmbandits.mixtures._look_ahead import (
-    guaranteed_intervals,
-    may_look_ahead,
-    possible_shares_of_ones,
-    update_look_ahead,
-    utility_lead_lower_bound,
-    widest_possible_intervals,
-)
 from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_observations, pull
 from pmbandits.policies.pm_ucb import PMUCB, unpack
 from pmbandits.state.compile import kernel
@@ -59,22 +52,22 @@ def update_bonus_mixture(s: Any) -> None:
     for g in range(s.n_grid_used):
         s.index[g] = s.value[g] + bonus(s, s.grid[g], radius, HOLDER_BONUS)
     set_current_grid_point(s, choose_grid_point(s, s.n_grid_used))
-    if may_look_ahead(s):
-        update_look_ahead(s, leader_stays_ahead(s))
+    if look_ahead.may_look_ahead(s):
+        look_ahead.update_look_ahead(s, leader_stays_ahead(s))
 
 
 @shared("state -> bool")
 def leader_stays_ahead(s: Any) -> bool:
     """Whether the current mixture keeps the largest index for the next ``look_ahead`` rewards of each arm."""
     k, ahead, q, c = s.n_arms, s.look_ahead, s.holder_q, s.holder_c
-    share_low, share_high = possible_shares_of_ones(s, ahead)
+    share_low, share_high = look_ahead.possible_shares_of_ones(s, ahead)
     least, most = np.empty(k), np.empty(k)  # of each arm's radius
     if s.paper_bonus == 1:
         for i in range(k):
             least[i], most[i] = radius_after(s, s.n_rewards[i] + ahead), radius_after(s, s.n_rewards[i])
     else:
-        sure_low, sure_high = guaranteed_intervals(s, ahead)
-        maybe_low, maybe_high = widest_possible_intervals(s, ahead)
+        sure_low, sure_high = look_ahead.guaranteed_intervals(s, ahead)
+        maybe_low, maybe_high = look_ahead.widest_possible_intervals(s, ahead)
         for i in range(k):
             least[i] = max(sure_high[i] - share_high[i], share_low[i] - sure_low[i], 0.0)
             most[i] = max(maybe_high[i] - share_low[i], share_high[i] - maybe_low[i])
@@ -83,7 +76,7 @@ def leader_stays_ahead(s: Any) -> bool:
         if g == s.current_point:
             continue
         other = s.grid[g]
-        lead = utility_lead_lower_bound(s.h, s.metric_shape, mine, other, share_low, share_high)
+        lead = look_ahead.utility_lead_lower_bound(s.h, s.metric_shape, mine, other, share_low, share_high)
         for i in range(k):
             d = mine[i] - other[i]
             if q == 1.0:

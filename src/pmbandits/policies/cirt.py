@@ -32,6 +32,8 @@ from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import h_max, h_min
+from pmbandits.mixtures import _lazy_argmax as lazy
+from pmbandits.mixtures import _look_ahead as ahead
 from pmbandits.mixtures._constraints import intersect_box_with_limits
 from pmbandits.mixtures._continuous_search import best_mixture_in_box, find_better_mixture_outside
 from pmbandits.mixtures._grid_search import compute_grid_utilities, update_empirical_grid_mixture
@@ -46,23 +48,6 @@ from pmbandits.mixtures._index import (
     postpone_next_look,
     ready,
     set_current_grid_point,
-)
-from pmbandits.mixtures._lazy_argmax import (
-    can_use_lazy_argmax,
-    evaluate_grid_point,
-    forget_grid_values,
-    lazy_argmax,
-    max_change_since_evaluation,
-    radius_to_wasserstein_factor,
-    rounding_error_bounds,
-    wasserstein_travel,
-)
-from pmbandits.mixtures._look_ahead import (
-    guaranteed_intervals,
-    may_look_ahead,
-    possible_shares_of_ones,
-    update_look_ahead,
-    utility_lead_lower_bound,
 )
 from pmbandits.mixtures._tracking import explore_or_track, pull
 from pmbandits.state.arrays import copy_into
@@ -185,14 +170,14 @@ def reset_grid(s: Any, used: int) -> None:
     s.n_grid_used = used
     s.current_point = -1
     s.blocking_candidate = 0
-    forget_grid_values(s)
+    lazy.forget_grid_values(s)
 
 
 @shared("state -> none")
 def choose_leader(s: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
-    if can_use_lazy_argmax(s, UTILITY):
-        set_current_grid_point(s, lazy_argmax(s, UTILITY))
+    if lazy.can_use_lazy_argmax(s, UTILITY):
+        set_current_grid_point(s, lazy.lazy_argmax(s, UTILITY))
         return
     used, before = s.n_grid_used, s.current_point
     compute_grid_utilities(s)
@@ -216,12 +201,11 @@ def find_surviving_candidate(s: Any) -> int:
     outside the box is also let go when it cannot be better than the leader by more than the tolerance.
     """
     leader, used, binary, literal = s.current_point, s.n_grid_used, s.storage_mode == BINARY, s.literal == 1
-    lazy = can_use_lazy_argmax(s, OPTIMISTIC_BOUND)
-    if lazy and witness_survives(s):
+    can_be_lazy = lazy.can_use_lazy_argmax(s, OPTIMISTIC_BOUND)
+    if can_be_lazy and witness_survives(s):
         return s.blocking_candidate - 1
-    first = (
-        max(s.blocking_candidate - 1, 0) if lazy else 0
-    )  # the candidate that kept the phase open last time is checked first
+    # the candidate that kept the phase open last time is checked first
+    first = max(s.blocking_candidate - 1, 0) if can_be_lazy else 0
     if binary:
         least = bernoulli_utility_bound(s.h, s.grid[leader], s.lower, s.upper, PESSIMISTIC)
     else:
@@ -233,7 +217,7 @@ def find_surviving_candidate(s: Any) -> int:
         if binary:
             best = bernoulli_utility_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            evaluate_grid_point(s, g, OPTIMISTIC_BOUND)
+            lazy.evaluate_grid_point(s, g, OPTIMISTIC_BOUND)
             best = s.index[g]
         if best >= least and (literal or best - least > s.tolerance):
             s.leader_lower_bound, s.checked_leader, s.blocking_candidate = least, leader + 1, g + 1
@@ -260,8 +244,8 @@ def witness_survives(s: Any) -> bool:
     leader, witness = s.current_point, s.blocking_candidate - 1
     if witness < 0 or s.checked_leader != leader + 1:
         return False
-    off, each = rounding_error_bounds(s)
-    low = s.index[witness] - max_change_since_evaluation(s, witness, OPTIMISTIC_BOUND)[0]
+    off, each = lazy.rounding_error_bounds(s)
+    low = s.index[witness] - lazy.max_change_since_evaluation(s, witness, OPTIMISTIC_BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
     if s.set_kind == KL_BAND and s.holder_q == 1.0:
@@ -276,33 +260,33 @@ def witness_survives(s: Any) -> bool:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
-        moved = wasserstein_travel(s.grid[leader], s.w1_path_length, s.leader_path_length)
+        moved = lazy.wasserstein_travel(s.grid[leader], s.w1_path_length, s.leader_path_length)
         high = (
             s.leader_lower_bound
             + holder_utility_change(s, moved)
-            + holder_utility_change(s, radius_to_wasserstein_factor(s) * gain)
+            + holder_utility_change(s, lazy.radius_to_wasserstein_factor(s) * gain)
         )
     if s.value_at[leader] > 0.0:
-        high = min(high, s.value[leader] + max_change_since_evaluation(s, leader, UTILITY)[1])
+        high = min(high, s.value[leader] + lazy.max_change_since_evaluation(s, leader, UTILITY)[1])
     return low - high > s.tolerance + 2.0 * off + each * (abs(low) + abs(high))
 
 
 @shared("state, int -> bool", unpack)
 def leader_stays_ahead(s: Any, witness: int) -> bool:
     """Whether leader and witness stay what they are for the next ``look_ahead`` rewards of each arm."""
-    ahead, leader = s.look_ahead, s.current_point
+    steps, leader = s.look_ahead, s.current_point
     sure = ROUNDING_MARGIN * max(1.0, abs(s.max_h))
     mine, other = s.grid[leader], s.grid[witness]
-    low, high = guaranteed_intervals(s, ahead)
+    low, high = ahead.guaranteed_intervals(s, steps)
     left, right = dot(mine, low), dot(mine, high)
     other_low, other_high = dot(other, low), dot(other, high)
     if left > right or other_low > other_high:
         return False
     if h_max(s.h, other_low, other_high) - h_min(s.h, left, right) <= s.tolerance + sure:
         return False
-    low, high = possible_shares_of_ones(s, ahead)
+    low, high = ahead.possible_shares_of_ones(s, steps)
     for g in range(s.n_grid_used):
-        if g != leader and not utility_lead_lower_bound(s.h, s.metric_shape, mine, s.grid[g], low, high) > sure:
+        if g != leader and not ahead.utility_lead_lower_bound(s.h, s.metric_shape, mine, s.grid[g], low, high) > sure:
             return False
     return True
 
@@ -318,8 +302,8 @@ def refine_on_grid(s: Any) -> None:
     choose_leader(s)
     witness = find_surviving_candidate(s)
     if witness >= 0:
-        if may_look_ahead(s):
-            update_look_ahead(s, leader_stays_ahead(s, witness))
+        if ahead.may_look_ahead(s):
+            ahead.update_look_ahead(s, leader_stays_ahead(s, witness))
         return
     leader, phase = s.current_point, s.phase
     s.phase_ends[phase - 1] = s.t
@@ -374,8 +358,10 @@ def refine_continuous(s: Any) -> None:
 
 
 @step("state -> none", unpack)
-def update_mixture(s: Any) -> None:
-    """Refine with the newest rewards, on the grid or over all mixtures."""
+def refine_if_due(s: Any) -> None:
+    """Refine with the newest rewards, on the grid or over all mixtures, until one mixture is tracked."""
+    if s.tracking == 1 or not due(s):
+        return
     if s.continuous == 1:
         refine_continuous(s)
     else:
@@ -386,17 +372,14 @@ def update_mixture(s: Any) -> None:
 def choose(memory: int) -> int:
     """Algorithm 4 (``algorithm:anytime``)."""
     s = unpack(memory)
-    if s.tracking == 0 and due(s):
-        update_mixture(s)
+    refine_if_due(s)
     return pull(s, explore_or_track(s))
 
 
 @kernel
 def update(memory: int) -> None:
     """Update the mixture with the newest rewards."""
-    s = unpack(memory)
-    if s.tracking == 0 and due(s):
-        update_mixture(s)
+    refine_if_due(unpack(memory))
 
 
 @kernel
@@ -406,12 +389,6 @@ def begin(memory: int) -> None:
     s.phase = 1
     if s.continuous == 0:
         lay_phase_grid(s)
-
-
-@kernel
-def rebuild_phase_grid(memory: int) -> None:
-    """The grid of the phase anew, from the mixture that was kept."""
-    lay_phase_grid(unpack(memory))
 
 
 class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
@@ -473,9 +450,8 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         continuous = use_continuous_search(search, max_grid_size, metric, support, chosen, self.limits)
         if not continuous and max_grid_size > LARGEST_PHASE_GRID:
             raise ValueError(
-                f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {max_grid_size:,} mixtures "
-                f"a round, "
-                f"more than {LARGEST_PHASE_GRID:,}; use search='continuous', Track, fewer arms, or branching 4."
+                f"CIRT with {n_arms} arms and branching {o['branching']} looks at up to {max_grid_size:,} mixtures a "
+                f"round, more than {LARGEST_PHASE_GRID:,}; use search='continuous', Track, fewer arms, or branching 4."
             )
         phases = math.ceil(math.log(1.0 / o["epsilon"]) / math.log(o["branching"] / 2) - 1e-9)
         if o["branching"] * (o["branching"] // 2) ** max(1, phases) > MOST:
@@ -520,7 +496,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
             return True
         anew = m.copy()
-        rebuild_phase_grid(anew.address)
+        lay_phase_grid(anew)  # from the mixture that was kept
         same = anew.n_grid_used == m.n_grid_used and np.array_equal(
             anew.grid_steps[: m.n_grid_used], m.grid_steps[: m.n_grid_used]
         )
