@@ -19,6 +19,7 @@ from pmbandits.engine.registry import REGISTRY
 from pmbandits.engine.share_constraints import limited
 from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.optimize import utilities
+from pmbandits.schedules import refinement_phases
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,8 +122,6 @@ def _grid_of_policy(run: Run, label: str, horizon: int) -> tuple[FloatArray | No
     name, count = entry["policy"], run.bandit.n_arms
     if name == "cirt":
         options = entry["options"]
-        from pmbandits.schedules import refinement_phases
-
         half = options["branching"] // 2
         total = options["branching"] * half ** refinement_phases(options["epsilon"], options["branching"])
         return ucb_grid(count, 1.0 / total), f"all grids that it can track, half steps of 1/{total}"
@@ -139,9 +138,8 @@ def _grid_of_policy(run: Run, label: str, horizon: int) -> tuple[FloatArray | No
     memory = made._memory
     if memory.continuous == 1 and memory.min_share > 0.0:
         raise ValueError(
-            f"{label} searched all mixtures with weights of at least {memory.min_share:.3g}, not a grid; give "
-            f"epsilon= to "
-            "compare with a grid."
+            f"{label} searched all mixtures with weights of at least {memory.min_share:.3g}, not a grid; give epsilon= "
+            "to compare with a grid."
         )
     if memory.continuous == 1:
         return None, "all mixtures"

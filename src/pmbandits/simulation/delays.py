@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +45,7 @@ class Delays:
             given = tuple(_parse_delay(delay.get(name, 0), f"delay of {name}") for name in names)
         else:
             given = (_parse_delay(delay, "delay"),)
-        return (
-            None
-            if all(type(delay_of_arm) is int and delay_of_arm == 0 for delay_of_arm in given)
-            else cls(given, names)
-        )
+        return None if all(type(one) is int and one == 0 for one in given) else cls(given, names)
 
     @property
     def is_deterministic(self) -> bool:
@@ -129,11 +125,8 @@ def _parse_delay(given: Any, name: str) -> Any:
 
 def _sample_delays(delay_of_arm: Any, rng: np.random.Generator, name: str = "delay") -> NDArray[np.int64]:
     """Sample the delays of one chunk, in whole rounds; rewards with an infinite delay never come."""
-    made = (
-        delay_of_arm.rvs(size=DELAY_CHUNK, random_state=rng)
-        if is_distribution(delay_of_arm)
-        else delay_of_arm(rng, DELAY_CHUNK)
-    )
+    drawn = is_distribution(delay_of_arm)
+    made = delay_of_arm.rvs(size=DELAY_CHUNK, random_state=rng) if drawn else delay_of_arm(rng, DELAY_CHUNK)
     try:
         values = np.asarray(made, dtype=np.float64)
     except (TypeError, ValueError):
@@ -152,11 +145,8 @@ def _delay_to_json(delay_of_arm: Any) -> Any:
     if type(delay_of_arm) is int:
         return delay_of_arm
     if not is_distribution(delay_of_arm):
-        return {"function": _qualified_name(delay_of_arm), "code": code_hash(delay_of_arm)}
+        name = getattr(delay_of_arm, "__qualname__", type(delay_of_arm).__qualname__)
+        return {"function": str(name), "code": code_hash(delay_of_arm)}
     values = np.asarray(delay_of_arm.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
     named = getattr(getattr(delay_of_arm, "dist", delay_of_arm), "name", type(delay_of_arm).__name__)
     return {"distribution": str(named), "values": hashlib.sha256(values.tobytes()).hexdigest()}
-
-
-def _qualified_name(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))

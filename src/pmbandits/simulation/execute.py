@@ -213,14 +213,12 @@ def make_player(
 
 def perform(task: Task) -> list[TrialResult]:
     """Play the trials of a task: what a worker does."""
-    waiting = _IDLE_PLAYERS.get(task.run_key, [])
-    trial_player = (
-        waiting.pop() if waiting else make_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
-    )
+    idle = _IDLE_PLAYERS.get(task.run_key)
+    player = idle.pop() if idle else make_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
     finished: list[TrialResult] = []
     for trial in task.trials:
         try:
-            found = trial_player.play(trial)
+            found = player.play(trial)
         except Exception as error:
             if finished:
                 raise TaskFailed(finished, error) from error
@@ -238,7 +236,7 @@ def perform(task: Task) -> list[TrialResult]:
     for other in list(_IDLE_PLAYERS):  # a copy: other threads may play other runs
         if len(_IDLE_PLAYERS) >= _MAX_IDLE_RUNS and task.run_key not in _IDLE_PLAYERS:
             _IDLE_PLAYERS.pop(other, None)
-    _IDLE_PLAYERS.setdefault(task.run_key, []).append(trial_player)
+    _IDLE_PLAYERS.setdefault(task.run_key, []).append(player)
     return finished
 
 
@@ -264,16 +262,12 @@ def _relative_round_cost(entry: PolicyAtHorizon) -> float:
 
 
 def _play_missing_trials(
-    experiment: Experiment,
-    known: Results,
-    jobs: int,
-    backend: str,
-    progress: bool | None,
-    journal: Journal | None,
+    experiment: Experiment, known: Results, jobs: int, backend: str, progress: bool | None, journal: Journal | None
 ) -> Results:
     tasks = _pending_tasks(experiment, known, jobs)
     done = sum(experiment.entries[e].horizon for e, _ in known)
     plain = any(isinstance(entry.policy, PythonPolicy) for entry in experiment.entries)
+    label = f"simulate{' (plain Python)' if plain else ''}"
 
     def store(finished: list[TrialResult]) -> None:
         if journal is not None:
@@ -282,9 +276,7 @@ def _play_missing_trials(
             known[row["entry"], row["trial"]] = row
             bar.advance(experiment.entries[row["entry"]].horizon)
 
-    with ProgressBar(
-        experiment.rounds, done, shown=progress, label=f"simulate{' (plain Python)' if plain else ''}"
-    ) as bar:
+    with ProgressBar(experiment.rounds, done, shown=progress, label=label) as bar:
         try:
             for finished in _run_tasks(tasks, jobs, backend):
                 store(finished)
@@ -404,9 +396,9 @@ def estimate_cost(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
         short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
         seconds = []
         for n in short:
-            trial_player = make_player(entry, experiment.timeline, experiment.seed, np.array([n], dtype=np.int64))
-            trial_player.play(0)  # the first warms up
-            seconds.append(min(trial_player.play(trial).seconds for trial in (1, 2)))
+            player = make_player(entry, experiment.timeline, experiment.seed, np.array([n], dtype=np.int64))
+            player.play(0)  # the first warms up
+            seconds.append(min(player.play(trial).seconds for trial in (1, 2)))
         growth = 1.0
         if len(short) > 1:
             growth = float(np.clip(np.log(seconds[1] / seconds[0]) / np.log(short[1] / short[0]), 0.5, 2.2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def parse_policies(policies: Any, horizon: int) -> dict[str, Policy | PythonPoli
         made = [_parse_policy(given, horizon) for given in policies]
         named = {}
         for label, recipe in zip(default_labels(made), made, strict=True):
-            named[label] = recipe.with_label(label) if isinstance(recipe, PythonPolicy) else recipe
+            named[label] = replace(recipe, label=label) if isinstance(recipe, PythonPolicy) else recipe
     strange = next((label for label in named if _validation.readable(label) != label), None)
     if strange is not None:
         raise ValueError(f"the label {strange!r} has control characters in it; take them out.")

@@ -66,10 +66,8 @@ class Experiment:
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
         bandits = {id(moment.bandit): moment.bandit for moment in self.moments}.values()
-        delays = self.timeline.delays
-        if (delays is not None and not delays.is_deterministic) or any(
-            (sampler_arrays(bandit).kinds == PREDRAWN).any() for bandit in bandits
-        ):  # scipy and numpy draw these delays, or these rewards
+        delays, predrawn = self.timeline.delays, any((sampler_arrays(b).kinds == PREDRAWN).any() for b in bandits)
+        if predrawn or (delays is not None and not delays.is_deterministic):  # by scipy and numpy
             what |= {"scipy": scipy.__version__, "numpy": np.__version__}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
@@ -268,11 +266,6 @@ def _parse_trials(trials: Any) -> tuple[int, ...]:
     return numbers
 
 
-def _to_python_list(given: Any) -> list[Any]:
-    """Convert a list or an array to a list of Python numbers."""
-    return [t.item() if isinstance(t, np.generic) else t for t in given]
-
-
 class Checkpoints:
     """The rounds at which results are recorded: those that were given, or so many in all.
 
@@ -286,7 +279,8 @@ class Checkpoints:
         if given is not None and not _validation.is_list(given):
             self.count = _validation.whole("checkpoints", given, 1, 1_000_000)
         elif given is not None:
-            self.times = sorted({_validation.whole("checkpoint", t, 1, max(horizons)) for t in _to_python_list(given)})
+            rounds = [t.item() if isinstance(t, np.generic) else t for t in given]
+            self.times = sorted({_validation.whole("checkpoint", t, 1, max(horizons)) for t in rounds})
             if not self.times:
                 raise ValueError("checkpoints is empty; give rounds, or how many.")
 

@@ -78,17 +78,8 @@ class PythonPolicy:
         inner = inner if hasattr(inner, "__qualname__") else type(inner)
         return f"{inner.__module__}.{inner.__qualname__}"
 
-    def with_label(self, label: str) -> PythonPolicy:
-        """Return a copy with another label."""
-        return replace(self, label=label)
-
     def bind(
-        self,
-        metric: Distortion,
-        bandit: Bandit,
-        horizon: int,
-        limits: Limits | None = None,
-        needed: Iterable[str] = (),
+        self, metric: Distortion, bandit: Bandit, horizon: int, limits: Limits | None, needed: Iterable[str]
     ) -> PythonPolicy:
         """Return a copy with its arguments filled in; makes one object at once, to find mistakes before playing."""
         if "support" in self.wanted and bandit.support is None:
@@ -161,15 +152,11 @@ class PythonPlayer:
                 try:
                     given = ask()
                     step = ""
-                    arm = given if type(given) is int else _as_arm_index(given)
-                    if not (
-                        0 <= arm < len(bandit_arms) and (timeline.is_stationary or bandit_arms[arm] in moment.playing)
-                    ):
-                        self._raise_policy_error(
-                            trial,
-                            now,
-                            f"ask() returned {_validation.short(given)}; {self._known_arms_text(moment, bandit_arms)}",
-                        )
+                    arm = given if type(given) is int else int(given) if isinstance(given, np.integer) else -1
+                    known = 0 <= arm < len(bandit_arms)
+                    if not known or not (timeline.is_stationary or bandit_arms[arm] in moment.playing):
+                        arms = self._known_arms_text(moment, bandit_arms)
+                        self._raise_policy_error(trial, now, f"ask() returned {_validation.short(given)}; {arms}")
                     bandit_arm = bandit_arms[arm]
                     if not drawn[bandit_arm]:
                         drawn[bandit_arm] = rewards.next(bandit_arm, at_once, t=now - 1)[::-1].tolist()
@@ -240,11 +227,6 @@ class PythonPlayer:
 
     def _raise_policy_error(self, trial: int, now: int, what: str, cause: Exception | None = None) -> NoReturn:
         raise PolicyError(f"{self.policy.label} failed in trial {trial}, round {now:,}: {what}.") from cause
-
-
-def _as_arm_index(given: Any) -> int:
-    """Convert a numpy integer to ``int``; return -1 for anything that is not an integer."""
-    return int(given) if isinstance(given, np.integer) else -1
 
 
 def _unwrap_partial(factory: Any) -> Any:

@@ -17,12 +17,7 @@ from pmbandits.tables.distributions import Atoms, Distribution
 
 GENERATOR = "philox4x64-10"
 BLOCK_SIZE = 1024  # rewards drawn at once for distributions without compiled sampler; part of the generator
-_COMPILED = {
-    "uniform": kernels.UNIFORM,
-    "norm": kernels.NORMAL,
-    "expon": kernels.EXPONENTIAL,
-    "beta": kernels.BETA,
-}
+_COMPILED = {"uniform": kernels.UNIFORM, "norm": kernels.NORMAL, "expon": kernels.EXPONENTIAL, "beta": kernels.BETA}
 
 
 class SamplerArrays(NamedTuple):
@@ -132,12 +127,14 @@ class RewardStream:
         self.blocks[arm] = sample_block(self.bandit.distributions[arm], self.seed, int(self.key[1]), arm, number)
         self.block_at[arm] = number
 
-    def draw(self, arm: int) -> float:
-        """Return the next reward of an arm, and count it as used."""
-        out = np.empty(1)
-        while kernels.fill_rewards(arm, 1, self.arrays, out, 0) == 0:
-            self.refill_block(arm)
-        return float(out[0])
+    def take(self, arm: int, count: int) -> FloatArray:
+        """Return the next rewards of an arm, and count them as used."""
+        out, made = np.empty(count), 0
+        while made < count:
+            made += kernels.fill_rewards(arm, count - made, self.arrays, out, made)
+            if made < count:
+                self.refill_block(arm)
+        return out
 
     @property
     def arrays(self) -> kernels.RewardArrays:
@@ -181,12 +178,7 @@ class Rewards:
             now = self.bandit.at(t)
             if now is not self._stream.bandit:
                 self._stream.switch_bandit(now)
-        out, made = np.empty(count), 0
-        while made < count:
-            made += kernels.fill_rewards(place, count - made, self._stream.arrays, out, made)
-            if made < count:
-                self._stream.refill_block(place)
-        return out
+        return self._stream.take(place, count)
 
     def __repr__(self) -> str:
         return f"Rewards({self.bandit!r}, seed={self._stream.seed}, trial={int(self._stream.key[1])})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,18 @@ PositiveInt = Annotated[int, Field(ge=1)]
 class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    def given(self, *names: str) -> list[str]:
+        """Which of these keys are given."""
+        return [name for name in names if getattr(self, name) is not None]
+
+    def one_of(self, *names: str) -> str:
+        """The one of these keys that is given; raises if there are several, or none."""
+        given = self.given(*names)
+        if len(given) != 1:
+            all_names = f"{', '.join(names[:-1])} and {names[-1]}"
+            raise ValueError(f"give exactly one of {all_names}; found {' and '.join(given) or 'none of them'}")
+        return given[0]
+
 
 class BanditSection(_StrictModel):
     """The arms: means of Bernoulli arms, or distributions of scipy.stats, or a file of logged rewards."""
@@ -69,11 +82,7 @@ class BanditSection(_StrictModel):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> BanditSection:
-        given = [name for name in ("bernoulli", "arms", "samples") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(
-                f"give exactly one of bernoulli, arms and samples; found {' and '.join(given) or 'none of them'}"
-            )
+        self.one_of("bernoulli", "arms", "samples")
         return self
 
     def bandit(self, folder: Path) -> Bandit:
@@ -114,22 +123,16 @@ class WorldSection(_StrictModel):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> WorldSection:
-        kinds = [name for name in ("steps", "drift", "season") if getattr(self, name) is not None]
-        if len(kinds) != 1:
-            raise ValueError(
-                f"give exactly one of steps, drift and season; found {' and '.join(kinds) or 'none of them'}"
-            )
-        needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kinds[0]]
+        kind = self.one_of("steps", "drift", "season")
+        needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kind]
         allowed = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
-        given = {
-            name for name in ("repeat", "start", "end", "period", "every", "by") if getattr(self, name) is not None
-        }
+        given = self.given("repeat", "start", "end", "period", "every", "by")
         missing = [name for name in needs if name not in given]
         if missing:
-            raise ValueError(f"{kinds[0]} needs {' and '.join(missing)}")
-        strange = sorted(given - set(allowed[kinds[0]]))
+            raise ValueError(f"{kind} needs {' and '.join(missing)}")
+        strange = sorted(set(given) - set(allowed[kind]))
         if strange:
-            raise ValueError(f"{kinds[0]} does not take {' and '.join(strange)}")
+            raise ValueError(f"{kind} does not take {' and '.join(strange)}")
         return self
 
     def changing(self, first: Bandit, folder: Path) -> Changing:
@@ -183,24 +186,16 @@ def read_spec(path: Path) -> dict[str, Any]:
         spec = SimulationFile.model_validate(data)
     except ValidationError as error:
         raise ValueError(_validation_message(path, text, error)) from None
-    bandit = _with_location(path, text, "bandit", lambda: spec.bandit.bandit(path.parent))
-    world = spec.world
+    at, world = partial(_with_location, path, text), spec.world
+    bandit = at("bandit", lambda: spec.bandit.bandit(path.parent))
+    at("schedule", lambda: Timeline.from_arguments(bandit, schedule=spec.schedule))  # errors name the file
+    plain = ("horizon", "trials", "seed", "checkpoints", "batch", "schedule", "shares", "cost", "budget")
     return {
-        "bandit": bandit
-        if world is None
-        else _with_location(path, text, "world", lambda: world.changing(bandit, path.parent)),
-        "metric": _with_location(path, text, "metric", lambda: find_metric(spec.metric)),
+        "bandit": bandit if world is None else at("world", lambda: world.changing(bandit, path.parent)),
+        "metric": at("metric", lambda: find_metric(spec.metric)),
         "policies": _make_policies(path, text, spec),
-        "horizon": spec.horizon,
-        "trials": spec.trials,
-        "seed": spec.seed,
-        "checkpoints": spec.checkpoints,
-        "delay": _with_location(path, text, "delay", lambda: _parse_delay(spec.delay)),
-        "batch": spec.batch,
-        "schedule": _with_location(path, text, "schedule", lambda: _checked_schedule(spec.schedule, bandit)),
-        "shares": spec.shares,
-        "cost": spec.cost,
-        "budget": spec.budget,
+        "delay": at("delay", lambda: _parse_delay(spec.delay)),
+        **{name: getattr(spec, name) for name in plain},
     }
 
 
@@ -209,12 +204,6 @@ def _parse_delay(given: Any) -> Any:
     if isinstance(given, dict):
         return {name: _parse_delay(one) for name, one in given.items()}
     return parse_distribution(given) if isinstance(given, str) else given
-
-
-def _checked_schedule(given: list[list[int | str]], bandit: Bandit) -> list[list[int | str]]:
-    """Check the schedule here, so that an error message names the file; return it unchanged."""
-    Timeline.from_arguments(bandit, schedule=given)
-    return given
 
 
 def _make_policies(path: Path, text: str, spec: SimulationFile) -> dict[str, Policy]:

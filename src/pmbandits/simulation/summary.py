@@ -197,7 +197,7 @@ def _row_cells(row: dict[str, Any]) -> tuple[str, ...]:
         _shares_text(row["pulls"]),
         _shares_text(row["mixture"]),
         "–" if np.isnan(row["seconds"]) else f"{row['seconds']:.3g}",
-        _speed_text(row["rounds_per_second"]),
+        "–" if np.isnan(row["seconds"]) else format_si(row["rounds_per_second"]),
     )
 
 
@@ -208,10 +208,6 @@ def _interval_text(low: float, high: float) -> str:
 def _shares_text(shares: Sequence[float]) -> str:
     text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
     return text + (" …" if len(shares) > 6 else "")
-
-
-def _speed_text(rounds_per_second: float) -> str:
-    return "–" if np.isnan(rounds_per_second) else format_si(rounds_per_second)
 
 
 def summarise_run(run: Run, t: int | None) -> Summary:

@@ -154,11 +154,12 @@ def _parse_events(schedule: Any, names: Sequence[str], horizon: int, batch: int)
     added = {event.arm for event in events if event.verb == "add"}
     state = {name: "away" if name in added else "playing" for name in names}
     allowed = {"add": ("away",), "pause": ("playing",), "resume": ("paused",), "retire": ("playing", "paused")}
+    words = {"away": "not there yet", "playing": "playing", "paused": "paused", "retired": "retired for good"}
     becomes = {"add": "playing", "pause": "paused", "resume": "playing", "retire": "retired"}
     for after, verb, arm in events:
         if state[arm] not in allowed[verb]:
             raise ValueError(
-                f"{arm} cannot {verb} after {after:,} rounds: it is {_state_text(state[arm])} then."
+                f"{arm} cannot {verb} after {after:,} rounds: it is {words[state[arm]]} then."
                 if verb != "add"
                 else f"{arm} is added twice; an arm that was paused can resume."
             )
@@ -168,7 +169,3 @@ def _parse_events(schedule: Any, names: Sequence[str], horizon: int, batch: int)
     if "playing" not in {("away" if name in added else "playing") for name in names}:
         raise ValueError("all arms are added later, so there is none to play at first; leave one out of the schedule.")
     return tuple(events)
-
-
-def _state_text(state: str) -> str:
-    return {"away": "not there yet", "playing": "playing", "paused": "paused", "retired": "retired for good"}[state]

@@ -215,7 +215,7 @@ class Player:
         now = int(cursor[kernels.ROUND])
         if now < end:
             bandit_arm = self.timeline.bandit.names.index(self.policy.names[self.policy.ask()])
-            reward = self.stream.draw(bandit_arm)
+            reward = float(self.stream.take(bandit_arm, 1)[0])
             now += 1
             cursor[kernels.ROUND] = now
             if queue is None:
