@@ -56,23 +56,17 @@ def coarse_distributions(memory: Memory, cells: int = CELLS) -> CoarseDistributi
 
 def coarse_memory(memory: Memory, distributions: CoarseDistributions, plan: Plan | None = None) -> Memory:
     """A small memory with these distributions; with a plan, its table of radii covers any number of rewards."""
-    sizes = {
-        "n_atoms": distributions.points.size,
-        "reward_capacity": 0,
-        "n_pool_weights": 0,
-        "sketch_capacity": 0,
-        "n_grid": 0,
-    }
-    out = memory.resized(**sizes, **({} if plan is None else {"n_radii": COARSE_TABLE_SIZE}))
+    sizes = dict.fromkeys(("reward_capacity", "n_pool_weights", "sketch_capacity", "n_grid"), 0)
+    sizes |= {"n_atoms": distributions.points.size} | ({} if plan is None else {"n_radii": COARSE_TABLE_SIZE})
+    out = memory.resized(**sizes)
     if plan is not None:
         assert plan.confidence is not None
         out.radii[:] = plan.confidence.radius(coarse_table_counts())
         out.coarse_radii = 1
     if memory.storage_mode == SAMPLES:
         out.storage_mode = FINITE
-        if (
-            memory.bounded == 0 and memory.moment_order == 0.0 and memory.sub_gaussian_sigma == 0.0
-        ):  # the range of rewards takes the place of the ends
+        if memory.bounded == 0 and memory.moment_order == 0.0 and memory.sub_gaussian_sigma == 0.0:
+            # the range of rewards takes the place of the ends
             out.low, out.high = distributions.points[0], distributions.points[-1]
     out.points[:] = distributions.points
     set_reward_counts(out, distributions.counts, memory.n_rewards, memory)

@@ -40,11 +40,8 @@ class Explaining(Stopping):
         """The next arm, and the reason alone: quick, also where it takes long to say what is certain."""
         clone = self._clone()
         mixture, pulls = clone.mixture, clone.pulls
-        spent, since, wanted = (
-            int(clone._memory.certify_pulls.sum()),
-            clone._memory.t,
-            mixture[list(clone._active_arms)],
-        )
+        spent, since = int(clone._memory.certify_pulls.sum()), clone._memory.t
+        wanted = mixture[list(clone._active_arms)]
         counted, known = clone._memory.pulls.copy(), np.maximum(clone._memory.pulls, clone._memory.n_rewards)
         arm = clone.ask()
         place = clone._active_arms.index(arm) if arm in clone._active_arms else -1

@@ -177,9 +177,7 @@ def _give_back_all_policies() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_hold_all_policies,
-        after_in_parent=_give_back_all_policies,
-        after_in_child=_give_back_all_policies,
+        before=_hold_all_policies, after_in_parent=_give_back_all_policies, after_in_child=_give_back_all_policies
     )
 
 

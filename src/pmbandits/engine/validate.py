@@ -106,13 +106,8 @@ def _check_forgetting(policy: Algorithm, memory: Memory) -> str | None:
         ):
             return f"what it watches of arm {arm} is not possible"
     whole = memory.found_changes[: int(min(tally[CHANGES], memory.n_found_changes))][:, [0, 1, 2, 3, 5]]
-    arms_noted, kinds = whole[:, 0], whole[:, 4]
-    if (
-        (whole < 0).any()
-        or (whole != np.floor(whole)).any()
-        or (arms_noted >= memory.n_arms).any()
-        or (kinds > 2).any()
-    ):
+    possible = (whole >= 0) & (whole == np.floor(whole))
+    if not possible.all() or (whole[:, 0] >= memory.n_arms).any() or (whole[:, 4] > 2).any():
         return "it has noted a change that is not possible"
     return None
 

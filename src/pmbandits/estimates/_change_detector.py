@@ -30,9 +30,8 @@ _THINNING_GAP = 0.25  # a start is dropped if the two beside it are no further a
 # The order statistics of the first rewards that are the thresholds: near both ends they lie closer.
 _RANKS = (0, 1, 3, 7, 12, 18, 25, 31, 38, 45, 51, 56, 60, 62, 63)
 ABOVE, FROM, OUTSIDE = range(3)  # of which set the share has changed: {X > v}, {X ≥ v}, or outside of an interval
-BEFORE, AFTER, EVIDENCE, KIND, LOW, HIGH, SHARE, NOW = range(
-    2, CHANGE_ROW
-)  # what is kept of a change, after arm and round
+# what is kept of a change, after arm and round
+BEFORE, AFTER, EVIDENCE, KIND, LOW, HIGH, SHARE, NOW = range(2, CHANGE_ROW)
 assert _MOST_ROWS * ROW == DETECTOR_COUNTS and len(_RANKS) <= MAX_THRESHOLDS and STARTS < DETECTOR_HEADER
 
 

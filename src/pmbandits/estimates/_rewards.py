@@ -156,7 +156,8 @@ def rank_error(s: Any, arm: int) -> float:
     """How far the sketch of an arm may be from its rewards: sup |F_sketch − F̂|, at all times together."""
     if s.sketch_size == 0:
         return 0.0
-    return sketching.sketch_rank_error(s.sketch_stats[arm], s.n_rewards[arm], s.sketch_size, s.rank_delta)
+    squares, total = s.sketch_stats[arm, sketching.SQUARES], s.sketch_stats[arm, sketching.SUM]
+    return sketching.sketch_error(s.n_rewards[arm], squares, total, s.sketch_size, s.rank_delta, True)
 
 
 @shared("state -> none")

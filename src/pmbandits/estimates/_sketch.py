@@ -171,12 +171,6 @@ def item_weights(header: IntArray, out: IntArray) -> int:
 
 
 @kernel
-def sketch_rank_error(stats: FloatArray, n: int, k: int, delta: float) -> float:
-    """How far a sketch of n numbers may be from them: sup |F_sketch − F_n|, at all times together."""
-    return sketch_error(n, stats[SQUARES], stats[SUM], k, delta, True)
-
-
-@kernel
 def sketch_range(stats: FloatArray) -> float:
     """The distance between the least and the largest number that a sketch has seen."""
     return stats[MOST] - stats[LEAST]

@@ -157,10 +157,6 @@ class Track(TrackingPolicy, name="track", choose=choose, choose_certifying=choos
         o = self.options
         return Setup(
             grid=np.zeros((0, n_arms)),
-            numbers={
-                "exploration": o["exploration"],
-                "search_tolerance": o["tolerance"],
-                "certify": o["certify"],
-            },
+            numbers={"exploration": o["exploration"], "search_tolerance": o["tolerance"], "certify": o["certify"]},
             confidence=self.confidence_for_readers(metric, n_arms, support),
         )

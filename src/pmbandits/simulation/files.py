@@ -59,15 +59,7 @@ def read_run(file: Path) -> tuple[pa.Table, dict[str, Any]]:
                 check_table(table, provenance)
                 if metadata[CHECKSUM_KEY] != table_checksum(table, text):
                     raise ValueError("checksum")
-    except (
-        pa.ArrowException,
-        LookupError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        OSError,
-        RecursionError,
-    ) as error:
+    except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError, OSError, RecursionError) as error:
         raise ValueError(
             f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
         ) from None

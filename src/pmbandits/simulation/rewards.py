@@ -79,8 +79,7 @@ def _scipy_parameters(distribution: Any) -> tuple[int, tuple[float, ...], float,
 def sample_block(distribution: Distribution, seed: int, trial: int, arm: int, number: int) -> FloatArray:
     """Sample a block of rewards of an arm whose distribution has no compiled sampler; each has its own generator."""
     bits = np.random.Philox(
-        key=np.array([seed, trial], dtype=np.uint64),
-        counter=np.array([0, arm, number, OUTSIDE], dtype=np.uint64),
+        key=np.array([seed, trial], dtype=np.uint64), counter=np.array([0, arm, number, OUTSIDE], dtype=np.uint64)
     )
     made = distribution.sample(BLOCK_SIZE, np.random.Generator(bits))
     if not np.isfinite(made).all():

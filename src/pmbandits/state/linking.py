@@ -89,9 +89,8 @@ class TypedKernel(NamedTuple):
     kind: str  # "shared", "step" or "numbered"
 
 
-TYPED_KERNELS: dict[
-    Any, list[TypedKernel]
-] = {}  # by what kernels call: one, or all kernels that are called by a number
+# by what kernels call: one, or all kernels that are called by a number
+TYPED_KERNELS: dict[Any, list[TypedKernel]] = {}
 
 
 _POINTER = ir.IntType(8).as_pointer()
@@ -170,6 +169,14 @@ def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _callable_from_kernels(function: Callable[..., Any], compiled: TypedKernel, typed: Any) -> Callable[..., Any]:
+    """What kernels and Python call: numba knows its one signature, and what stands behind it."""
+    call = _for_python(function)
+    TYPED_KERNELS[call] = [compiled]
+    _register_signature(call, typed)
+    return call
+
+
 def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
     """Make a shared kernel: ``@shared("state, floats, int -> float")``, in the words of ``_TYPES``.
 
@@ -185,9 +192,7 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
         _slots[place] = slot, own, typed
         llvmlite.binding.add_symbol(name, place)
 
-        call = _for_python(function)
-        TYPED_KERNELS[call] = [TypedKernel(own, typed.args, "shared")]
-        _register_signature(call, typed)
+        call = _callable_from_kernels(function, TypedKernel(own, typed.args, "shared"), typed)
 
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
@@ -211,9 +216,7 @@ def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable
 
     def decorate(function: F) -> F:
         own: Any = kernel(function, python=False, force_inline=True)
-        call = _for_python(function)
-        TYPED_KERNELS[call] = [TypedKernel(own, typed.args, "step")]
-        _register_signature(call, typed)
+        call = _callable_from_kernels(function, TypedKernel(own, typed.args, "step"), typed)
 
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:

@@ -12,9 +12,7 @@ from numba.core import event
 # counts that in coarse steps, the time on the wall.
 _FINE = 1e-5
 clock = time.thread_time if time.get_clock_info("thread_time").resolution <= _FINE else time.perf_counter
-_LOCK = (
-    "numba:compiler_lock"  # numba compiles one function at a time: this says when a thread wants to, and when it has
-)
+_LOCK = "numba:compiler_lock"  # numba compiles one function at a time: when a thread wants to, and when it has
 
 
 class _ThreadTimes(threading.local):

@@ -75,9 +75,8 @@ unpack = state(
     # K_inf of the arm at utility ``kl_inf_bound_utility`` is at least ``kl_inf_lower_bound``,
     kl_inf_lower_bound=own_field(float, "n_arms", "saved cleared", "any"),
     kl_inf_bound_utility=own_field(float, "n_arms", "saved cleared"),
-    kl_inf_bound_n_rewards=own_field(
-        int, "n_arms", "saved cleared", "0 … n_rewards"
-    ),  # with so many rewards; 0: unknown
+    # with so many rewards; 0: unknown
+    kl_inf_bound_n_rewards=own_field(int, "n_arms", "saved cleared", "0 … n_rewards"),
 )
 
 
@@ -311,21 +310,9 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
 def search_kl_to_utility(s: State, i: int, worth: float, need: float) -> tuple[float, int]:
     """The least relative entropy for an arm's row to reach a utility, and the start that was best."""
     share, place, used, slope_step = s.row_weights[i], s.row_knots[i], s.row_size[i], vet_slope_step(s)
-    own, first = s.row_utility[i], s.kl_inf_start_knot[i]
+    own, row, played, first = s.row_utility[i], s.survival_rows[i], s.played_survival, s.kl_inf_start_knot[i]
     return kl_to_reach_utility(
-        s.h,
-        s.knots,
-        s.survival_rows[i],
-        s.played_survival,
-        s.n_knots,
-        share,
-        place,
-        used,
-        own,
-        worth,
-        slope_step,
-        need,
-        first,
+        s.h, s.knots, row, played, s.n_knots, share, place, used, own, worth, slope_step, need, first
     )
 
 
