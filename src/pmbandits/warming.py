@@ -17,21 +17,12 @@ from pmbandits.confidence._bounds import arm_set_radius, bernoulli_lower, bernou
 from pmbandits.engine import _calls as steps
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.estimates import _change_detector as changing
+from pmbandits.estimates import _forgetting as forgetting
 from pmbandits.estimates import _sketch as sketching
-from pmbandits.estimates._forgetting import forget_arm, forget_oldest, forget_random
+from pmbandits.mixtures import _joint_regret as joint_regret
+from pmbandits.mixtures import _optimistic_bound as optimistic_bound
 from pmbandits.mixtures._certifying import certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
-from pmbandits.mixtures._joint_regret import (
-    maximise_joint_lead,
-    mixture_survival_bounds,
-    slope_step_error,
-    survival_bounds_by_cell,
-)
-from pmbandits.mixtures._optimistic_bound import (
-    find_most_optimistic_mixture,
-    max_lead_of_other_arms,
-    upper_bound_of_any_mixture,
-)
 from pmbandits.policies import baselines, cirt
 from pmbandits.simulation import _kernels as simulation
 from pmbandits.simulation.execute import resolve_n_jobs
@@ -158,18 +149,20 @@ def _kernel_entries() -> Iterator[CompileItem]:
     for own in dict.fromkeys(cls._own for cls in policies.values() if "confidence" in cls._declared):
         yield compile_entry(mixture_bounds, "state, floats", own)
         yield compile_entry(arm_set_radius, "state, int", own)
-    yield compile_entry(upper_bound_of_any_mixture, "memory, floats")
-    yield compile_entry(find_most_optimistic_mixture, "memory")
-    yield compile_entry(max_lead_of_other_arms, "memory, floats")
+    yield compile_entry(optimistic_bound.upper_bound_of_any_mixture, "memory, floats")
+    yield compile_entry(optimistic_bound.find_most_optimistic_mixture, "memory")
+    yield compile_entry(optimistic_bound.max_lead_of_other_arms, "memory, floats")
     yield compile_entry(update_best_mixture, "memory")
     yield compile_entry(certification_gains, "memory, floats")
-    yield compile_entry(survival_bounds_by_cell, "memory, floats, table, table")
-    yield compile_entry(mixture_survival_bounds, "floats, floats, floats, table, table, int, floats, floats, floats")
+    yield compile_entry(joint_regret.survival_bounds_by_cell, "memory, floats, table, table")
     yield compile_entry(
-        maximise_joint_lead,
+        joint_regret.mixture_survival_bounds, "floats, floats, floats, table, table, int, floats, floats, floats"
+    )
+    yield compile_entry(
+        joint_regret.maximise_joint_lead,
         "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int",
     )
-    yield compile_entry(slope_step_error, "floats, float")
+    yield compile_entry(joint_regret.slope_step_error, "floats, float")
     yield compile_entry(bernoulli_lower, "int, float, float")
     yield compile_entry(bernoulli_upper, "int, float, float")
     count, numbers = argument_types("int, floats")
@@ -181,7 +174,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
     yield compile_entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
     yield compile_entry(sketching.item_weights, "ints, ints")
     # Forgetting, and watching for changes.
-    for forgets in (forget_oldest, forget_random, forget_arm):
+    for forgets in (forgetting.forget_oldest, forgetting.forget_random, forgetting.forget_arm):
         yield compile_entry(forgets, "memory, ints, table of ints, int")
     yield compile_entry(changing.detector_init, "ints, floats, ints, floats, int")
     yield compile_entry(changing.detector_update_many, "ints, floats, ints, float, floats, int, floats")

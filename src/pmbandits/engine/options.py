@@ -24,6 +24,7 @@ class Option:
 
     def __init__(self, default: Any, check: Check, alias: str | None, kw_only: bool) -> None:
         self.default, self.check, self.alias, self.kw_only = default, check, alias, kw_only
+        self.annotation: Any = Any
 
 
 def anything(name: str, value: Any) -> Any:
@@ -54,23 +55,17 @@ class DeclaredOptions:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        mine = {key: value for key, value in vars(cls).items() if isinstance(value, Option)}
-        types = inspect.get_annotations(cls)
-        for key in mine:
+        declared = {}
+        for key, value in [(key, value) for key, value in vars(cls).items() if isinstance(value, Option)]:
             delattr(cls, key)
-        declared = {(value.alias or key): value for key, value in mine.items()}
-        inherited = cls._declared
-        cls._declared = {**declared, **{k: v for k, v in inherited.items() if k not in declared}}
-        kinds = {(value.alias or key): types.get(key, Any) for key, value in mine.items()}
-        before = getattr(cls, "__signature__", None)
-        known = {} if before is None else {k: p.annotation for k, p in before.parameters.items()}
+            value.annotation = inspect.get_annotations(cls).get(key, Any)
+            declared[value.alias or key] = value
+        cls._declared = {**declared, **{k: v for k, v in cls._declared.items() if k not in declared}}
+        by_name, anywhere = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY if o.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=o.default, annotation=kinds.get(name, known.get(name, Any)),
-            )
+            inspect.Parameter(name, by_name if o.kw_only else anywhere, default=o.default, annotation=o.annotation)
             for name, o in cls._declared.items()
-        ]  # fmt: skip
+        ]
         cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda p: p.kind))
 
     def _read_options(self, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
