@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import io
 import json
 import threading
 import zipfile
@@ -14,6 +16,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.engine import ticket_methods, tickets
+from pmbandits.engine.archive import npy_bytes
 from pmbandits.engine.policy_file import digest
 from pmbandits.logs import read_samples
 
@@ -333,3 +336,49 @@ def test_crafted_tickets_in_a_file_are_refused(tmp_path: Path):
         craft(change)
         with pytest.raises(ValueError, match="damaged"):
             pmb.load(bad)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (0, 1.0), (0, -1.0), (1, 4.0), (1, 0.5), (1, -1.0), (2, 3.0), (2, -1.0), (2, np.nan), (3, 1.5), (3, -0.1),
+        (3, np.nan), (4, 0.0), (4, 5.0), (4, 1.5), (5, np.inf), (6, 2.0), (6, -np.inf),
+    ],
+)  # fmt: skip
+def test_a_ticket_that_no_policy_gave_out_is_refused(tmp_path: Path, column: int, value: float):
+    """Columns: which prefix, which number, arm, share, round, time, reward."""
+    policy = make()
+    for _ in range(4):
+        policy.ask_ticket()
+    file = tmp_path / "policy.pmb"
+    policy.save(file)
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    table = np.lib.format.read_array(io.BytesIO(parts["tickets.npy"]))
+    assert table.shape == (4, 7)
+    for row, refused in ((table[2].copy(), False), (table[2], True)):
+        row[column] = value if refused else row[column]
+        parts["tickets.npy"] = npy_bytes(np.vstack((table[:2], row, table[3:])))
+        description = json.loads(parts["policy.json"])
+        description["parts"]["tickets"] = hashlib.sha256(parts["tickets.npy"]).hexdigest()
+        description["sha256"] = digest(description)
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in {**parts, "policy.json": json.dumps(description).encode()}.items():
+                archive.writestr(name, content)
+        if refused:
+            with pytest.raises(ValueError, match="damaged"):
+                pmb.load(file)
+        else:
+            assert pmb.load(file)._tickets.open == policy._tickets.open
+
+
+def test_tickets_do_not_unpack_to_more_than_a_policy_may_take(tmp_path: Path):
+    policy = make()
+    for _ in range(3000):
+        policy.ask_ticket()
+    policy.save(tmp_path / "policy.pmb")
+    size = policy._memory.words.nbytes
+    assert size < 3000 * 7 * 8
+    with pytest.raises(ValueError, match="too large"):
+        pmb.load(tmp_path / "policy.pmb", max_memory=size)
+    assert len(pmb.load(tmp_path / "policy.pmb")._tickets.open) == 3000
