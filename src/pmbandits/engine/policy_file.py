@@ -138,9 +138,9 @@ class Saving(Explaining):
             if "saved" not in field.lifecycle or field.name in constants:
                 continue
             if field.single:
-                numbers[field.name] = getattr(memory, field.name)
+                numbers[field.name] = memory.number(field.name)
             elif field.name not in POOLS:
-                arrays[field.name] = getattr(memory, field.name)
+                arrays[field.name] = memory.field(field.name)
             elif field.name in ("window_rewards", "window_arms"):
                 arrays[field.name] = getattr(memory, field.name)[: memory.rewards if memory.window_capacity else 0]
             elif memory.sketch_size == 0 and memory.n_atoms == 0:  # the pool of sketches is made anew from their items

@@ -84,7 +84,7 @@ class Memory:
     def own(self) -> dict[str, int | float]:
         """The policy's own single numbers that are saved, by name."""
         own = self.places.own
-        return {field.name: getattr(self, field.name) for field in own if field.single and "saved" in field.lifecycle}
+        return {field.name: self.number(field.name) for field in own if field.single and "saved" in field.lifecycle}
 
     def has_scalar(self, name: str) -> bool:
         """Whether there is a single number of this name that can be set."""
@@ -115,15 +115,20 @@ class Memory:
         """Every array with its name."""
         for field in self.fields:
             if not field.single:
-                yield field.name, getattr(self, field.name)
+                yield field.name, self.field(field.name)
 
     def field(self, name: str) -> NDArray[Any]:
         """A field as an array, also if it is a single number."""
         if name in self.places.scalars:
             kind, place = self.places.scalars[name]
             return (self.words if kind is int else self.numbers)[place : place + 1]
-        found: NDArray[Any] = getattr(self, name)
-        return found
+        kind, where, shape = self.places.arrays[name]
+        return (self.words if kind is int else self.numbers)[where].reshape(shape)
+
+    def number(self, name: str) -> int | float:
+        """A single number, also if a policy has given it the name of a method of this class."""
+        kind, place = self.places.scalars[name]
+        return int(self.words[place]) if kind is int else float(self.numbers[place])
 
     def word_range(self, name: str) -> tuple[int, int]:
         """The first word of a field, and the word after its last."""
@@ -169,14 +174,11 @@ class Memory:
         return (getattr(self, name) if name in SIZES else self.field(name)) - int(less or 0)
 
     def __getattr__(self, name: str) -> Any:
-        single = self.places.scalars.get(name)
-        if single is not None:
-            return int(self.words[single[1]]) if single[0] is int else float(self.numbers[single[1]])
-        found = self.places.arrays.get(name)
-        if found is None:
+        if name in self.places.scalars:
+            return self.number(name)
+        if name not in self.places.arrays:
             raise AttributeError(f"the state has no field {name!r}.")
-        kind, where, shape = found
-        return (self.words if kind is int else self.numbers)[where].reshape(shape)
+        return self.field(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not self.has_scalar(name):
