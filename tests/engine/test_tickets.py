@@ -377,7 +377,7 @@ def test_tickets_do_not_unpack_to_more_than_a_policy_may_take(tmp_path: Path):
     for _ in range(3000):
         policy.ask_ticket()
     policy.save(tmp_path / "policy.pmb")
-    size = policy._memory.words.nbytes
+    size = 2 * policy._memory.words.nbytes
     assert size < 3000 * 7 * 8
     with pytest.raises(ValueError, match="too large"):
         pmb.load(tmp_path / "policy.pmb", max_memory=size)

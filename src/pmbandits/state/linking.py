@@ -44,7 +44,6 @@ _TYPES: dict[str, Any] = {
     "float": types.float64,
     "bool": types.boolean,
     "none": types.none,
-    "two ints": types.UniTuple(types.int64, 2),
     "two floats": types.UniTuple(types.float64, 2),
     "two ints": types.UniTuple(types.int64, 2),
     "float and int": types.Tuple((types.float64, types.int64)),
