@@ -41,10 +41,10 @@ class Round:
 
     async def play(self, kills: int, disk: Path | None = None, *, still: int = 0) -> dict[str, Any]:
         """Make so many kills under load (or fill the disk, or stop servers so often), let all finish, and look."""
-        _prepare(self.store)
+        prepare(self.store)
         for port in self.ports:
             self.pids[port] = self.nursery.start(self.store, port)
-        await asyncio.to_thread(self._wait)
+        await asyncio.to_thread(self.wait)
         going = asyncio.Event()
         going.set()
         began = time.monotonic()
@@ -58,7 +58,7 @@ class Round:
                 await frozen.play(self, still)
             while self.kills < kills and disk is None:
                 if self.rng.random() < 0.7:
-                    await asyncio.to_thread(self._wait)
+                    await asyncio.to_thread(self.wait)
                 await asyncio.sleep(self.rng.uniform(0.1, 0.8))
                 await self._fault()
                 for task in tasks:
@@ -67,7 +67,7 @@ class Round:
             await asyncio.sleep(0.5)
             going.clear()
             await asyncio.wait_for(asyncio.gather(*tasks), 300)
-            await asyncio.to_thread(self._wait)
+            await asyncio.to_thread(self.wait)
             try:
                 found = await asyncio.to_thread(verdict, self.store, self.ports, self.known)
             except AssertionError:
@@ -78,7 +78,7 @@ class Round:
             for task in tasks:
                 task.cancel()
             for pid in self.pids.values():
-                _kill(pid)
+                kill(pid)
         seconds = round(time.monotonic() - began, 1)
         faults = {name: getattr(self, name) for name in ("kills", "cuts", "crashes", "full", "frozen")}
         return {"store": self.kind, **faults, **found, "seconds": seconds}
@@ -94,13 +94,14 @@ class Round:
             await asyncio.to_thread(self.database.kill)
             return
         for port in self.ports if self.rng.random() < 0.1 else [self.rng.choice(self.ports)]:
-            _kill(self.pids[port])
+            kill(self.pids[port])
             self.kills += 1
             if self.rng.random() < 0.3:
                 await asyncio.sleep(self.rng.uniform(0.0, 0.3))
             self.pids[port] = self.nursery.start(self.store, port)
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Wait until both servers are ready."""
         for port in self.ports:
             until = time.monotonic() + 240
             while True:
@@ -113,7 +114,8 @@ class Round:
                     time.sleep(0.05)
 
 
-def _prepare(store: str) -> None:
+def prepare(store: str) -> None:
+    """Make a store with the experiments."""
     from pmbandits.service.store import Store
 
     opened = Store(store)
@@ -122,7 +124,8 @@ def _prepare(store: str) -> None:
     opened.close()
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
+    """Kill a process, if it is there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 

@@ -121,5 +121,6 @@ def test_what_is_refused_draws_nothing(tmp_path: Path) -> None:
         served.post("/shop/arms", {"do": "pause", "arm": "B"})
         assert served.refused("/shop/ask", {"among": ["B"]})[0] == 422
         assert served.refused("/shop/limits", {"shares": "A >= 10%"}, method="PUT")[0] == 422
+        assert served.send("GET", "/board/shop/preview?do=limits&shares=A>=10%25").status_code == 422
         assert served.get("/shop")["events"] == 1, "only the pause"
         assert served.refused("", {**DRAWN, "name": "other", "play": "dice"})[0] == 422

@@ -77,5 +77,6 @@ def test_the_state_says_whose_rewards_are_missing(tmp_path: Path, monkeypatch: p
     own = {row["ticket"] for row in log if row["kind"] == "tell" and row["data"] is None}
     assert ratio["arrived"] == {arm: sum(row["seq"] in own and row["arm"] == arm for row in log) for arm in "ABC"}
     assert sum(ratio["expected"].values()) == pytest.approx(len(own))
+    assert not state["certainty"]["holds"] and "as arms were drawn" in state["certainty"]["sentence"]
     assert ratio["alarm"] and ratio["p_value"] <= LEVEL and "A has" in ratio["sentence"]
     assert 'pmbandits_experiment_sample_ratio_p_value{experiment="shop"}' in text

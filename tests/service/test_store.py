@@ -291,6 +291,20 @@ def test_while_the_disk_is_stuck_health_is_answered_and_nobody_sees_what_is_not_
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
 
+def test_a_reader_whose_disk_is_stuck_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading can wait for a frozen disk, too; a read that only takes long is waited for."""
+    monkeypatch.setattr(services, "PATIENCE", 0.5)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        goes_on = threading.Event()
+        monkeypatch.setattr(served.service.overdue_tickets, "oldest_open", lambda _: time.sleep(1.5))
+        assert served.send("GET", "/v1/experiments/shop/state").status_code == 200
+        monkeypatch.setattr(served.service.overdue_tickets, "oldest_open", lambda _: goes_on.wait(60))
+        monkeypatch.setattr(served.service.key_cache, "_load_keys", lambda: goes_on.wait(60))
+        assert served.send("GET", "/v1/experiments/shop/state").status_code == 503
+        goes_on.set()
+
+
 def test_a_process_whose_disk_is_stuck_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "STOP_SECONDS", 0.5)
     monkeypatch.setattr(services, "STOP_SECONDS", 0.5)

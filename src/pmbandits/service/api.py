@@ -459,17 +459,20 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         found = await service.run_in_thread(partial(_refuse_bad_input, lambda: reading.state(policy_copy, goal)))
         if now.replay.draws is not None:
             found["explanation"] = now.replay.draws.explain(policy_copy.names)
+        ratio = await service.run_in_thread(lambda: service.sample_ratios.get(now))
         changes, watched = await service.alarms.get(Watched.of(now))
         changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
             moved = {alarm.change.arm for alarm in changes} & set(policy_copy.playing)
             holds = not moved or str(policy_copy.options.get("detect")).startswith("restart")
-            found["certainty"]["holds"] = holds
-            if not holds:
-                before = found["certainty"]["sentence"]
-                found["certainty"]["sentence"] = f"This is not valid now, because an arm changed. {before}"
+            lost = ratio is not None and ratio["alarm"]
+            found["certainty"]["holds"] = holds and not lost
+            if not holds or lost:
+                why = "rewards do not come in as arms were drawn" if lost else "an arm changed"
+                found["certainty"]["sentence"] = (
+                    f"This is not valid now, because {why}. {found['certainty']['sentence']}"
+                )
         oldest_open = await service.run_in_thread(lambda: service.overdue_tickets.oldest_open(now.record.id))
-        ratio = await service.run_in_thread(lambda: service.sample_ratios.get(now))
         awaited = {
             "rewards": int(policy_copy.pending.sum()),
             "oldest": None if oldest_open is None else oldest_open[0],

@@ -24,7 +24,7 @@ from pmbandits.service.alarms import Watched
 from pmbandits.service.board_state import BoardState, format_shares
 from pmbandits.service.change_log import ChangeAlarm
 from pmbandits.service.events import ARCHIVED, LIMITS, PAUSE, RESUME
-from pmbandits.service.experiment import CommittedExperiment, LiveExperiment, Refused
+from pmbandits.service.experiment import RANDOMISED_LIMITS_MESSAGE, CommittedExperiment, LiveExperiment, Refused
 from pmbandits.service.replay import PolicyReplay
 from pmbandits.service.schema import points
 from pmbandits.service.service import Service
@@ -55,6 +55,8 @@ def preview(replay: PolicyReplay, status: str, do: str, arm: str | None, shares:
     trial = replay.copy()
     try:
         if do == "limits":
+            if replay.draws is not None and (shares or "").strip():
+                raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
             trial.control(LIMITS, json.dumps((shares or "").strip() or None))
         else:
             if arm is None:

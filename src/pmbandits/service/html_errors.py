@@ -11,8 +11,9 @@ import msgspec
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _STYLE = (
+    ":root{color-scheme:light dark}"
     "body{font:18px/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;"
-    "background:#fff}a{color:#005a8c}pre{overflow-x:auto}input,button{font:inherit;padding:.4rem .6rem}"
+    "background:#fff}a{color:#005a8c}pre{white-space:pre-wrap}input,button{font:inherit;padding:.4rem .6rem}"
     "input{width:100%;box-sizing:border-box}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}a{color:#7cc4f0}}"
 )

@@ -119,7 +119,9 @@ class Certainty(_Response):
     probability: float | None
     meaning: str
     sentence: str
-    holds: Annotated[bool, Meta(description="False if an arm that plays has changed: then all of this is not valid.")]
+    holds: Annotated[
+        bool, Meta(description="False if an arm that plays has changed, or rewards get lost: then this is not valid.")
+    ]
 
 
 class Forecast(_Response):

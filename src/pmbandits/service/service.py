@@ -21,7 +21,7 @@ from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatc
 from pmbandits.service.experiment import LiveExperiment, Refused, rehearse
 from pmbandits.service.experiment_cache import ExperimentCache
 from pmbandits.service.expiry import OverdueTickets
-from pmbandits.service.group_commit import STOP_SECONDS, STORE_UNAVAILABLE_MESSAGE, GroupCommit, Unavailable
+from pmbandits.service.group_commit import PATIENCE, STOP_SECONDS, STORE_UNAVAILABLE_MESSAGE, GroupCommit, Unavailable
 from pmbandits.service.history import HistoryWriter
 from pmbandits.service.keys import OPEN_KEY, Key, KeyCache
 from pmbandits.service.messages import Ask, Tell
@@ -106,8 +106,16 @@ class Service:
             await asyncio.sleep(1.0)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Run slow work in one of two reader threads, so that asks and tells need not wait, and return its result."""
-        return await asyncio.get_running_loop().run_in_executor(self._reader_threads, work)
+        """Run slow work in one of two reader threads, so that asks and tells need not wait, and return its result.
+
+        It may take long, but not while the store does not answer: on a disk that is stuck, even reading can wait.
+        """
+        future = asyncio.get_running_loop().run_in_executor(self._reader_threads, work)
+        while not (await asyncio.wait({future}, timeout=1.0))[0]:
+            if self._silent_seconds > PATIENCE:
+                future.add_done_callback(lambda late: late.cancelled() or late.exception())
+                raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
+        return future.result()
 
     async def _open(self) -> Store:
         """The store; if it cannot be reached yet, a little later."""
@@ -187,8 +195,12 @@ class Service:
     @property
     def is_serving(self) -> bool:
         """Whether requests can be served now: all is read and compiled, and the store answers."""
-        quiet = max(self.key_cache.seconds_since_read, self.group_commit.current_commit_seconds)
-        return self.ready and not self.group_commit.failures and quiet < SILENCE
+        return self.ready and not self.group_commit.failures and self._silent_seconds < SILENCE
+
+    @property
+    def _silent_seconds(self) -> float:
+        """For how many seconds the store has not answered, or not brought to disk what it was given."""
+        return max(self.key_cache.seconds_since_read, self.group_commit.current_commit_seconds)
 
     # ---- experiments --------------------------------------------------------------------------------------
     async def live(self, name: str) -> LiveExperiment:

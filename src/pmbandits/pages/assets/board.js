@@ -231,6 +231,7 @@
 
   // What is said of certainty assumes that arms do not change.
   function doubtful(found, text) {
+    if (text && found.ratio && found.ratio.alarm) return `Not valid now, because rewards do not come in as arms were drawn: ${text}`;
     return text && (found.warnings || []).length && !found.restarts ? `Not valid now, because an arm changed: ${text}` : text;
   }
 
