@@ -287,8 +287,8 @@ def test_the_standard_error_is_that_of_many_repetitions() -> None:
         half = [
             Sample(400, np.sort(x), np.full(400, 1 / 400)) for x in (rng.normal(0, 1, 400), rng.normal(2, 1.5, 400))
         ]
-        alone, _ = standard_errors.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0], pseudo_rewards=0.0)
-        careful, _ = standard_errors.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0])
+        alone, _ = standard_errors.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0], None, 0.0)
+        careful, _ = standard_errors.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0], None, 2.0)
         assert careful.error > 1.2 * alone.error and careful.gain == alone.gain
         x = np.concatenate([h.x for h in half])
         plain = metric.value(x, np.repeat(weights / 400, 400)) - metric.value(half[1].x)
@@ -363,7 +363,8 @@ def test_several_preferences_share_one_error_probability() -> None:
     data = {"a": rng.beta(5, 5, 150), "b": rng.beta(5.9, 5, 150)}
     alone = pmb.advise(data, "mean", support=pmb.Interval(0, 1))
     table = pmb.advise(data, ["mean"] + [f"gini_shortfall({c}, 0.3)" for c in (0.1, 0.2)], support=pmb.Interval(0, 1))
-    assert table[0].evidence.p == alone.evidence.p and table[0].family == 3
+    third = pmb.advise(data, "mean", support=pmb.Interval(0, 1), level=1 - 0.05 / 3)
+    assert table[0].evidence.p == third.evidence.p and table[0].family == 3
     assert "Holm" in str(table) and "Holm" not in str(alone)
 
 
@@ -396,8 +397,17 @@ def test_units_widen_errors_and_shared_ones_narrow_them() -> None:
     sums = alike.assign(away=alike["reward"] - alike.groupby("arm")["reward"].transform("mean"))
     n = alike.groupby("arm").size()
     each = (sums["away"] / sums["arm"].map(n)).groupby([sums["arm"], sums["user"]]).sum()
-    wanted = np.sqrt((each["x"] ** 2).sum() * 20 / 19 + (each["y"] ** 2).sum() * 20 / 19)
-    assert known.evidence.margins[0].error == pytest.approx(wanted)
+    rows = alike.groupby(["arm", "user"]).size()
+    left_out = each / (1 - rows / rows.index.get_level_values("arm").map(n).to_numpy())
+    wanted = (left_out**2).sum() * 19 / 20
+    seen = alike.groupby("arm")["reward"].var(ddof=0)
+    independent = wanted / (seen / n).sum()  # how many rewards count as one
+    for name in ("x", "y"):  # and what units at ±6 would add that nobody saw
+        size, more = max(n[name] / independent, n[name] ** 2 / (rows[name] ** 2).sum()), 0.5 * st.norm.ppf(0.975) ** 2
+        mean = float(alike.loc[alike["arm"] == name, "reward"].mean())
+        mixed = (size * (seen[name] + mean**2) + 72 * more) / (size + 2 * more) - (size * mean / (size + 2 * more)) ** 2
+        wanted += (mixed - seen[name]) / size
+    assert known.evidence.margins[0].error == pytest.approx(np.sqrt(wanted))
     assert "40 units" in str(known) and not np.isfinite(known.bounds).any()
     paired = pd.DataFrame({"arm": ["x", "y"] * 400, "user": np.repeat(np.arange(400), 2)})
     paired["reward"] = np.repeat(rng.normal(size=400), 2) + np.tile([0.2, 0.0], 400)

@@ -4,6 +4,11 @@ With probability ``level`` the true distribution of every arm lies within its ba
 and Jones, shared by the arms; for rewards 0 and 1 they are exact Clopper–Pearson intervals. Least and largest U_h of
 a mixture inside the bands hold for *every* mixture, so also for the one that was chosen after looking at the data.
 For this it must be known where rewards can lie.
+
+Where rewards belong to units (or to blocks of time), the bands are Korn and Graubard's (1998): Clopper and Pearson's
+interval of each share, with as many rewards as the rewards of all units amount to. They hold at each x separately. This
+is enough for one quantile (Woodruff 1952); several share the level. It is also enough for an average of quantiles, to
+first order, because the standard error of a sum is at most the sum of the standard errors.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits._validation import FloatArray
+from pmbandits.advice.clusters import Clusters
 from pmbandits.confidence import bands, radii
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Sample
@@ -125,14 +131,54 @@ def tabulate_survival(
     return SurvivalBands(float(points[0]), np.diff(points), points, curves, low, high)
 
 
+def unit_band(
+    curve: FloatArray, points: FloatArray, n: int, clusters: Clusters, arm: int, failure: float
+) -> tuple[FloatArray, FloatArray]:
+    """Korn and Graubard's interval of the share of an arm's rewards above each point, from what its units say."""
+    from scipy.special import stdtrit
+
+    rows = clusters.arm == arm
+    unit, reward = np.unique(clusters.unit[rows], return_inverse=True)[1], clusters.reward[rows]
+    sizes = np.bincount(unit).astype(np.float64)
+    weight = sizes / sizes.sum()
+    if sizes.size < 2:
+        return np.zeros_like(curve), np.ones_like(curve)
+    df = clusters.of_arms([arm]).spread([reward]).df if np.ptp(reward) > 0.0 else 1.0 / float(weight @ weight) - 1.0
+    leverage2 = (sizes.size - 1.0) / sizes.size / (1.0 - weight) ** 2
+    order = np.argsort(-reward, kind="stable")
+    unit, reward = unit[order], reward[order]
+    by_unit = np.argsort(unit, kind="stable")
+    turn = np.empty(unit.size)  # the how manyth of its unit, from the largest reward on
+    turn[by_unit] = np.arange(unit.size) - np.repeat(np.cumsum(sizes) - sizes, sizes.astype(np.int64)) + 1.0
+    squares = np.append(0.0, np.cumsum(leverage2[unit] * (2.0 * turn - 1.0)))
+    products = np.append(0.0, np.cumsum(leverage2[unit] * sizes[unit]))
+    above = np.searchsorted(-reward, -points, side="left")
+    share = above / unit.size
+    variance = squares[above] - 2.0 * share * products[above] + share**2 * float(leverage2 @ sizes**2)
+    with np.errstate(all="ignore"):
+        effective = share * (1.0 - share) * float(unit.size) ** 2 / np.maximum(variance, 0.0)
+    fewest = min(1.0 / float(weight @ weight), float(n))
+    effective = np.where((above > 0) & (above < unit.size), np.clip(effective, fewest, n), fewest)
+    tail = 1.0 - 0.5 * failure
+    effective *= min(float(stdtrit(max(n - 1.0, 1.0), tail) / stdtrit(max(df, 1.0), tail)) ** 2, 1.0)
+    return clopper_pearson(share * effective, effective, failure)
+
+
 class Bands:
     """Valid bounds, for every mixture at once, of utilities and of differences to a single arm.
 
     Only the arms that a mixture uses are tabulated on common cells. An arm that it does not use is bounded separately.
     """
 
-    def __init__(self, metric: Distortion, arms: Sequence[Sample], support: Support, level: float) -> None:
-        self.metric, self.support, self.arms = metric, support, arms
+    def __init__(
+        self,
+        metric: Distortion,
+        arms: Sequence[Sample],
+        support: Support,
+        level: float,
+        clusters: Clusters | None = None,
+    ) -> None:
+        self.metric, self.support, self.arms, self.clusters = metric, support, arms, clusters
         self.failure = -np.expm1(np.log(level) / len(arms))  # of each arm, because their rewards are independent
         self.holder_constant = 0.0  # for rewards without bounds: how far U_h moves with the Wasserstein distance
         if isinstance(support, Real):
@@ -147,24 +193,29 @@ class Bands:
         if used not in self._survival_cache:
             if len(self._survival_cache) > 4:
                 self._survival_cache = {}
-            self._survival_cache[used] = self._tabulate_with_bands([self.arms[k] for k in used])
+            self._survival_cache[used] = self._tabulate_with_bands(used)
         return self._survival_cache[used]
 
-    def _tabulate_with_bands(self, arms: Sequence[Sample]) -> SurvivalBands:
+    def _tabulate_with_bands(self, used: tuple[int, ...]) -> SurvivalBands:
+        arms = [self.arms[k] for k in used]
         if isinstance(self.support, Real):
             return tabulate_survival(arms, None)
         empirical = tabulate_survival(arms, (self.support.lo, self.support.hi))
         low, high = np.empty_like(empirical.curves), np.empty_like(empirical.curves)
         for k, arm in enumerate(arms):
-            if isinstance(self.support, Binary):
+            if self.clusters is not None:
+                failure = self.failure / max(len(self.metric.jumps), 1)
+                points = empirical.points[:-1]
+                low[k], high[k] = unit_band(empirical.curves[k], points, arm.n, self.clusters, used[k], failure)
+            elif isinstance(self.support, Binary):
                 low[k], high[k] = clopper_pearson(np.round(empirical.curves[k] * arm.n), arm.n, self.failure)
             else:
                 low[k], high[k] = survival_band(empirical.curves[k], arm.n, self.failure, arm.error)
         return SurvivalBands(empirical.base, empirical.widths, empirical.points, empirical.curves, low, high)
 
     def value(self, weights: FloatArray) -> tuple[float, float]:
-        """Least and largest utility of a mixture; infinite for supports with heavy tails."""
-        if isinstance(self.support, Heavy):
+        """Least and largest utility of a mixture; infinite for heavy tails, and for units without limits."""
+        if isinstance(self.support, Heavy) or (self.clusters is not None and isinstance(self.support, Real)):
             return -np.inf, np.inf
         used = np.flatnonzero(weights > 0.0)
         survival, shares = self.survival(tuple(used.tolist())), weights[used]
@@ -182,9 +233,9 @@ class Bands:
 
     def arm_bounds(self, arm: int) -> tuple[float, float]:
         """Least and most utility of a single arm."""
-        if isinstance(self.support, Heavy):
+        if isinstance(self.support, Heavy) or (self.clusters is not None and isinstance(self.support, Real)):
             return -np.inf, np.inf
-        survival = self._tabulate_with_bands([self.arms[arm]])
+        survival = self._tabulate_with_bands((arm,))
         if not isinstance(self.support, Real):
             return survival.value_bounds(self.metric, np.ones(1))
         middle, radius = (
@@ -206,13 +257,13 @@ class Bands:
         return low - most, high - least
 
 
-def clopper_pearson(hits: FloatArray, n: int, failure: float) -> tuple[FloatArray, FloatArray]:
-    """Clopper–Pearson interval of a proportion."""
+def clopper_pearson(hits: FloatArray, n: int | FloatArray, failure: float) -> tuple[FloatArray, FloatArray]:
+    """Clopper–Pearson interval of a proportion; counts need not be whole."""
     from scipy.special import betaincinv  # takes a while to load
 
     tail = failure / 2.0
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, tail), 0.0)
-    high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1.0 - tail), 1.0)
+    low = np.where(hits > 0, betaincinv(np.where(hits > 0, hits, 1), n - hits + 1, tail), 0.0)
+    high = np.where(hits < n, betaincinv(hits + 1, np.where(hits < n, n - hits, 1), 1.0 - tail), 1.0)
     return low, high
 
 

@@ -14,14 +14,15 @@ one, however they depend on each other (Rüger 1978), and does not depend on a s
 
 *Arms with few rewards*, and preferences whose curve jumps, are compared by their bands, because a standard error says
 little about them.
+
+*Units*, or blocks of time where a column of times was named, take the place of rewards wherever chance is worked out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
-from math import ceil, inf, isfinite, nan, sqrt
+from dataclasses import dataclass
+from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,16 @@ from scipy.special import ndtri, stdtrit
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import Bands
+from pmbandits.advice.problem import FEWEST_UNITS, N_CHOOSING_PARTS, Problem
 from pmbandits.advice.standard_errors import (
-    PSEUDO_REWARDS,
-    Clusters,
     Margin,
-    RewardRange,
     UtilityEstimate,
     margins,
-    mixture_estimate,
     size,
     unit_vector,
 )
 from pmbandits.arms import Bandit
-from pmbandits.logs import N_PARTS, Log, Sample, coarsen
+from pmbandits.logs import N_PARTS, Sample, coarsen
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import oracle
 from pmbandits.optimize.concave import maximise_concave
@@ -52,101 +50,14 @@ from pmbandits.supports import Binary, Heavy, Real, Support
 from pmbandits.tables.distributions import Atoms
 from pmbandits.tables.survival_table import AtomTable
 
-N_CHOOSING_PARTS = 3  # this many of the eight random parts choose; the others measure
 TIE_TOLERANCE = 1e-9  # a relative gain below this is a tie: a single arm is recommended
-FEWEST_FOR_STANDARD_ERRORS = 20  # rewards (or units) of an arm, below which it is compared by its band
 _CONCAVE_POINTS = 256  # points of an arm on which a mixture is chosen
 _SEARCH_POINTS = 64  # points of an arm where the best mixture is searched for (h neither concave nor convex)
 _MOST_ORACLE_ARMS = 500  # arms up to which the oracle looks at all of them
 _MOST_SEARCH_ARMS = 12  # arms among which it is searched for
-_MOST_WORK = 1_000_000  # points times divisions, beyond which fewer divisions are made
 _POWER = 0.8  # the power at which "more data" settles the question
 _LEAD_VARIANCE_SHARE = 0.3  # the share of the lead's variance that enters the sample size calculation
 _LARGEST_FACTOR = 100.0  # times as many rewards, beyond which more data is no advice
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Rewards and what is known of them.
-
-    Attributes
-    ----------
-    log, support : what was logged, and where rewards lie.
-    declared : whether the support was declared, or follows from the kind of rewards.
-    seed, splits : of the divisions into rewards that choose and rewards that measure, and how many.
-    """
-
-    log: Log
-    support: Support
-    declared: bool
-    seed: int = 0
-    splits: int = 16
-    samples: tuple[Sample, ...] = field(init=False, repr=False)
-    ends: tuple[RewardRange, ...] = field(init=False, repr=False)
-    clusters: Clusters | None = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        samples = tuple(arm.all for arm in self.log.arms)
-        object.__setattr__(self, "samples", samples)
-        object.__setattr__(self, "ends", _pseudo_reward_ends(samples, self.support))
-        rows, clusters = self.log.kept_rows, None
-        if rows is not None and rows.unit is not None:
-            clusters = Clusters(rows.arm, rows.reward, rows.unit)
-        object.__setattr__(self, "clusters", clusters)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it was declared between which numbers rewards lie."""
-        return self.declared and not isinstance(self.support, (Real, Heavy))
-
-    def of_parts(self, parts: Sequence[int]) -> tuple[list[Sample], Clusters | None]:
-        """Samples and clusters of the rewards in some of the random parts."""
-        rows, clusters = self.log.kept_rows, None
-        if rows is not None and rows.unit is not None:
-            mine = np.isin(rows.part, parts)
-            clusters = Clusters(rows.arm[mine], rows.reward[mine], rows.unit[mine])
-        return [arm.of_parts(parts) for arm in self.log.arms], clusters
-
-    def divisions(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Several divisions of the parts into those that choose and those that measure.
-
-        They come in groups of eight rotations, in which every part chooses equally often, so that no part counts more.
-        """
-        triples = [t for t in combinations(range(N_PARTS), N_CHOOSING_PARTS) if t[0] == 0]
-        rotations: list[tuple[int, ...]] = []
-        for k in np.random.default_rng([self.seed, 1]).permutation(len(triples)):
-            if not any(_rotate_parts(triples[k], by) == sorted(other) for other in rotations for by in range(N_PARTS)):
-                rotations.append(triples[k])
-        work = sum(sample.x.size for sample in self.samples)
-        count = max(min(ceil(self.splits / N_PARTS), _MOST_WORK // max(N_PARTS * work, 1), len(rotations)), 1)
-        chosen = [tuple(_rotate_parts(triples, by)) for triples in rotations[:count] for by in range(N_PARTS)]
-        return [(one, tuple(k for k in range(N_PARTS) if k not in one)) for one in chosen]
-
-
-def _rotate_parts(parts: Sequence[int], by: int) -> list[int]:
-    return sorted((k + by) % N_PARTS for k in parts)
-
-
-def _pseudo_reward_ends(samples: Sequence[Sample], support: Support) -> tuple[RewardRange, ...]:
-    """Where the pseudo-rewards of each arm lie: at the ends of the support.
-
-    For rewards without limits, it is where a reward lies beyond with probability at most 1/n. This follows from the σ
-    of sub-Gaussian rewards, or by Markov's inequality from a declared moment. If rewards were seen further out, it is
-    these.
-    """
-    if isinstance(support, Heavy):
-        radii = [float((s.n * support.bound) ** (1.0 / support.order)) for s in samples]
-        return tuple(
-            (min(float(s.x[0]), max(-radius, support.lo)), max(float(s.x[-1]), radius))
-            for s, radius in zip(samples, radii, strict=True)
-        )
-    if not isinstance(support, Real):
-        return ((support.lo, support.hi),) * len(samples)
-    out = []
-    for sample in samples:
-        mean, radius = float(sample.x @ sample.p), support.sigma * sqrt(2.0 * np.log(2.0 * sample.n))
-        out.append((min(float(sample.x[0]), mean - radius), max(float(sample.x[-1]), mean + radius)))
-    return tuple(out)
 
 
 @dataclass(frozen=True)
@@ -157,11 +68,12 @@ class Evidence:
     ----------
     weights : the best mixture in the data.
     arm_utilities, errors, curvature_errors : of each arm: utility, standard error, and what the curvature of h adds.
+    arm_dfs, df : the degrees of freedom of the arms' standard errors, and of ``error``.
     apparent, apparent_gain : the utility of the mixture in the data that chose it, and its gain over the best arm.
     value, gain : utility of the mixture and its gain over the best arm, cross-fitted.
     error, curvature_error : the standard error of the value, and what the curvature of h adds to it.
     slack : what corners of h and summaries of the rewards add to it.
-    smallest_n : the number of rewards of the used arm that has fewest.
+    smallest_n : the number of rewards (or units) of the used arm that has fewest.
     margins : how far the recommendation is ahead of each other arm, on all rewards.
     p : the p-value of the lead over every single arm; 1 where nothing speaks for it.
     by_bands, few : the arms that could be compared by their bands only, and those that have too few rewards.
@@ -172,11 +84,13 @@ class Evidence:
     arm_utilities: FloatArray
     errors: FloatArray
     curvature_errors: FloatArray
+    arm_dfs: FloatArray
     apparent: float
     apparent_gain: float
     value: float
     gain: float
     error: float
+    df: float
     curvature_error: float
     slack: float
     smallest_n: int
@@ -198,9 +112,9 @@ class Evidence:
 
     def interval(self, level: float) -> tuple[float, float]:
         """An approximate interval for the utility of the recommendation."""
-        if self.smallest_n < 5 or not isfinite(self.error):
+        if self.smallest_n < FEWEST_UNITS or not isfinite(self.error):
             return nan, nan
-        times = float(stdtrit(self.smallest_n - 1.0, 0.5 + 0.5 * level))
+        times = float(stdtrit(self.df, 0.5 + 0.5 * level))
         optimism = self.apparent - self.value  # of second order like the curvature: it counts where the slope is 0
         radius = sqrt((times * self.error) ** 2 + (times**2 * self.curvature_error) ** 2 + optimism**2) + self.slack
         return self.value - radius, self.value + radius
@@ -247,16 +161,20 @@ def compute_evidence(metric: Distortion, problem: Problem, alpha: float) -> Evid
     """The evidence on one metric; ``alpha`` is the error probability for comparisons that only bands can decide."""
     samples, clusters = problem.samples, problem.clusters
     count = len(samples)
-    alone = {k: mixture_estimate(metric, unit_vector(count, k), samples, problem.ends, clusters) for k in range(count)}
+    alone = {k: problem.estimate(metric, unit_vector(count, k)) for k in range(count)}
     arm_utilities = np.array([alone[k].value for k in range(count)])
     weights = best_mixture(metric, problem, arm_utilities)
     used = np.flatnonzero(weights > 0.0)
     apparent = float(arm_utilities[used[0]]) if used.size == 1 else utility_of_mixture(metric, samples, weights)
     rivals = [j for j in range(count) if weights[j] < 1.0]
-    few = {k for k in range(count) if size(samples, k, clusters) < FEWEST_FOR_STANDARD_ERRORS}
+    few = {k for k in range(count) if problem.is_small(k)}
     by_bands = list(rivals) if metric.jumps or few & set(used.tolist()) else [j for j in rivals if j in few]
     testable = [j for j in rivals if j not in set(by_bands)]
-    tested_margins = margins(metric, weights, samples, problem.ends, testable, clusters, alone) if testable else []
+    tested_margins: list[Margin] = []
+    if testable:
+        tested_margins = margins(
+            metric, weights, samples, problem.ends, testable, clusters, problem.pseudo_rewards, alone
+        )
     cross_fit = _cross_fit(metric, problem, weights, apparent, arm_utilities, used.size > 1, testable)
     return make_evidence(
         metric,
@@ -292,7 +210,7 @@ def _p_value(
     elif tested_margins:
         p = min(2.0 * float(np.median(cross_fit.p_values)), 1.0) if cross_fit.p_values else 1.0
     if by_bands and p <= alpha:
-        inside = Bands(metric, problem.samples, problem.support, 1.0 - alpha)
+        inside = Bands(metric, problem.samples, problem.support, 1.0 - alpha, problem.clusters)
         return max(p, alpha) if all(inside.difference(weights, j)[0] > 0.0 for j in by_bands) else 1.0
     return p
 
@@ -301,13 +219,16 @@ def make_evidence(
     metric: Distortion, problem: Problem, weights: FloatArray, alone: Sequence[UtilityEstimate], **decided: Any
 ) -> Evidence:
     """The evidence on a mixture, with the standard errors of the mixture and of the single arms filled in."""
-    mixed = mixture_estimate(metric, weights, problem.samples, problem.ends, problem.clusters)
+    mixed = problem.estimate(metric, weights)
     used = np.flatnonzero(weights > 0.0).tolist()
+    spreads, own = [one.spread() for one in alone], mixed.spread()
     return Evidence(
         weights=weights,
-        errors=np.sqrt([one.variance() for one in alone]),
+        errors=np.sqrt([one.variance for one in spreads]),
         curvature_errors=np.array([one.curvature_error() for one in alone]),
-        error=sqrt(mixed.variance()),
+        arm_dfs=np.array([one.df for one in spreads]),
+        error=sqrt(own.variance),
+        df=own.df,
         curvature_error=mixed.curvature_error(),
         slack=mixed.slack(),
         smallest_n=min(size(problem.samples, i, problem.clusters) for i in used),
@@ -381,7 +302,7 @@ def _cross_fit(
             if is_mixture:
                 rivals = [j for j in testable if sizes[j] > 1]
                 ahead = margins(
-                    metric, chosen, samples, problem.ends, rivals, clusters, pseudo_rewards=measuring * PSEUDO_REWARDS
+                    metric, chosen, samples, problem.ends, rivals, clusters, measuring * problem.pseudo_rewards
                 )
                 p_value = max(m.p for m in ahead)
             p_values.append(p_value)

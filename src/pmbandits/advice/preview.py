@@ -14,7 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.advice.inference import TIE_TOLERANCE, Problem, utilities_of_arms
+from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
+from pmbandits.advice.problem import Problem
 from pmbandits.constraints import Limits
 from pmbandits.constraints.polytope import Polytope
 from pmbandits.logs import coarsen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, isfinite, nan
 from typing import Any, TypedDict, Unpack, overload
 
@@ -13,10 +13,12 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits.advice import checks, sentences
 from pmbandits.advice.bands import Bands, estimate_with_band
-from pmbandits.advice.inference import Evidence, Problem, compute_evidence, holm
+from pmbandits.advice.inference import Evidence, compute_evidence, holm
+from pmbandits.advice.problem import FEWEST_UNITS, Problem
 from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.advice.share_constraints import compute_evidence_constrained
+from pmbandits.advice.standard_errors import size
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import ArmLog, Log, ReadSettings, read
@@ -96,7 +98,8 @@ def advise(
     unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not independent;
         with this column, errors are worked out between units. All rows are kept in memory.
     time : the column that says when the reward came. Arms whose rewards changed over time are named, and then nothing
-        is called sure. All rows are kept in memory.
+        is called sure. If arms were not tried at the same time, nothing is concluded. Without ``unit``, errors are
+        worked out between blocks of time, because rewards may depend on those before them. All rows are kept in memory.
     per : ``"day"``, ``"week"`` or ``"month"``: one outcome is then not a row, but such a period, and it is worth the
         average of the arm's rewards in it. A mixture then means that in each period one arm is played. It needs
         ``time``. ``"time"`` takes each value of that column as a period, such as the number of a week.
@@ -188,8 +191,8 @@ def advise_on_problem(
     repeat: str = "",
 ) -> list[Advice]:
     """Advice on a problem for each of several metrics; the verdicts are corrected for their number."""
-    log = problem.log
-    alpha = 1.0 - level
+    log, alpha = problem.log, 1.0 - level
+    problem = replace(problem, alpha=alpha / len(metrics))
     constraints = None if shares is None else limits(shares, [a.name for a in log.arms])
     found: list[tuple[Evidence, dict[str, ShadowPrice]]]
     if constraints is None:
@@ -205,6 +208,8 @@ def advise_on_problem(
         constraints=constraints,
         tails=() if problem.declared else tuple(checks.heavy_tails(problem.samples)),
         drift=tuple(checks.find_drifts(log)),
+        apart=tuple(checks.arms_apart_in_time(log)),
+        serial=log.kept_rows is not None and log.kept_rows.serial,
         repeat=repeat,
     )
     return [
@@ -224,6 +229,8 @@ class _Shared:
     constraints: Limits | None
     tails: tuple[checks.HeavyTail, ...]
     drift: tuple[checks.Drift, ...]
+    apart: tuple[int, ...]
+    serial: bool
     repeat: str
 
 
@@ -283,18 +290,19 @@ def _build_advice(
     problem, log, support = shared.problem, shared.problem.log, shared.problem.support
     names = tuple(arm.name for arm in log.arms)
     tails = tuple(tail for tail in shared.tails if checks.depends_on_tail(metric, tail.upper))
+    passed = passed and not shared.apart and not shared.serial
     sure = _how_sure(shared, metric) if passed and not tails else "unclear"
     verdict: Verdict = "single arm"
     if evidence.is_mixture or shared.constraints is not None:
         verdict = _VERDICTS[sure]
     best = int(np.argmax(evidence.arm_utilities if evidence.is_mixture else evidence.weights))
-    bands = Bands(metric, problem.samples, support, shared.level)
+    bands = Bands(metric, problem.samples, support, shared.level, problem.clusters)
     value, _ = _clip_to_metric_range((evidence.value, evidence.value), metric, problem)
     bounds = _bounds(shared, evidence, bands)
     known = not tails and (problem.bounded or not checks.has_infinite_slope_at_ends(metric))
     interval = _interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
     if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
-        interval = bands.value(evidence.weights)
+        interval = _finite_or_nan(bands.value(evidence.weights))
     return Advice(
         metric=metric,
         names=names,
@@ -310,7 +318,7 @@ def _build_advice(
         evidence=evidence,
         sure=sure,
         verdict=verdict,
-        more={} if passed else _more_rewards(shared, evidence),
+        more={} if passed or shared.apart or shared.serial else _more_rewards(shared, evidence),
         arms=_arm_advice(shared, metric, evidence, bands, known),
         level=shared.level,
         support=support,
@@ -321,6 +329,8 @@ def _build_advice(
         costs=costs,
         tails=tails,
         drift=shared.drift,
+        apart=shared.apart,
+        serial=shared.serial,
         repeat=shared.repeat,
         log=log,
         estimates=_estimates(problem, bands.failure),
@@ -346,7 +356,10 @@ def _bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, f
     problem = shared.problem
     if not problem.declared or problem.clusters is not None or shared.drift:
         return nan, nan
-    bounds = bands.value(evidence.weights)
+    return _finite_or_nan(bands.value(evidence.weights))
+
+
+def _finite_or_nan(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds if all(map(isfinite, bounds)) else (nan, nan)
 
 
@@ -385,16 +398,17 @@ def _arm_advice(
     from scipy.special import stdtrit
 
     problem = shared.problem
-    sizes = np.array([s.n for s in problem.samples], dtype=np.float64)
-    times = stdtrit(np.maximum(sizes - 1.0, 1.0), 0.5 + 0.5 * shared.level)
+    times = stdtrit(np.maximum(evidence.arm_dfs, 1.0), 0.5 + 0.5 * shared.level)
     half_widths = np.hypot(times * evidence.errors, times**2 * evidence.curvature_errors)
     out = []
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
         utility = float(evidence.arm_utilities[k])
         interval = nan, nan
-        if known and sample.n >= 5:  # a standard error says little where the preference jumps
+        if known and size(problem.samples, k, problem.clusters) >= FEWEST_UNITS and sample.n >= 5:
             near = utility - float(half_widths[k]), utility + float(half_widths[k])
-            interval = _clip_to_metric_range(bands.arm_bounds(k) if metric.jumps else near, metric, problem)
+            if metric.jumps:  # a standard error says little there
+                near = _finite_or_nan(bands.arm_bounds(k))
+            interval = _clip_to_metric_range(near, metric, problem)
         mean = float(sample.x @ sample.p)
         out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, utility, interval))
     return tuple(out)

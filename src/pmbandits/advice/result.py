@@ -77,6 +77,8 @@ class Advice:
     support, support_assumed : where rewards lie, and whether that was only assumed from the data.
     limits, costs : the limits on the shares, if there are any, and what each of them costs in the data.
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
+    apart, serial : arms that were not tried at the same time as the others, and whether rewards depend on those before
+        them for too long. In both cases nothing can be concluded.
     evidence : all numbers behind the verdict.
     repeat : how to get the same advice again.
     log : the rewards by arm, and what became of every row.
@@ -107,6 +109,8 @@ class Advice:
     costs: dict[str, ShadowPrice]
     tails: tuple[HeavyTail, ...]
     drift: tuple[Drift, ...]
+    apart: tuple[int, ...]
+    serial: bool
     repeat: str
     log: Log = field(repr=False)
     estimates: tuple[ArmEstimate, ...] = field(repr=False)
@@ -115,6 +119,11 @@ class Advice:
     def proven(self) -> bool:
         """Whether the recommendation is beyond chance: the gain of a mixture, or the lead of a single arm."""
         return self.sure == "surely"
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether nothing can be concluded, because of when the rewards came."""
+        return bool(self.apart) or self.serial
 
     @property
     def lead(self) -> float:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits.advice.checks import TAIL_ROBUST_METRICS, has_infinite_slope_at_ends, wrong_tail_warning
-from pmbandits.advice.inference import FEWEST_FOR_STANDARD_ERRORS, TIE_TOLERANCE, utilities_of_arms
+from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
+from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.supports import Binary, Heavy, Interval, Real, Support
 
@@ -72,6 +73,8 @@ def reason(advice: Advice) -> str:
             f"Whether that is better than {_rivals_text(advice)} cannot be said: a few rewards are so large that they "
             "decide the result, and the next one of this size could change it."
         )
+    if advice.inconclusive:
+        return f"Whether that is better than {_rivals_text(advice)} cannot be concluded from these rewards."
     if advice.limits is not None:
         return _reason_within_limits(advice, wrong)
     if advice.tied:
@@ -113,6 +116,14 @@ def _reason_mixture(advice: Advice, wrong: str) -> str:
     if advice.sure == "surely":
         return f"{gained} is real: {how} ({wrong})."
     return f"{gained} looks real: {how}. {_why_not_surely(advice)}"
+
+
+def _fewest_text(advice: Advice) -> str:
+    """How many rewards, units or blocks of time standard errors need."""
+    rows = advice.log.kept_rows
+    if rows is None or rows.cluster is None:
+        return f"{FEWEST_FOR_STANDARD_ERRORS} rewards"
+    return f"{FEWEST_UNITS} {'units' if rows.unit is not None else 'blocks of time'}"
 
 
 def _why_tied(advice: Advice) -> str:
@@ -161,15 +172,14 @@ def outlook(advice: Advice) -> str:
     """What more data would settle, in a sentence."""
     if advice.sure != "unclear" or len(advice.names) == 1 or advice.tails or advice.tied:
         return ""
+    if advice.apart:
+        return "Rewards of all arms from the same time would tell."
     if not advice.more:
         if advice.metric.jumps:
             return "How many more rewards would settle it is not known for this preference."
         few = [advice.names[k] for k in advice.evidence.few]
         if few:
-            return (
-                f"First of all it needs more rewards of {_join_names(few)}: at least "
-                f"{FEWEST_FOR_STANDARD_ERRORS} of each arm."
-            )
+            return f"First of all it needs more of {_join_names(few)}: at least {_fewest_text(advice)} of each arm."
         return (
             "The rewards vary so much beside this difference that it is not known who is ahead. How many more rewards "
             "would settle it cannot be said from these data."
@@ -212,6 +222,17 @@ def warnings(advice: Advice) -> Iterator[str]:
             f"By {advice.metric!r} the rarest rewards count most, so its value depends on rewards that nobody has seen "
             "yet. Without knowing where rewards can lie, the value is a guess that is likely too low, and there is no "
             "interval for it."
+        )
+    if advice.apart:
+        yield (
+            f"{_join_names([advice.names[k] for k in advice.apart])} {'were' if len(advice.apart) > 1 else 'was'} not "
+            "tried at the same time as the others. If the world changed in between, this looks like a difference "
+            "between the arms, and the rewards cannot tell the two apart. So nothing can be concluded."
+        )
+    if advice.serial:
+        yield (
+            "Rewards depend on those before them for so long that there are hardly any that are independent. So "
+            "nothing can be concluded; a longer time would tell more than more rewards in the same time."
         )
     for change in advice.drift[:3]:
         yield (
@@ -262,9 +283,8 @@ def notes(advice: Advice) -> Iterator[str]:
     if few and not metric.jumps:
         rest = " The other arms were compared as usual." if len(few) < len(advice.names) else ""
         yield (
-            f"{_join_names(few)} {'have' if len(few) > 1 else 'has'} fewer than {FEWEST_FOR_STANDARD_ERRORS} "
-            f"{'units' if units else 'rewards'}. That is too few for standard errors, so they "
-            f"were compared by bounds that always hold.{rest}"
+            f"{_join_names(few)} {'have' if len(few) > 1 else 'has'} fewer than {_fewest_text(advice)}. That is too "
+            f"few for standard errors, so they were compared by bands.{rest}"
         )
     if all(map(isfinite, advice.bounds)):
         low, high = (format_number(end, advice) for end in advice.bounds)
@@ -336,6 +356,9 @@ def general_notes(advice: Advice) -> Iterator[str]:
         )
     if log.kept_rows is not None and log.kept_rows.unit is not None:
         yield f"Rewards belong to {np.unique(log.kept_rows.unit).size:,} units; errors are worked out between units."
+    if log.kept_rows is not None and log.kept_rows.block is not None:
+        blocks = np.unique(log.kept_rows.block).size
+        yield f"Errors are worked out between {blocks} blocks of time, because rewards may depend on those before them."
     if log.kept_rows is not None and log.kept_rows.time is not None and not advice.drift:
         yield "No arm's rewards changed over time beyond chance."
     summarised = [arm for arm in log.arms if arm.error > 0.0]

@@ -12,16 +12,14 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.inference import (
-    FEWEST_FOR_STANDARD_ERRORS,
-    N_CHOOSING_PARTS,
     Evidence,
-    Problem,
     choose_mixture,
     make_evidence,
     utilities_of_arms,
     utility_of_mixture,
 )
-from pmbandits.advice.standard_errors import PSEUDO_REWARDS, Margin, margin_between, mixture_estimate, size, unit_vector
+from pmbandits.advice.problem import N_CHOOSING_PARTS, Problem
+from pmbandits.advice.standard_errors import Margin, margin_between, unit_vector
 from pmbandits.arms import Bandit
 from pmbandits.constraints import Limits
 from pmbandits.logs import N_PARTS, Sample, merge_duplicates
@@ -47,10 +45,11 @@ def compute_evidence_constrained(
     others = [] if corners is None else [c for c in corners if np.abs(c - weights).max() > 1e-6]
     tested_margins: list[Margin] = []
     p, value, divisions = 1.0, apparent, 0
-    few = tuple(k for k in range(len(samples)) if size(samples, k, clusters) < FEWEST_FOR_STANDARD_ERRORS)
+    few = tuple(k for k in range(len(samples)) if problem.is_small(k))
     if corners is not None and not few and not metric.jumps:
         tested_margins = [
-            margin_between(metric, weights, c, samples, ends, clusters, rival=k) for k, c in enumerate(others)
+            margin_between(metric, weights, c, samples, ends, clusters, problem.pseudo_rewards, rival=k)
+            for k, c in enumerate(others)
         ]
         is_vertex = len(others) < len(corners)
         value, p_values, divisions = _cross_fit(metric, problem, weights, apparent, corners, test=not is_vertex)
@@ -62,7 +61,7 @@ def compute_evidence_constrained(
         metric,
         problem,
         weights,
-        [mixture_estimate(metric, unit_vector(len(samples), k), samples, ends) for k in range(len(samples))],
+        [problem.estimate(metric, unit_vector(len(samples), k)) for k in range(len(samples))],
         arm_utilities=utilities_of_arms(metric, samples),
         apparent=apparent,
         apparent_gain=0.0,
@@ -83,7 +82,7 @@ def _cross_fit(
     """Cross-fitted value and p-values: choose a mixture of vertices on some rewards, measure on the others."""
     values, refit_values, p_values = [], [], []
     measuring = (N_PARTS - N_CHOOSING_PARTS) / N_PARTS
-    pseudo_rewards = measuring * PSEUDO_REWARDS
+    pseudo_rewards = measuring * problem.pseudo_rewards
     for one, two in problem.divisions():
         choosing, (samples, clusters) = problem.of_parts(one)[0], problem.of_parts(two)
         if min(s.n for s in (*choosing, *samples)) == 0:
@@ -94,9 +93,7 @@ def _cross_fit(
         refit_values.append(utility_of_mixture(metric, samples, weights))
         if test:
             ahead = [
-                margin_between(
-                    metric, chosen, c, samples, problem.ends, clusters, rival=k, pseudo_rewards=pseudo_rewards
-                )
+                margin_between(metric, chosen, c, samples, problem.ends, clusters, pseudo_rewards, rival=k)
                 for k, c in enumerate(corners)
             ]
             p_values.append(max(m.p for m in ahead))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
+from pmbandits.logs.blocks import time_blocks
 from pmbandits.logs.columns import UnitsAndTimes
 from pmbandits.logs.periods import by_period
 from pmbandits.logs.row_report import RewardCollector, RowReport
@@ -78,6 +79,8 @@ class Rows:
     arm, reward, part : of each row: the place of its arm, its reward, and its random part.
     unit : a number for each unit (a user, a shop), or ``None``.
     time : a number that grows with time, or ``None``.
+    block : a number for each block of time, or ``None``: with units, or where there are too few times.
+    serial : whether rewards depend on those before them for so long that no blocks are independent.
     """
 
     arm: NDArray[np.int64]
@@ -85,6 +88,13 @@ class Rows:
     part: NDArray[np.uint8]
     unit: NDArray[np.int64] | None
     time: FloatArray | None
+    block: NDArray[np.int64] | None = None
+    serial: bool = False
+
+    @property
+    def cluster(self) -> NDArray[np.int64] | None:
+        """What is independent of the others: units, or else blocks of time. ``None``: every row."""
+        return self.block if self.unit is None else self.unit
 
 
 @dataclass(frozen=True)
@@ -157,12 +167,18 @@ class RandomPartsCollector(RewardCollector):
         if self.per is not None:
             assert time is not None  # a period needs a column of times
             at, values, time = by_period(at, values, time)
-        unit = part = None
+        unit = block = part = None
+        serial = False
         if self.units:
             labels = np.concatenate([b.unit for b in self._units_and_times])
-            known, unit = np.unique(labels.astype(str), return_inverse=True)
-            part = self._assign_parts(np.zeros(known.size, dtype=np.int64), np.arange(known.size))[unit]
-        return Rows(at, values, self._summarise(at, values, part), unit, time)
+            unit = np.unique(labels.astype(str), return_inverse=True)[1]
+        elif time is not None:
+            block, serial = time_blocks(at, values, time)
+        cluster = block if unit is None else unit
+        if cluster is not None:  # all rows of a unit, or of a block, are in one part
+            count = int(cluster.max()) + 1
+            part = self._assign_parts(np.zeros(count, dtype=np.int64), np.arange(count))[cluster]
+        return Rows(at, values, self._summarise(at, values, part), unit, time, block, serial)
 
     def _summarise(
         self, at: NDArray[np.int64], values: FloatArray, part: NDArray[np.uint8] | None = None

@@ -16,8 +16,8 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.advice.inference import Problem
 from pmbandits.advice.preview import Preview
+from pmbandits.advice.problem import Problem
 from pmbandits.advice.recommend import make_problem
 from pmbandits.advice.svg_charts import choose_scale
 from pmbandits.constraints import Limits, limits

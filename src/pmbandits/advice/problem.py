@@ -1,0 +1,128 @@
+"""What advice is worked out from: rewards, what is known of them, and which of them are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import ceil, sqrt
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.advice.clusters import Clusters
+from pmbandits.advice.standard_errors import (
+    RewardRange,
+    UtilityEstimate,
+    mixture_estimate,
+    pseudo_rewards_for,
+    size,
+)
+from pmbandits.logs import N_PARTS, Log, Sample
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.supports import Heavy, Real, Support
+
+N_CHOOSING_PARTS = 3  # this many of the eight random parts choose; the others measure
+FEWEST_FOR_STANDARD_ERRORS = 20  # rewards of an arm, below which it is compared by its band
+FEWEST_UNITS = 4  # units of an arm, below which it is; Student's t allows for few, as it does not for rare rewards
+_MOST_WORK = 1_000_000  # points times divisions, beyond which fewer divisions are made
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rewards and what is known of them.
+
+    Attributes
+    ----------
+    log, support : what was logged, and where rewards lie.
+    declared : whether the support was declared, or follows from the kind of rewards.
+    seed, splits : of the divisions into rewards that choose and rewards that measure, and how many.
+    alpha : the probability of a wrong verdict on one metric; it decides how many pseudo-rewards there are.
+    """
+
+    log: Log
+    support: Support
+    declared: bool
+    seed: int = 0
+    splits: int = 16
+    alpha: float = 0.05
+    samples: tuple[Sample, ...] = field(init=False, repr=False)
+    ends: tuple[RewardRange, ...] = field(init=False, repr=False)
+    clusters: Clusters | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        samples = tuple(arm.all for arm in self.log.arms)
+        object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "ends", _pseudo_reward_ends(samples, self.support))
+        rows, clusters = self.log.kept_rows, None
+        if rows is not None and rows.cluster is not None:
+            clusters = Clusters(rows.arm, rows.reward, rows.cluster)
+        object.__setattr__(self, "clusters", clusters)
+
+    @property
+    def pseudo_rewards(self) -> float:
+        """How many pseudo-rewards each arm gets at each end."""
+        return pseudo_rewards_for(self.alpha)
+
+    def is_small(self, arm: int) -> bool:
+        """Whether an arm has too few rewards (or units) for standard errors."""
+        fewest = FEWEST_FOR_STANDARD_ERRORS if self.clusters is None else FEWEST_UNITS
+        return size(self.samples, arm, self.clusters) < fewest
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it was declared between which numbers rewards lie."""
+        return self.declared and not isinstance(self.support, (Real, Heavy))
+
+    def of_parts(self, parts: Sequence[int]) -> tuple[list[Sample], Clusters | None]:
+        """Samples and clusters of the rewards in some of the random parts."""
+        rows, clusters = self.log.kept_rows, None
+        if rows is not None and rows.cluster is not None:
+            mine = np.isin(rows.part, parts)
+            clusters = Clusters(rows.arm[mine], rows.reward[mine], rows.cluster[mine])
+        return [arm.of_parts(parts) for arm in self.log.arms], clusters
+
+    def estimate(self, metric: Distortion, weights: FloatArray) -> UtilityEstimate:
+        """The utility of a mixture of all rewards, with its standard error."""
+        return mixture_estimate(metric, weights, self.samples, self.ends, self.clusters, self.pseudo_rewards)
+
+    def divisions(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Several divisions of the parts into those that choose and those that measure.
+
+        They come in groups of eight rotations, in which every part chooses equally often, so that no part counts more.
+        """
+        triples = [t for t in combinations(range(N_PARTS), N_CHOOSING_PARTS) if t[0] == 0]
+        rotations: list[tuple[int, ...]] = []
+        for k in np.random.default_rng([self.seed, 1]).permutation(len(triples)):
+            if not any(_rotate_parts(triples[k], by) == sorted(other) for other in rotations for by in range(N_PARTS)):
+                rotations.append(triples[k])
+        work = sum(sample.x.size for sample in self.samples)
+        count = max(min(ceil(self.splits / N_PARTS), _MOST_WORK // max(N_PARTS * work, 1), len(rotations)), 1)
+        chosen = [tuple(_rotate_parts(triples, by)) for triples in rotations[:count] for by in range(N_PARTS)]
+        return [(one, tuple(k for k in range(N_PARTS) if k not in one)) for one in chosen]
+
+
+def _rotate_parts(parts: Sequence[int], by: int) -> list[int]:
+    return sorted((k + by) % N_PARTS for k in parts)
+
+
+def _pseudo_reward_ends(samples: Sequence[Sample], support: Support) -> tuple[RewardRange, ...]:
+    """Where the pseudo-rewards of each arm lie: at the ends of the support.
+
+    For rewards without limits, it is where a reward lies beyond with probability at most 1/n. This follows from the σ
+    of sub-Gaussian rewards, or by Markov's inequality from a declared moment. If rewards were seen further out, it is
+    these.
+    """
+    if isinstance(support, Heavy):
+        radii = [float((s.n * support.bound) ** (1.0 / support.order)) for s in samples]
+        return tuple(
+            (min(float(s.x[0]), max(-radius, support.lo)), max(float(s.x[-1]), radius))
+            for s, radius in zip(samples, radii, strict=True)
+        )
+    if not isinstance(support, Real):
+        return ((support.lo, support.hi),) * len(samples)
+    out = []
+    for sample in samples:
+        mean, radius = float(sample.x @ sample.p), support.sigma * sqrt(2.0 * np.log(2.0 * sample.n))
+        out.append((min(float(sample.x[0]), mean - radius), max(float(sample.x[-1]), mean + radius)))
+    return tuple(out)
