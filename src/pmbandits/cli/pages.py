@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 
 out = Console()
+Port = Annotated[int, typer.Option(help="The port; by default any free one.", min=0, max=65535)]
+Browse = Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open it in a browser.")]
 
 
 def _print_address(what: str, address: str) -> None:
@@ -18,8 +20,8 @@ def _print_address(what: str, address: str) -> None:
 
 def studio(
     data: Annotated[Path | None, typer.Argument(help="Logged rewards: CSV, Parquet, JSON lines or Excel.")] = None,
-    port: Annotated[int, typer.Option(help="The port; by default any free one.", min=0, max=65535)] = 0,
-    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open it in a browser.")] = True,
+    port: Port = 0,
+    browse: Browse = True,
 ) -> None:
     """Find out what you value, in a browser: move sliders, and see what to play. Only this machine can reach it.
 
@@ -39,8 +41,8 @@ def studio(
 
 def board(
     folder: Annotated[Path, typer.Argument(help="The folder of a simulation, running or finished.")],
-    port: Annotated[int, typer.Option(help="The port; by default any free one.", min=0, max=65535)] = 0,
-    browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open it in a browser.")] = True,
+    port: Port = 0,
+    browse: Browse = True,
 ) -> None:
     """Watch a simulation in a browser, while it is played or afterwards. Only this machine can reach it.
 

@@ -122,7 +122,7 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
     def on_invalid_row(row: Any) -> str:
         wrong_width_lines.append(row.number)
         said = f"{row.actual_columns} columns instead of {row.expected_columns}"
-        collector.bad(row.number, f"line {row.number}", "a wrong number of columns", f"{said}: {row.text}")
+        collector.add_malformed(row.number, f"line {row.number}", "a wrong number of columns", f"{said}: {row.text}")
         return "skip"
 
     def line_number(row: int) -> int:
@@ -318,7 +318,9 @@ def _read_json_lines(collector: RewardCollector, path: Path, settings: ReadSetti
                 row = parse_json_line(line, path)
                 if row is None:
                     collector.rows += 1
-                    collector.bad(number, f"line {number}", "no JSON object", line.decode("utf-8-sig").strip())
+                    collector.add_malformed(
+                        number, f"line {number}", "no JSON object", line.decode("utf-8-sig").strip()
+                    )
                     continue
                 rows[number] = row
                 if row and columns is None:

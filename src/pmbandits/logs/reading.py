@@ -134,13 +134,13 @@ def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any]) -> Non
         values, problems = parse_numbers(rewards)
         for at in np.flatnonzero(problems).tolist():
             text = str(np.asarray(rewards, dtype=object)[at])
-            collector.bad(row + at, f"arm {name}, position {at}", REASONS[problems[at]], text)
+            collector.add_malformed(row + at, f"arm {name}, position {at}", REASONS[problems[at]], text)
         collector.rows += values.size
         row += values.size
         good = values[problems == Problem.NONE]
         collector.add_rewards([str(name)], np.zeros(good.size, dtype=np.int64), good)
         if not values.size:
-            collector.bad(row, f"arm {name}", NO_REWARDS, "")
+            collector.add_malformed(row, f"arm {name}", NO_REWARDS, "")
 
 
 def _column_names(data: Any) -> list[Any] | None:

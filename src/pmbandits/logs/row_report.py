@@ -186,7 +186,7 @@ class RewardCollector(ABC):
             self.examples.sort(key=lambda pair: pair[0])
             del self.examples[MOST_EXAMPLES:]
 
-    def bad(self, order: int, where: str, reason: str, text: str) -> None:
+    def add_malformed(self, order: int, where: str, reason: str, text: str) -> None:
         """Count a row that cannot be used, and show it if it is among the first."""
         self.count_malformed(reason)
         self.show_malformed(order, where, reason, text)

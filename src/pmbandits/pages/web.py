@@ -209,12 +209,11 @@ class LocalTokenMiddleware:
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        if headers.get("host", []) != [h for h in headers.get("host", []) if h in self.hosts][:1]:
-            return "This page answers at its own address only."
-        if "host" not in headers:
+        hosts = headers.get("host", [])
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
             return "This page answers at its own address only."
         origin = headers.get("origin", [])
-        if origin and origin != [f"http://{headers['host'][0]}"]:
+        if origin and origin != [f"http://{hosts[0]}"]:
             return "Another page may not ask here."
         if headers.get("sec-fetch-site", ["none"])[0] not in ("same-origin", "none"):
             return "Another page may not ask here."

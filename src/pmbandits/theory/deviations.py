@@ -42,7 +42,8 @@ class Deviation:
     ----------
     name : the name of the confidence set.
     radius : the function n → r(n).
-    once, ever : the probability that any arm is outside at one time, and at any time up to the horizon.
+    failure_at_once : the probability that any arm is outside at one time.
+    failure_ever : the probability that any arm is outside at any time up to the horizon.
     condition : what the rewards must satisfy for that.
     """
 

@@ -259,19 +259,12 @@ def _fit_line(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float,
 def _judge_exponent(known: Facts, gap: Gap, found: FloatArray, slope: float, error: float) -> tuple[bool, str]:
     """Return whether the exponent is degenerate (does not exist), and the reason."""
     n_ties = int((found <= 0.0).sum())
-    values = {
-        float(x)
-        for distribution in known.bandit.distributions
-        if isinstance(distribution, Atoms)
-        for x in distribution.x
-    }
-    has_few_values = (
-        all(isinstance(distribution, Atoms) for distribution in known.bandit.distributions)
-        and len(values) < known.n_arms
-    )
+    atoms = [d.x for d in known.bandit.distributions if isinstance(d, Atoms)]
+    n_values = np.unique(np.concatenate(atoms)).size if len(atoms) == known.n_arms else np.inf
+    has_few_values = n_values < known.n_arms
     if gap == "12" and has_few_values and not known.best.unique:
         return True, (
-            f"rewards take {len(values)} values but there are {known.n_arms} arms, and more than one mixture is best: "
+            f"rewards take {n_values} values but there are {known.n_arms} arms, and more than one mixture is best: "
             "the gap of the best two can be arbitrarily small (the paper's degenerate case)"
         )
     if n_ties:
@@ -279,7 +272,7 @@ def _judge_exponent(known: Facts, gap: Gap, found: FloatArray, slope: float, err
         return True, f"the best mixtures tie at {n_ties} of {found.size} epsilons, where the gap is 0{rest}"
     if has_few_values and not known.best.unique:
         return False, (
-            f"rewards take {len(values)} values but there are {known.n_arms} arms: utilities of the grid lie closer "
+            f"rewards take {n_values} values but there are {known.n_arms} arms: utilities of the grid lie closer "
             "than ε apart, so the gap shrinks faster than the paper's range and the points scatter"
         )
     if not error < _MAX_SLOPE_ERROR * max(1.0, abs(slope)):

@@ -78,33 +78,30 @@ def gradient_exponent(metric: Distortion | str, bandit: Bandit) -> GradientExpon
     top, once, twice = nearby_values[0], nearby_values[1 : count + 1], nearby_values[count + 1 :]
     slopes = (4.0 * once - twice - 3.0 * top) / (2.0 * _SLOPE_STEP)
     span = float(np.max(top - value(corners)))
-    if not span > 1e-12 * max(1.0, abs(float(top))):
-        return GradientExponent(None, 2, "all mixtures are equally good", at, slopes, np.zeros(0))
+    differ = span > 1e-12 * max(1.0, abs(float(top)))
     flat_arms = np.flatnonzero(slopes > -_ZERO_SLOPE * span)
-    case = 1 if flat_arms.size < count else 2
-    alone = int((at > 0.0).sum()) == 1
-    if best.unique is False and metric.shape in ("concave", "linear"):
-        return GradientExponent(None, case, "more than one mixture is best, and the gap can be arbitrarily small", at,
-                                slopes, np.zeros(0))  # fmt: skip
-    if alone and flat_arms.size == 1:
-        why = "one arm alone is best, and every other arm loses at once"
-        return GradientExponent(1.0, case, why, at, slopes, np.zeros(0))
-    if metric.kinks or metric.jumps:
-        if count == 2 and flat_arms.size == 0:
-            why = "h has a corner at the best mixture, so both ways lose at once"
-            return GradientExponent(1.0, case, why, at, slopes, np.zeros(0))
+    case = 1 if differ and flat_arms.size < count else 2
+    beta, curvatures = None, np.zeros(0)
+    if not differ:
+        why = "all mixtures are equally good"
+    elif best.unique is False and metric.shape in ("concave", "linear"):
+        why = "more than one mixture is best, and the gap can be arbitrarily small"
+    elif int((at > 0.0).sum()) == 1 and flat_arms.size == 1:
+        beta, why = 1.0, "one arm alone is best, and every other arm loses at once"
+    elif (metric.kinks or metric.jumps) and count == 2 and flat_arms.size == 0:
+        beta, why = 1.0, "h has a corner at the best mixture, so both ways lose at once"
+    elif metric.kinks or metric.jumps:
         why = "h has corners, which the lemma does not treat: measure it with gap_exponent"
-        return GradientExponent(None, case, why, at, slopes, np.zeros(0))
-    curvatures = _curvature(value, at, [int(i) for i in flat_arms])
-    if curvatures.size == 0 or not curvatures.max() < -_ZERO_EIGENVALUE * max(
-        float(np.abs(curvatures).max()), _ZERO_SLOPE * span
-    ):
-        why = "V is level at the best mixture, and some way it does not bend down: the lemma does not say"
-        return GradientExponent(None, case, why, at, slopes, curvatures)
-    why = "V is level at the best mixture and bends down"
-    if case == 1:
-        why = "V is level between the arms that share and bends down there; the lemma's case 1 would say 1"
-    return GradientExponent(2.0, case, why, at, slopes, curvatures)
+    else:
+        curvatures = _curvature(value, at, flat_arms.tolist())
+        least = _ZERO_EIGENVALUE * max(float(np.abs(curvatures).max(initial=0.0)), _ZERO_SLOPE * span)
+        if curvatures.size == 0 or not curvatures.max() < -least:
+            why = "V is level at the best mixture, and some way it does not bend down: the lemma does not say"
+        else:
+            beta, why = 2.0, "V is level at the best mixture and bends down"
+            if case == 1:
+                why = "V is level between the arms that share and bends down there; the lemma's case 1 would say 1"
+    return GradientExponent(beta, case, why, at, slopes, curvatures)
 
 
 def _curvature(value: Callable[[FloatArray], FloatArray], at: FloatArray, flat_arms: list[int]) -> FloatArray:

@@ -16,7 +16,7 @@ from pmbandits.constraints import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio import examples, sentences, ties
-from pmbandits.pages.studio.sliders import metric_text, metric_with_sliders
+from pmbandits.pages.studio.sliders import metric_text
 from pmbandits.pages.studio.table import Table, without_option_names
 from pmbandits.palette import colour
 from pmbandits.plots import distortion_curve
@@ -26,11 +26,9 @@ _MOST_ARMS_DRAWN = 10  # arms in a chart
 _MOST_ARMS_LISTED = 60  # arms in a table
 _MOST_METRICS = 8  # side by side
 _STEPS = 21  # of a slider whose whole way is shown
-_MOST_BISECTIONS, _SMALLEST_STEP, _JUMP = (
-    48,
-    0.004,
-    0.2,
-)  # more steps where shares jump; how close they come; a share that is a jump
+_MOST_BISECTIONS = 48  # more steps where shares jump
+_SMALLEST_STEP = 0.004  # how close these come
+_JUMP = 0.2  # a change of a share that is a jump
 
 
 def overview(table: Table) -> dict[str, Any]:
@@ -42,14 +40,7 @@ def overview(table: Table) -> dict[str, Any]:
         "numeric": first.numeric,
         "dates": first.dates,
         "rows": first.rows,
-        "guess": {
-            "arm": first.arm,
-            "reward": first.reward,
-            "wide": first.wide,
-            "arms": first.arms,
-            "decimal": first.decimal,
-            "sure": first.sure,
-        },
+        "guess": {name: getattr(first, name) for name in ("arm", "reward", "wide", "arms", "decimal", "sure")},
         "why": table.read_error,
         "own": bool(table.example),
         "begin": examples.INITIAL_STATE.get(table.example, {}).get("say", ""),
@@ -104,8 +95,8 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     same = ties.tied_arms(seen, limits)
     order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.arm_utilities[k]))
     drawn = sorted(order[:_MOST_ARMS_DRAWN])
-    mixed = seen.weights @ table.above
-    curves = np.vstack((table.above[drawn], mixed[None]))
+    mixed = seen.weights @ table.survival_curves
+    curves = np.vstack((table.survival_curves[drawn], mixed[None]))
     if (seen.weights > 0.0).sum() == 1:  # a mixture of one arm has the curve of that arm
         curves = curves[:-1]
     with np.errstate(all="ignore"):
@@ -258,12 +249,12 @@ def repro_call(table: Table, metrics: Sequence[Distortion], limits: Limits | Non
     options = {**table.params, "shares": None if limits is None else str(limits), "level": _level(params)}
     said = texts[0] if len(texts) == 1 else texts
     return {
-        "command": shell_command(table.said, texts, options, "report.html"),
-        "python": python_call(table.said, said, options),
+        "command": shell_command(table.name_in_commands, texts, options, "report.html"),
+        "python": python_call(table.name_in_commands, said, options),
     }
 
 
-def careful(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
+def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """The request for a verdict, as the verdict worker takes it."""
     metrics = _metrics(params.get("metrics") or [params.get("metric")])
     limits = table.limits(params.get("limits"))
@@ -297,15 +288,3 @@ def _metrics(texts: Any) -> list[Distortion]:
     if not isinstance(texts, list) or not 0 < len(texts) <= _MOST_METRICS:
         raise ValueError(f"give one to {_MOST_METRICS} preferences to compare.")
     return [_metric(text) for text in texts]
-
-
-__all__ = [
-    "best_mixture",
-    "careful",
-    "compare",
-    "explain_mixture",
-    "metric_with_sliders",
-    "overview",
-    "repro_call",
-    "shares_along_slider",
-]

@@ -32,9 +32,9 @@ class Studio:
 
     def __init__(self, path: Path | None = None) -> None:
         self.tables: dict[int, Table] = {}
-        self.careful = VerdictWorker()
+        self.verdict_worker = VerdictWorker()
         self._ids = itertools.count(1)
-        self.first: int | None = None
+        self.first: int | None = None  # which is never thrown out
         self.first = self.add(Table(path, path.name, is_upload=False)) if path is not None else None
 
     def add(self, table: Table) -> int:
@@ -71,27 +71,27 @@ class Studio:
     def read(self, params: Params) -> dict[str, Any]:
         """Read a table as the page says."""
         self.table(params, read=False).read(params)
-        self.careful.start()
+        self.verdict_worker.start()
         return self.shown(params["table"])
 
     def verdict(self, params: Params) -> Any:
         """The advice on a preference; stale if a newer question came."""
         table = self.table(params)
         try:
-            return self.careful.ask(table.problem, answers.careful(table, params))
+            return self.verdict_worker.ask(table.problem, answers.verdict_request(table, params))
         except Superseded:
             return {"stale": True}
 
     def report(self, params: Params) -> str:
         """The HTML report on some preferences."""
         table = self.table(params)
-        question = {**answers.careful(table, params), "report": True}
-        page: str = self.careful.ask(table.problem, question, replaceable=False)["page"]
+        question = {**answers.verdict_request(table, params), "report": True}
+        page: str = self.verdict_worker.ask(table.problem, question, replaceable=False)["page"]
         return page
 
     def end(self) -> None:
         """End the verdict worker and delete all uploads."""
-        self.careful.end()
+        self.verdict_worker.end()
         for table in self.tables.values():
             table.delete_upload()
 
@@ -188,7 +188,7 @@ def _table_number(request: Request) -> int:
 def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """``pmbandits studio``."""
     studio = Studio(path)
-    studio.careful.start()
+    studio.verdict_worker.start()
     try:
         web.serve(lambda: make_app(studio), port=port, show=show, browse=browse)
     finally:

@@ -14,7 +14,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio.table import Table
 from pmbandits.pages.studio.ties import most_common, percent_range
 
-_PERIODS = {"day": "day", "week": "week", "month": "month"}
+_PERIODS = ("day", "week", "month")
 _TRIED = 0.1  # the share of another arm that is tried beside a mixture
 CURVATURE_TEXT = {
     "concave": "This curve bends like a hill. So a mixture is worth at least the average of what its arms are worth, "
@@ -33,7 +33,7 @@ def outcomes(table: Table) -> dict[str, str]:
     params = table.params
     what = "" if params["wide"] else f" “{params['reward']}”"
     out = {"": "a cell of the table" if params["wide"] else f"a row: its{what}"}
-    periods = list(_PERIODS) if table.date_column is not None else ["time"] if params.get("time") else []
+    periods: Sequence[str] = _PERIODS if table.date_column is not None else ["time"] if params.get("time") else []
     return out | {period: f"a {_period_name(table, period)}: the average{what} of an arm in it" for period in periods}
 
 
@@ -53,7 +53,7 @@ def reward_note(table: Table) -> str:
 
 
 def _period_name(table: Table, per: str) -> str:
-    return _PERIODS.get(per) or f"value of “{table.params['time']}”"
+    return per if per in _PERIODS else f"value of “{table.params['time']}”"
 
 
 def play_text(names: Sequence[str], weights: FloatArray) -> str:

@@ -59,7 +59,7 @@ class Table:
             raise ValueError(without_option_names(str(error)).replace(self.path.name, self.name)) from None
 
     @property
-    def said(self) -> str:
+    def name_in_commands(self) -> str:
         """The file as it is named in a command: the path that was given, or the name of a file that was dropped in."""
         return self.name if self.is_upload else str(self.path)
 
@@ -88,7 +88,7 @@ class Table:
         self.params = {**params, "support": support, "loss": loss}
         self.read_error = ""
         self._limits: dict[Any, Limits | None] = {}
-        for name in ("ends", "grid", "above", "means"):
+        for name in ("ends", "grid", "survival_curves", "means"):
             self.__dict__.pop(name, None)
 
     def read_if_unambiguous(self, options: Mapping[str, Any]) -> None:
@@ -185,7 +185,7 @@ class Table:
         return np.concatenate((places, [places[-1] + pad]))
 
     @cached_property
-    def above(self) -> FloatArray:
+    def survival_curves(self) -> FloatArray:
         """The survival curve of each arm on the grid: the share of rewards above each point."""
         rows = []
         for s in self.problem.samples:
