@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 
@@ -63,9 +62,3 @@ def read_samples(path: Path) -> Bandit:
     from pmbandits.logs import read_samples as read
 
     return Bandit.from_samples(read(path))
-
-
-def describe_parameters(cls: type) -> str:
-    """A metric's parameters as the user writes them."""
-    parts = [str(p).partition(":")[0] for p in inspect.signature(cls).parameters.values()]
-    return ", ".join(parts) or "–"

@@ -416,7 +416,7 @@ def _positive_or_nan(values: FloatArray) -> FloatArray:
     return np.where(values > 1e-15, values, np.nan)
 
 
-def _share(best: OracleResult) -> str:
+def _mixture_text(best: OracleResult) -> str:
     used = np.flatnonzero(best.weights > 0.0)
     parts = [f"{best.names[i]} {100 * best.weights[i]:.0f} %" for i in used[:3]]
     return ", ".join(parts) + (f" and {used.size - 3} more" if used.size > 3 else "")
@@ -431,7 +431,7 @@ def _draw_two_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax: A
     if corners is not None:
         ax.axvspan(100 * inside[0], 100 * inside[1], color="0.88", zorder=0, label="within the limits")
     ax.plot([0, 100], values[[0, -1]], "s", color=COLOURS[1], ms=7, label="single arms", clip_on=False, zorder=3)
-    label = f"best: {_share(best)}"
+    label = f"best: {_mixture_text(best)}"
     ax.plot(100 * best.weights[1], best.value, "*", color=COLOURS[2], ms=15, label=label, clip_on=False, zorder=4)
     ax.set_xlabel(f"share of pulls given to {bandit.names[1]} (%)")
     ax.set_ylabel("utility")
@@ -455,7 +455,7 @@ def _draw_three_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax:
         ax.plot(*np.vstack((around, around[:1])).T, color="white", lw=4.0)
         ax.plot(*np.vstack((around, around[:1])).T, color="black", lw=1.8, label="within the limits")
     star: FloatArray = best.weights @ _TRIANGLE_VERTICES
-    label = f"best: {_share(best)}"
+    label = f"best: {_mixture_text(best)}"
     ax.plot(*star, "*", color="white", mec="black", ms=16, clip_on=False, label=label)
     for corner, name, shift in zip(_TRIANGLE_VERTICES, bandit.names, ((0, -14), (0, -14), (0, 13)), strict=True):
         ax.annotate(name, corner, xytext=shift, textcoords="offset points", ha="center", va="center")

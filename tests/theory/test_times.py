@@ -141,7 +141,7 @@ def test_the_estimation_regret_stays_below_its_limit(name: str, epsilon: float) 
     metric, bandit = INSTANCES[name]
     known = theory.facts(metric, bandit)
     for rank in (1, 2):
-        lost = known.lost(rank, epsilon, "etc")
+        lost = known.grid_loss(rank, epsilon, "etc")
         assert 0.0 <= lost <= theory.estimation_limit(metric, bandit, epsilon, rank) + 1e-12
 
 
@@ -160,7 +160,7 @@ def test_gaps_of_two_bernoulli_arms_in_closed_form(low: float, high: float, step
     known = theory.facts(GINI, bandit)
     assert known.gap(1 / steps, "12") == pytest.approx(near[1] - near[0], abs=2e-12)
     assert known.gap(1 / steps, "13") == pytest.approx(near[2] - near[0], abs=2e-12)
-    assert known.lost(1, 1 / steps) == pytest.approx(near[0], abs=1e-12)
+    assert known.grid_loss(1, 1 / steps) == pytest.approx(near[0], abs=1e-12)
     plain = pmb.gaps(GINI, bandit, 1 / steps)
     assert known.gap(1 / steps, "12") == pytest.approx(plain.d12, abs=2e-12)
 

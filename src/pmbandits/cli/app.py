@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
@@ -15,7 +16,7 @@ from rich.table import Column, Table
 
 from pmbandits import __version__
 from pmbandits._validation import readable
-from pmbandits.arm_parser import HELP, describe_parameters, parse_arms
+from pmbandits.arm_parser import HELP, parse_arms
 from pmbandits.cli.advise import advise
 from pmbandits.cli.pages import board, studio
 from pmbandits.cli.run import run
@@ -99,14 +100,14 @@ def metrics(
         return
     if json_output:
         keys = ("name", "parameters", "h", "shape", "meaning", "use")
-        rows = ((c.name, describe_parameters(c), c.formula, _shape(c), c.meaning, c.use) for c in FAMILIES)
+        rows = ((c.name, _parameters(c), c.formula, _shape(c), c.meaning, c.use) for c in FAMILIES)
         _print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
     table = Table(title="Preference metrics", show_lines=True, expand=True)
     for head, ratio in (("metric", None), ("h(u)", 2), ("shape", None), ("meaning, and when to use it", 4)):
         table.add_column(head, overflow="fold", no_wrap=ratio is None, ratio=ratio)
     for cls in FAMILIES:
-        parameters = describe_parameters(cls)
+        parameters = _parameters(cls)
         name = cls.name if parameters == "–" else f"{cls.name}\n  ({parameters})"
         table.add_row(name, cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
@@ -135,6 +136,12 @@ def _print_preferences(json_output: bool) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)
+
+
+def _parameters(cls: type[Family]) -> str:
+    """A metric's parameters as the user writes them."""
+    parts = [str(p).partition(":")[0] for p in inspect.signature(cls).parameters.values()]
+    return ", ".join(parts) or "–"
 
 
 def _shape(cls: type[Family]) -> str:

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 class ReadSettings:
     """How a table is to be read; the fields are those of :func:`pmbandits.advise`.
 
-    >>> ReadSettings(decimal=",", thousands=".", currency="€").number(" € 1.234,50 ")
+    >>> ReadSettings(decimal=",", thousands=".", currency="€").normalise_number(" € 1.234,50 ")
     '1234.50'
     """
 
@@ -67,25 +67,25 @@ class ReadSettings:
         """Whether every row is kept, for its unit or its time."""
         return self.unit is not None or self.time is not None
 
-    def number(self, text: str) -> str:
+    def normalise_number(self, text: str) -> str:
         """A number as Python writes it; what is not written as declared stays no number."""
         text = text.strip()
         if self.currency:
             text = text.replace(self.currency, "").replace("\u00a0", " ").replace("\u202f", " ").strip()
-        if self.thousands and re.fullmatch(self.grouped, text):
+        if self.thousands and re.fullmatch(self.thousands_pattern, text):
             text = text.replace(self.thousands, "")
         if self.decimal == ",":
             text = text.replace(".", "?").replace(",", ".")
         return text
 
     @property
-    def grouped(self) -> str:
+    def thousands_pattern(self) -> str:
         """A pattern for numbers with signs between thousands."""
         sign, point = re.escape(self.thousands), re.escape(self.decimal)
         return rf"^[+-]?[0-9]{{1,3}}({sign}[0-9]{{3}})+({point}[0-9]+)?$"
 
     def normalise_column(self, texts: Any) -> Any:
-        """A column of Arrow strings with every cell rewritten as :meth:`number` does."""
+        """A column of Arrow strings with every cell rewritten as :meth:`normalise_number` does."""
         import pyarrow.compute as pc
 
         if self.uses_python_format:
@@ -94,7 +94,7 @@ class ReadSettings:
             texts = pc.replace_substring(texts, self.currency, "")
             texts = pc.utf8_trim(texts, " \t\u00a0\u202f")
         if self.thousands:
-            grouped = pc.match_substring_regex(texts, self.grouped)
+            grouped = pc.match_substring_regex(texts, self.thousands_pattern)
             texts = pc.if_else(grouped, pc.replace_substring(texts, self.thousands, ""), texts)
         if self.decimal == ",":
             texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")

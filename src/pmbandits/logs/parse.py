@@ -187,7 +187,7 @@ def _parse_objects(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Prob
         try:
             if not (isinstance(cell, (str, bool, np.bool_)) or is_number(cell)):
                 raise TypeError
-            values[k] = float(settings.number(cell) if isinstance(cell, str) else cell)
+            values[k] = float(settings.normalise_number(cell) if isinstance(cell, str) else cell)
         except (TypeError, ValueError, OverflowError):
             problems[k] = Problem.NOT_A_NUMBER
     bad = ~np.isfinite(values)

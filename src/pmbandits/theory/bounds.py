@@ -149,7 +149,7 @@ def etc_bound(
         epsilon = min(1.0, epsilon_etc(horizon, known.n_arms, q, beta))
     rounds = exploration_rounds(metric, bandit, horizon, epsilon, gap=gap, confidence=confidence)
     share = rounds / horizon
-    lost = known.lost(2 if gap == "13" else 1, epsilon, "etc")
+    lost = known.grid_loss(2 if gap == "13" else 1, epsilon, "etc")
     exploration_term = known.constant * known.n_arms * (3.0 * known.distance * share) ** known.q
     wrong_mixture_term = (3.0 * share) ** known.q
     wrong = known.largest_loss / float(horizon) ** 2
@@ -265,7 +265,7 @@ def _ucb_type_bound(
         epsilon = min(2.0 / k, epsilon_ucb(horizon, k, q, beta))
     deviation = deviation_until(confidence, known.support, k, horizon)
     radius = deviation.radius(rho * horizon * epsilon / 4.0)
-    lost = known.lost(1, epsilon, "ucb")
+    lost = known.grid_loss(1, epsilon, "ucb")
     width = (2.0 * radius) ** q
     failure_term, tracking_term = known.largest_loss * width, 2.0 * known.constant * k * known.distance**q * width
     estimation_term = 2.0 * known.constant * k * width

@@ -70,7 +70,7 @@ class Facts:
             )
         return self._grid_cache[key]
 
-    def lost(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
+    def grid_loss(self, rank: int, epsilon: float, grid: Grid = "etc") -> float:
         """δ_0i(ε): what the i-th best mixture of the grid loses to the best of all, for i ≤ 3.
 
         It is in ``eq:regret_decomposition1_1``.

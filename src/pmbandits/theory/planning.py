@@ -216,7 +216,7 @@ def _plan_by_bound(
     steps, worse = 1, 0
     while worse < 3 and grid_size(known.n_arms, 1.0 / (steps + offset), grid) <= _MAX_GRID_POINTS:
         epsilon = 1.0 / (steps + offset)
-        if known.lost(1, epsilon, grid) < target and known.gap(epsilon, "distinct", grid) > 0.0:
+        if known.grid_loss(1, epsilon, grid) < target and known.gap(epsilon, "distinct", grid) > 0.0:
             limit = _MAX_HORIZON if best is None else best.horizon
             found = _shortest_horizon_bound(BOUNDS[policy], metric, bandit, epsilon, confidence, target, limit)
             if found is not None and (best is None or found.horizon < best.horizon):

@@ -24,7 +24,7 @@ class Mean(PiecewiseLinear):
     name = "mean"
     formula = "u"
     meaning = "the average reward"
-    use = "as the yardstick, or as a term beside tail or spread"
+    use = "to compare other preferences with, or as a term beside tail or spread"
     shape: ClassVar[Shape] = "linear"
     monotonicity: ClassVar[Monotonicity] = "increasing"
     first_slope: ClassVar[float] = 1.0

@@ -61,7 +61,7 @@ def overview(table: Table) -> dict[str, Any]:
         "outcomes": log.outcomes,
         "per": log.per,
         "outcome": sentences.reward_note(table),
-        "outcomes_can_be": sentences.outcomes(table),
+        "outcomes_can_be": sentences.reward_choices(table),
         "account": without_option_names(log.row_report()),
         "examples": [str(bad) for bad in log.examples],
         "arms": [
@@ -70,16 +70,16 @@ def overview(table: Table) -> dict[str, Any]:
         ],
         "count": len(log.arms),
         "bend": table.linear_width,
-        "undrawn": _undrawn(table),
+        "undrawn": _undrawn_text(table),
         "support": [table.problem.support.lo, table.problem.support.hi],
         "declared": table.problem.declared,
     }
     return out
 
 
-def _undrawn(table: Table) -> str:
+def _undrawn_text(table: Table) -> str:
     """Which rewards are too far away to be drawn."""
-    (low, high), samples = table.ends, table.problem.samples
+    (low, high), samples = table.drawn_range, table.problem.samples
     least, most = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
     said = [f"down to {least:,.4g}"] if least < low else []
     said += [f"up to {most:,.4g}"] if most > high else []
@@ -130,7 +130,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "best": {"name": names[seen.best_arm], "place": seen.best_arm, "worth": float(seen.arm_utilities.max())},
         "gain": seen.gain,
         "sentence": sentences.play_text(names, seen.weights),
-        "gives": sentences.utility(names, seen, table.means, metric),
+        "gives": sentences.utility_text(names, seen, table.means, metric),
         "price": sentences.gain_text(names, seen, limits, metric),
         "limits": None
         if limits is None
@@ -138,7 +138,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
             "text": str(limits),
             "cost": seen.cost,
             "unlimited": seen.unconstrained_value,
-            "sentence": sentences.cost(seen),
+            "sentence": sentences.limits_cost_text(seen),
         },
         "drawn": drawn,
         "grid": table.grid,
@@ -191,7 +191,7 @@ def _jumps_text(names: Sequence[str], steps: Sequence[float], shares: FloatArray
     """Where the choice jumps, in a sentence."""
     said = []
     for k in np.flatnonzero(np.abs(np.diff(shares, axis=0)).max(axis=1) > _JUMP).tolist():
-        one, two = (sentences.mixed(names, shares[j]) for j in (k, k + 1))
+        one, two = (sentences.mixture_text(names, shares[j]) for j in (k, k + 1))
         said.append(f"at {100.0 * steps[k + 1]:.3g} % from {one} to {two}")
     if not said:
         same = float(np.ptp(shares, axis=0).max()) == 0.0
@@ -223,7 +223,9 @@ def compare(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
                 "words": describe_metric(metric),
                 "limits": "" if kept is None else str(kept),
                 "shares": [float(s.weights[k]) for k in used],
-                "plays": sentences.mixed(table.names, s.weights) if not ties.tied_arms(s, kept) else "it cannot choose",
+                "plays": sentences.mixture_text(table.names, s.weights)
+                if not ties.tied_arms(s, kept)
+                else "it cannot choose",
                 "worth": s.value,
                 "average": float(s.weights @ table.means),
                 "best": table.names[s.best_arm],

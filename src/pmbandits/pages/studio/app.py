@@ -53,7 +53,7 @@ class Studio:
         except Exception:
             shutil.rmtree(path.parent, ignore_errors=True)
             raise
-        return self.shown(self.add(table))
+        return self.overview(self.add(table))
 
     def table(self, params: Params, *, read: bool = True) -> Table:
         """The table that a request is about."""
@@ -64,7 +64,7 @@ class Studio:
             raise ValueError("say first which columns hold the arms and the rewards.")
         return found
 
-    def shown(self, at: int) -> dict[str, Any]:
+    def overview(self, at: int) -> dict[str, Any]:
         """A table as the page takes it."""
         return {"table": at, **answers.overview(self.tables[at])}
 
@@ -72,7 +72,7 @@ class Studio:
         """Read a table as the page says."""
         self.table(params, read=False).read(params)
         self.verdict_worker.start()
-        return self.shown(params["table"])
+        return self.overview(params["table"])
 
     def verdict(self, params: Params) -> Any:
         """The advice on a preference; stale if a newer question came."""
@@ -132,9 +132,14 @@ async def _page(request: Request) -> Response:
 async def _start(request: Request) -> Response:
     studio, at = request.app.state.studio, _table_number(request)  # of a page that was loaded again
     at = at if at in studio.tables else studio.first
-    first = await run_in_threadpool(studio.shown, at) if at in studio.tables else None
+    first = await run_in_threadpool(studio.overview, at) if at in studio.tables else None
     return web.json_response(
-        {"catalogue": sliders.catalogue(), "named": sliders.named(), "examples": examples.EXAMPLES, "first": first}
+        {
+            "catalogue": sliders.catalogue(),
+            "named": sliders.named_metrics(),
+            "examples": examples.EXAMPLES,
+            "first": first,
+        }
     )
 
 

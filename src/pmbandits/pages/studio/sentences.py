@@ -12,7 +12,7 @@ from pmbandits.advice.preview import PreviewResult
 from pmbandits.constraints import Limits
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages.studio.table import Table
-from pmbandits.pages.studio.ties import most_common, percent_range
+from pmbandits.pages.studio.ties import most_common_reward, percent_range
 
 _PERIODS = ("day", "week", "month")
 _TRIED = 0.1  # the share of another arm that is tried beside a mixture
@@ -28,7 +28,7 @@ CURVATURE_TEXT = {
 }
 
 
-def outcomes(table: Table) -> dict[str, str]:
+def reward_choices(table: Table) -> dict[str, str]:
     """What one reward can be, by period (``""``: what it is in the table), for a list to choose from."""
     params = table.params
     what = "" if params["wide"] else f" “{params['reward']}”"
@@ -46,7 +46,7 @@ def reward_note(table: Table) -> str:
             f"{log.used:,} rows became {log.outcomes:,} rewards. A mixture means here that in each {period} one arm is "
             f"played alone: if two arms took turns within one {period}, its average would be another one."
         )
-    common = most_common(table)
+    common = most_common_reward(table)
     if common is not None and len(table.names) > 1:
         said.append(f"{percent_range(common[1])} of the rewards of each arm are {common[0]:g}.")
     return " ".join(said)
@@ -58,15 +58,15 @@ def _period_name(table: Table, per: str) -> str:
 
 def play_text(names: Sequence[str], weights: FloatArray) -> str:
     """What to play, as a sentence."""
-    return f"Play {mixed(names, weights)}{' alone' if (weights > 0.0).sum() == 1 else ''}."
+    return f"Play {mixture_text(names, weights)}{' alone' if (weights > 0.0).sum() == 1 else ''}."
 
 
-def mixed(names: Sequence[str], weights: FloatArray) -> str:
+def mixture_text(names: Sequence[str], weights: FloatArray) -> str:
     """The shares that are not 0, with their arms."""
     return sentences.mixture_text({names[k]: float(weights[k]) for k in np.flatnonzero(weights > 0.0).tolist()})
 
 
-def utility(names: Sequence[str], seen: PreviewResult, means: FloatArray, metric: Distortion) -> str:
+def utility_text(names: Sequence[str], seen: PreviewResult, means: FloatArray, metric: Distortion) -> str:
     """The utility of the mixture, and what it gives and costs by the plain average, in sentences."""
     if metric.name == "mean":
         return f"Its average is {format_number(seen.value, seen)} in these data."
@@ -107,7 +107,7 @@ def gain_text(names: Sequence[str], seen: PreviewResult, limits: Limits | None, 
     return f"{name} alone is worth {format_number(best, seen)}, but {forbidden}."
 
 
-def cost(seen: PreviewResult) -> str:
+def limits_cost_text(seen: PreviewResult) -> str:
     """What the limits cost, as a sentence."""
     if seen.cost <= 1e-9 * max(abs(seen.unconstrained_value), abs(seen.value)):
         return "The limits cost nothing."

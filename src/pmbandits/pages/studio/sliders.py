@@ -205,7 +205,7 @@ def catalogue() -> list[dict[str, Any]]:
     return [{**metric_with_sliders(p.metric), "statement": p.statement, "does": p.does} for p in preferences()]
 
 
-def named() -> list[dict[str, str]]:
+def named_metrics() -> list[dict[str, str]]:
     """All named preferences, for those who know them."""
     return [
         {"name": cls.name, "text": metric_text(cls.example()), "meaning": describe_metric(cls.example())}

@@ -88,7 +88,7 @@ class Table:
         self.params = {**params, "support": support, "loss": loss}
         self.read_error = ""
         self._limits: dict[Any, Limits | None] = {}
-        for name in ("ends", "grid", "survival_curves", "means"):
+        for name in ("drawn_range", "grid", "survival_curves", "means"):
             self.__dict__.pop(name, None)
 
     def read_if_unambiguous(self, options: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Table:
         return np.array([float(s.x @ s.p) for s in self.problem.samples])
 
     @cached_property
-    def ends(self) -> tuple[float, float]:
+    def drawn_range(self) -> tuple[float, float]:
         """From where to where rewards are drawn: a few that are very far away are left out."""
         samples = self.problem.samples
         low, high = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
@@ -178,7 +178,7 @@ class Table:
         """Places at which curves are drawn: where the rewards are, closer together towards both ends."""
         rank = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _GRID))
         places = np.unique(np.concatenate([_quantile(s, rank) for s in self.problem.samples]))
-        places = places[(places >= self.ends[0]) & (places <= self.ends[1])]
+        places = places[(places >= self.drawn_range[0]) & (places <= self.drawn_range[1])]
         if places.size > _GRID:
             places = np.unique(places[np.linspace(0, places.size - 1, _GRID).astype(np.intp)])
         pad = 0.02 * float(places[-1] - places[0]) or 0.5

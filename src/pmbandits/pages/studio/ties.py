@@ -59,7 +59,7 @@ def explain_tie(table: Table, metric: Distortion, seen: PreviewResult, same: lis
     }
 
 
-def most_common(table: Table) -> tuple[float, FloatArray] | None:
+def most_common_reward(table: Table) -> tuple[float, FloatArray] | None:
     """A reward that makes up a large share of every arm, and these shares; ``None`` if there is none."""
     value, least = table.problem.log.most_common_reward()
     if least < _MOST_SAME:
@@ -74,7 +74,7 @@ def percent_range(shares: FloatArray) -> str:
 
 
 def _tie_reason(table: Table, metric: Distortion, same: list[int], utility: float) -> str:
-    common = most_common(table)
+    common = most_common_reward(table)
     if common is None or abs(common[0] - utility) > TIE_TOLERANCE * max(abs(utility), 1.0):
         return "Their rewards may differ, but not in what this preference looks at."
     shares = common[1][same]
@@ -137,7 +137,7 @@ def _separating_setting(table: Table, metric: Distortion, same: list[int]) -> Di
 def _are_distinguishable(metric: Distortion, table: Table, same: list[int]) -> bool:
     """Whether the utilities of these arms all differ, also from the most common reward."""
     utility = np.sort(utilities_of_arms(metric, [table.problem.samples[k] for k in same]))
-    common = most_common(table)
+    common = most_common_reward(table)
     if common is not None:  # an arm that is worth no more than its most common reward is not looked at yet
         utility = np.sort(np.append(utility, common[0]))
     return bool(np.diff(utility).min() > _SMALLEST_DIFFERENCE * max(float(np.abs(utility).max()), 1e-300))
