@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from pmbandits.service import experiment as live_experiments
-from pmbandits.service import group_commit, history, schema, sqlite
+from pmbandits.service import group_commit, history, keys, schema, sqlite
 from pmbandits.service import service as services
 from pmbandits.service.events import WriteBatch
 from pmbandits.service.experiment import LiveExperiment, Refused
@@ -130,6 +130,26 @@ def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
         while served.send("GET", "/ready").status_code != 200:
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_a_store_that_is_lost_in_the_middle_of_a_start_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "RETRY_PAUSES", (0.01, 0.01))
+    real, failures = keys.list_keys, [1, 2]
+
+    def list_keys(store: Store) -> list[keys.Key]:
+        if failures:
+            failures.pop()
+            raise OperationalError("SELECT", None, sqlite3.OperationalError("server closed the connection"))
+        return real(store)
+
+    monkeypatch.setattr(keys, "list_keys", list_keys)
+    with serving(tmp_path / "store.db") as served:
+        assert not failures and served.send("GET", "/ready").status_code == 200
+    failures[:] = [1, 2, 3]
+    with pytest.raises(OperationalError), serving(tmp_path / "store.db"):
+        pass
 
 
 def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from pmbandits import _validation
 from pmbandits.service import warmup
@@ -66,7 +66,7 @@ class Service:
         began = time.perf_counter()
         gc.disable()  # a million events are a million small things, of which none is garbage
         try:
-            await self._start()
+            await self._start_when_store_answers()
         finally:
             gc.enable()
         gc.collect()
@@ -74,8 +74,23 @@ class Service:
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.display_url)
 
+    async def _start_when_store_answers(self) -> None:
+        """Start; if the store cannot be reached yet, or is lost in the middle, begin again a little later."""
+        for pause in (*RETRY_PAUSES, 0.0):
+            try:
+                await self._start()
+                return
+            except (OperationalError, InterfaceError) as error:
+                if not pause:
+                    raise
+                log.warning("the store cannot be reached yet: %s", type(error.orig).__name__)
+                await asyncio.sleep(pause)
+
     async def _start(self) -> None:
-        self.store = await self._open()
+        self.store = await asyncio.to_thread(Store, self.settings.store)
+        records = await asyncio.to_thread(self.store.experiments)
+        self.key_cache = KeyCache(self.store, self.settings.rate)
+        await self.key_cache.start()
         transaction = await asyncio.to_thread(self.store.transaction)
         self.experiment_cache = ExperimentCache(self.store, transaction, warm=self.settings.warm)
         self.group_commit = GroupCommit(transaction, self.experiment_cache, self.metrics)
@@ -86,9 +101,7 @@ class Service:
         forgetters = (self.history_writer, self.overdue_tickets, self.alarms, self.sample_ratios)
         self.on_divergence += [one.forget for one in forgetters]
         self.experiment_cache.on_divergence = self.on_divergence
-        self.key_cache = KeyCache(self.store, self.settings.rate)
-        await self.key_cache.start()
-        running = [record for record in await asyncio.to_thread(self.store.experiments) if record.status != ARCHIVED]
+        running = [record for record in records if record.status != ARCHIVED]
         if running:
             log.info(
                 "experiments that run: %d; what they need is compiled at the first start, for a minute", len(running)
@@ -116,18 +129,6 @@ class Service:
                 future.add_done_callback(lambda late: late.cancelled() or late.exception())
                 raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
         return future.result()
-
-    async def _open(self) -> Store:
-        """The store; if it cannot be reached yet, a little later."""
-        for pause in (*RETRY_PAUSES, 0.0):
-            try:
-                return await asyncio.to_thread(Store, self.settings.store)
-            except OperationalError as error:
-                if not pause:
-                    raise
-                log.warning("the store cannot be reached yet: %s", type(error.orig).__name__)
-                await asyncio.sleep(pause)
-        raise AssertionError
 
     async def _warm_up(self, name: str) -> None:
         began = time.perf_counter()
