@@ -7,8 +7,9 @@
 
 Each instance draws a concave metric (of every family, sums, functions known by their values, vertical ends, corners),
 arms on common atoms, and limits: none, boxes, groups, a budget, or segments (one sum for each of several groups).
-Where cvxpy can state the problem and it is small, its answer is recorded, too. Only public names are used, so the
-script runs with any version. ``record`` takes a third argument: how many instances.
+Only public names are used, so the
+script runs with any version. ``record`` takes a third argument, how many instances, and a fourth, ``reference``: then
+cvxpy solves the small ones, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SIZES = (
     (100, 100_000, 1), (5, 1_000_000, 1),
 )  # fmt: skip
 RARE = 20_000_000  # arms × cells × 20 above which an instance is drawn once in ten times only
-LIMITS = ("none", "none", "box", "groups", "budget", "segments")
+LIMITS = ("none", "none", "none", "box", "groups", "budget", "segments", "mixed")
 
 
 def metric_of(rng: np.random.Generator) -> tuple[pmb.Distortion, convex.Concave | None]:
@@ -52,6 +53,7 @@ def metric_of(rng: np.random.Generator) -> tuple[pmb.Distortion, convex.Concave 
         (pmb.TsallisPastEntropy(level), convex.tsallis_past_entropy(level)),
         (pmb.GiniShortfall(power, 0.3), convex.gini_shortfall(power, 0.3)),
         (pmb.WangTransform(power), None),
+        (pmb.Distortion.from_function(lambda u: np.log1p(9.0 * u) - u, name="smooth values"), None),
         (pmb.Distortion.from_function(lambda u: np.sqrt(u) - 0.3 * u**2, name="by values"), None),
     ]
     first, same = known[int(rng.integers(len(known)))]
@@ -91,6 +93,13 @@ def rules_of(rng: np.random.Generator, kind: str, count: int) -> list[convex.Rul
         sign = "==" if kind == "segments" else "<="
         rows = rows[:-1]  # the last sum follows from the others
         return [(row, sign, float(row @ hidden) * (1.0 if kind == "segments" else 1.05)) for row in rows]
+    if kind == "mixed":
+        some = rng.choice(count, size=min(count, 8), replace=False)
+        cost, group = rng.uniform(0.2, 2.0, count), (rng.random(count) < 0.5).astype(float)
+        lows = [(eye[i], ">=", float(hidden[i] * rng.uniform(0.1, 0.9))) for i in some[::2]]
+        highs = [(eye[i], "<=", float(hidden[i] * rng.uniform(1.1, 3.0))) for i in some[1::2]]
+        both = [(cost, "<=", float(cost @ hidden) * 1.02), (group, ">=", float(group @ hidden) * 0.97)]
+        return lows + highs + both
     return []
 
 
@@ -103,7 +112,7 @@ def as_shares(rules: list[convex.Rule], names: tuple[str, ...]) -> str | None:
     return "; ".join(texts) or None
 
 
-def record(target: Path, most: int) -> None:
+def record(target: Path, most: int, reference: bool) -> None:
     sizes = [size for size in SIZES for _ in range(size[2])]
     rows: list[dict[str, Any]] = []
     for number in range(most):
@@ -127,7 +136,7 @@ def record(target: Path, most: int) -> None:
             row |= {"value": best.value, "gap": best.gap, "relative": best.gap / size}
             row |= {"certified": best.certified}
         row["seconds"] = time.process_time() - begun
-        if same is not None and count * cells <= 12_000 and number % 3 == 0 and "value" in row:
+        if reference and same is not None and count * cells <= 12_000 and number % 2 == 0 and "value" in row:
             points, above = convex.survival(arms)
             try:
                 other, _ = convex.best_mixture(same, points, above, rules)
@@ -176,6 +185,6 @@ def compare(one: Path, two: Path) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "record":
-        record(Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000)
+        record(Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000, "reference" in sys.argv)
     else:
         sys.exit(min(compare(Path(sys.argv[2]), Path(sys.argv[3])), 1))

@@ -23,6 +23,8 @@ from pmbandits.mixtures import _joint_regret as joint_regret
 from pmbandits.mixtures import _optimistic_bound as optimistic_bound
 from pmbandits.mixtures._certifying import certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
+from pmbandits.optimize import _barrier_problem as barrier
+from pmbandits.optimize import _interior_point as interior_point
 from pmbandits.policies import baselines, cirt
 from pmbandits.simulation import _kernels as simulation
 from pmbandits.simulation.execute import resolve_n_jobs
@@ -47,6 +49,11 @@ _REWARDS = _tuple_type(
 )
 _POLICY = _tuple_type(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints")
 _TRIAL = _tuple_type(simulation.TrialRecord, "ints, ints, table of ints, table, ints")
+
+
+_WORK = _tuple_type(
+    barrier.Work, ", ".join("table" if field in barrier.TABLES else "floats" for field in barrier.Work._fields)
+)
 
 
 class Warmed(NamedTuple):
@@ -167,6 +174,10 @@ def _kernel_entries() -> Iterator[CompileItem]:
     yield compile_entry(bernoulli_upper, "int, float, float")
     count, numbers = argument_types("int, floats")
     yield CompileItem(simulation.fill_rewards, (count, count, _REWARDS, numbers, count))
+    # The oracle.
+    yield CompileItem(barrier.mix, (_WORK, numbers, numbers))
+    for kernel in (interior_point.begin, interior_point.arrive, interior_point.depart):
+        yield CompileItem(kernel, (_WORK,))
     # Sketches, from Python.
     yield compile_entry(sketching.sketch_init, "ints, floats, int")
     yield compile_entry(sketching.total_capacity, "int, int")

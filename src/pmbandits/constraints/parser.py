@@ -132,7 +132,8 @@ def format_limit(coefficients: FloatArray, sign: str, bound: float, names: Seque
 
 
 def _tokenise(text: str, names: Sequence[str]) -> list[_Token]:
-    known = sorted(enumerate(names), key=lambda pair: -len(pair[1]))
+    known = {name: arm for arm, name in reversed(list(enumerate(names)))}
+    lengths = sorted({len(name) for name in names}, reverse=True)
     out: list[_Token] = []
     at = 0
     while at < len(text):
@@ -141,7 +142,8 @@ def _tokenise(text: str, names: Sequence[str]) -> list[_Token]:
             continue
         number = _NUMBER.match(text, at)
         digits = number.end() - at if number else 0
-        arm = next((k for k, name in known if len(name) > digits and _is_name_at(text, at, name)), None)
+        stretches = (text[at : at + length] for length in lengths if length > digits)
+        arm = next((known[name] for name in stretches if name in known and _is_name_at(text, at, name)), None)
         if arm is not None:
             word = _Token("name", float(arm), at, at + len(names[arm]))
         elif number:

@@ -19,6 +19,7 @@ from pmbandits._validation import FloatArray
 
 FEASIBILITY_TOLERANCE = 1e-9  # how far a mixture may be beyond a limit and still keeps it: rounding
 _LP_TOLERANCE = 1e-10  # tolerance of the linear programs
+_WELL_INSIDE = 0.01  # distance to all limits, times the number of arms, with which a mixture counts as in the middle
 _NARROWEST, _PREFER_WIDE = 1e5, 1e-6  # one over the least distance to a limit of a point inside; and the cost of that
 
 
@@ -44,6 +45,8 @@ class Interior:
     equal: FloatArray  # the first row is Σ a = 1; no row follows from others
     level: FloatArray
     centre: FloatArray  # keeps all limits strictly
+    limit_of_row: NDArray[np.intp]  # which limit each of ``rows`` is
+    limit_of_equal: NDArray[np.intp]  # which limit each of ``equal`` is, from the second on
 
     @property
     def is_simplex(self) -> bool:
@@ -60,10 +63,6 @@ class Interior:
         """How far a mixture is from each limit."""
         return np.asarray(self.bound - self.rows @ a)
 
-    def keeps(self, a: FloatArray) -> bool:
-        """Whether a mixture keeps all limits strictly."""
-        return self.is_simplex or bool((a > 0.0).all() and (self.slack(a) > 0.0).all())
-
     def from_start(self, start: FloatArray) -> FloatArray:
         """A mixture near the start that keeps all limits strictly."""
         if self.is_simplex:
@@ -71,42 +70,8 @@ class Interior:
             return np.asarray(weights / weights.sum())
         near = 0.1 * self.centre + 0.9 * start
         off = float(np.abs(self.equal @ near - self.level).max())
-        return near if off <= 1e-12 and self.keeps(near) else self.centre
-
-    def eliminate(self, a: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Basic arms, the rest, and a matrix ``give``: relative steps of basic arms are −give · steps of the rest.
-
-        The basic arms have shares as large as possible. Such steps keep the equalities.
-        """
-        if self.level.size == 1:
-            largest = int(np.argmax(a))
-            rest = np.delete(np.arange(a.size), largest)
-            return np.array([largest]), rest, a[None, rest] / a[largest]
-        from scipy.linalg import qr
-
-        scaled, m = self.equal * a, self.level.size
-        order = np.asarray(qr(scaled, mode="r", pivoting=True)[1], dtype=np.intp)
-        basic, rest = order[:m], np.sort(order[m:])
-        return basic, rest, np.asarray(np.linalg.solve(scaled[:, basic], scaled[:, rest]))
-
-    def without_drift(self, a: FloatArray) -> FloatArray:
-        """The mixture with its equalities set right, which rounding has moved."""
-        if self.level.size == 1:
-            return np.asarray(a / a.sum())
-        basic, rest, _ = self.eliminate(a)
-        out = a.copy()
-        out[basic] = np.linalg.solve(self.equal[:, basic], self.level - self.equal[:, rest] @ a[rest])
-        return out
-
-    def highest(self, slopes: FloatArray, a: FloatArray, prices: FloatArray) -> float:
-        """A bound on ⟨slopes, b⟩ for all b in P, by the prices of limits; the equalities' follow from the mixture a."""
-        if self.is_simplex:
-            return float(slopes.max())
-        basic = self.eliminate(a)[0]
-        rest = slopes - prices @ self.rows
-        return self.highest_with(
-            slopes, prices, np.asarray(np.linalg.solve(self.equal[:, basic].T, rest[basic]), float)
-        )
+        keeps = bool((near > 0.0).all() and (self.slack(near) > 0.0).all())
+        return near if off <= 1e-12 and keeps else self.centre
 
     def highest_with(self, slopes: FloatArray, prices: FloatArray, equality_prices: FloatArray) -> float:
         """A bound on ⟨slopes, b⟩ for all b in P that holds for any prices, those of limits ≥ 0, because Σ b = 1."""
@@ -177,8 +142,50 @@ class Polytope:
         at = np.clip(np.asarray(found.x), 0.0, 1.0)
         return at / at.sum(), multipliers
 
+    @cached_property
+    def single_arm_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest share of each arm by the limits on single arms."""
+        least, most = np.zeros(self.n_arms), np.ones(self.n_arms)
+        single = np.count_nonzero(self.matrix, axis=1) == 1
+        for row, bound, equal in zip(self.matrix[single], self.bound[single], self.equal[single], strict=True):
+            i = int(np.flatnonzero(row)[0])
+            share = float(bound / row[i])
+            if equal or row[i] < 0.0:
+                least[i] = max(least[i], share)
+            if equal or row[i] > 0.0:
+                most[i] = min(most[i], share)
+        return least, most
+
+    @cached_property
+    def _segments(self) -> NDArray[np.intp] | None:
+        """The segment of each arm, if all equalities are sums of different arms; the last has the rest of the arms."""
+        rows = self.matrix[self.equal]
+        if not ((rows == 0.0) | (rows == 1.0)).all() or (rows.sum(axis=0) > 1.0).any():
+            return None
+        return np.where(rows.any(axis=0), rows.argmax(axis=0) if rows.size else 0, rows.shape[0])
+
+    @cached_property
+    def _even_mixture(self) -> FloatArray | None:
+        """A mixture between the bounds of all arms that shares out each segment's sum evenly, if that is simple."""
+        least, most = self.single_arm_bounds
+        segment = self._segments
+        if segment is None:
+            return None
+        size = self.bound[self.equal].size + 1
+        total = np.append(self.bound[self.equal], 1.0 - self.bound[self.equal].sum())
+        low, width = (np.bincount(segment, weights=x, minlength=size) for x in (least, most - least))
+        with np.errstate(all="ignore"):
+            share = (total - low) / width
+        used = np.bincount(segment, minlength=size) > 0
+        if not ((share > 0.0) & (share < 1.0))[used].all() or not (np.abs(total[~used]) < 1e-12).all():
+            return None
+        return np.asarray(least + share[segment] * (most - least))
+
     def feasible(self) -> FloatArray | None:
         """Some mixture that keeps the limits, or ``None`` if there is none."""
+        even = self._even_mixture
+        if even is not None and float(self.excess(even).max(initial=0.0)) <= 1e-14:
+            return even
         found = self._solve_linear_program(np.zeros(self.n_arms))
         if found is None or float(self.excess(found[0]).max(initial=0.0)) > FEASIBILITY_TOLERANCE:
             return None
@@ -212,17 +219,19 @@ class Polytope:
 
         One linear program (Freund, Roundy and Todd 1985) finds a mixture that is strictly inside of every limit that
         can be kept strictly: with a' = τ·a for some τ ≥ 1, as many distances z to the limits of τ·P as possible are 1.
+        It is not needed if an even mixture is well inside of all limits.
         """
-        count = self.n_arms
-        if self.bound.size == 0:
-            every = np.arange(count)
-            return Interior(
-                every, np.zeros((0, count)), np.zeros(0), np.ones((1, count)), np.ones(1), np.full(count, 1.0 / count)
-            )
+        count, most = self.n_arms, np.flatnonzero(~self.equal)
+        rows, bound = self.matrix[most], self.bound[most]
+        equal, level = np.vstack((np.ones(count), self.matrix[self.equal])), np.append(1.0, self.bound[self.equal])
+        same = np.flatnonzero(self.equal)
+        even = self._even_mixture
+        if even is not None and (bound - rows @ even >= _WELL_INSIDE / count).all() and even.min() > 0.0:
+            if same.size and not np.any(self._segments == same.size):  # the last sum follows from the others
+                equal, level, same = equal[:-1], level[:-1], same[:-1]
+            return Interior(np.arange(count), rows, bound, equal, level, even, most, same)
         from scipy.optimize import linprog
 
-        rows, bound = self.matrix[~self.equal], self.bound[~self.equal]
-        equal, level = np.vstack((np.ones(count), self.matrix[self.equal])), np.append(1.0, self.bound[self.equal])
         n = count + bound.size  # a ≥ 0 are limits, too
         sides = np.vstack((-np.eye(count), rows))
         bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * count
@@ -253,7 +262,17 @@ class Polytope:
         kept = _independent_rows(equal)
         centre = centre[arms]
         moved = np.linalg.lstsq(equal[kept], level[kept] - equal[kept] @ centre, rcond=None)[0]
-        return Interior(arms, rows[~held][:, arms], bound[~held], equal[kept], level[kept], centre + moved)
+        limit_of_equal = np.append(same, most[held])[np.array(kept[1:], dtype=np.intp) - 1]
+        return Interior(
+            arms,
+            rows[~held][:, arms],
+            bound[~held],
+            equal[kept],
+            level[kept],
+            centre + moved,
+            most[~held],
+            limit_of_equal,
+        )
 
     # ---- corners -----------------------------------------------------------------------------------------
     def corners(self, most: int) -> FloatArray | None:

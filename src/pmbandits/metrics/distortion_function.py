@@ -107,6 +107,11 @@ class DistortionFunction(ABC):
         return False
 
     @property
+    def terms(self) -> Sequence[tuple[float, DistortionFunction]]:
+        """h as a sum of pairs: a coefficient, and a distortion function."""
+        return ((1.0, self),)
+
+    @property
     def kinks(self) -> Sequence[tuple[float, float]]:
         """The corners of h, as pairs of a place u and the change of slope there."""
         return ()

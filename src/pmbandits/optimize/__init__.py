@@ -7,7 +7,7 @@
 ``shadow_prices``      what each limit costs
 ``concave_mixture``    the oracle's answer for concave metrics
 ``concave``            the exact maximiser: all arms at once, or a few at a time, with a duality gap
-``interior_point``     its interior point method
+``interior_point``     its interior point method, whose steps are compiled
 ``search``             the search for all other metrics: many starts, then exchanges between pairs of arms
 ``branch_and_bound``   an upper bound for all other metrics, for few arms
 ``utilities``          utilities of many mixtures at once

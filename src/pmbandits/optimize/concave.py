@@ -2,13 +2,12 @@
 
     max V(a) over a in P,    V(a) = const + Σ_cells ω·φ(Σ_i a_i·curve_i)
 
-V is concave, so V(b) ≤ V(a) + ⟨∇V(a), b − a⟩ for every mixture b, and a linear maximisation over P gives
+V is concave, so it lies below its tangent planes, and prices of the limits bound a plane on P (``interior_point.py``).
+Shares that limits on single arms ask for are fixed: only what is left of the shares, a = least + rest·b, is looked for.
 
-    gap(a) = max_{b in P} ⟨∇V(a), b − a⟩,   what any other mixture could gain.
-
-The interior point method (``interior_point.py``) solves problems of some size at once. In larger ones most arms take no
-part in the best mixture. So it looks for the best average of a few columns (arms, or, within limits, mixtures of
-P); one pass over all arms gives a bound and says which column should join, and so on. The smallest bound counts.
+The interior point method solves problems of some size at once. In larger ones most arms take no part in the best
+mixture. So it looks for the best mixture of a few; one pass over all arms gives a bound for all, and says who should
+join (column generation). The smallest bound counts.
 """
 
 from __future__ import annotations
@@ -16,20 +15,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
-from pmbandits.constraints.polytope import LinearMaximum, Polytope, whole_simplex
+from pmbandits.constraints.polytope import Interior, Polytope, whole_simplex
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.optimize.interior_point import InteriorPoint
+from pmbandits.optimize.interior_point import InteriorPoint, Solution
 from pmbandits.tables.decomposition import SmoothPart
 from pmbandits.tables.survival_table import AtomTable, SurvivalTable
 
-_MAX_DENSE_WORK = 4_000_000  # arms² × cells up to which all arms are looked at in every step
-_MAX_DENSE_WORK_WITHIN_LIMITS = 40_000_000  # where a column costs a linear program
-_MAX_JOINING_ARMS = 4  # arms that join at a time where there are too many for that
+_MAX_DENSE_WORK = 8_000_000  # arms² × cells up to which all arms are looked at in every step
+_MAX_JOINING_ARMS = 6  # arms that join at a time where there are too many for that
 _ROUGH_ATOMS_PER_ARM = 25  # atoms an arm of the rough picture
 _MAX_ITERATIONS = 200
-_SAME_COLUMN = 1e-12
+_NOTHING_FREE = 1e-6  # if limits on single arms leave less, they are treated like all others
+_NO_MULTIPLIER = 1e-9  # multipliers that are smaller, relative to the largest slope, are what the barriers leave
 
 
 class ConcaveMaximum(NamedTuple):
@@ -38,6 +38,31 @@ class ConcaveMaximum(NamedTuple):
     weights: FloatArray
     gap: float
     multipliers: FloatArray
+
+
+class _FreeShares:
+    """P in terms of the shares b that no limit on a single arm fixes: a = least + rest·b, Σ b = 1."""
+
+    def __init__(self, allowed: Polytope) -> None:
+        self.allowed = allowed
+        is_least = (np.count_nonzero(allowed.matrix, axis=1) == 1) & (allowed.matrix.sum(axis=1) < 0.0) & ~allowed.equal
+        self.least = np.zeros(allowed.n_arms)
+        for k in np.flatnonzero(is_least):
+            i = int(np.argmin(allowed.matrix[k]))
+            self.least[i] = max(self.least[i], float(allowed.bound[k] / allowed.matrix[k, i]))
+        self.rest = 1.0 - float(self.least.sum())
+        if self.rest < _NOTHING_FREE or not self.least.any():
+            self.least, self.rest, is_least = np.zeros_like(self.least), 1.0, np.zeros_like(is_least)
+        self.limits = np.flatnonzero(~is_least)  # those that are left
+        self.matrix = allowed.matrix[self.limits]
+        self.bound = (allowed.bound[self.limits] - self.matrix @ self.least) / self.rest
+        self.equal = allowed.equal[self.limits]
+
+    def among(self, arms: NDArray[np.intp]) -> tuple[NDArray[np.intp], Polytope]:
+        """The limits for some of the arms, and which of ``limits`` these are; others then have their least shares."""
+        matrix = self.matrix[:, arms]
+        kept = np.flatnonzero(self.equal | (matrix.max(axis=1, initial=-np.inf) > self.bound))
+        return kept, Polytope(matrix[kept], self.bound[kept], self.equal[kept])
 
 
 def maximise_concave(
@@ -54,31 +79,28 @@ def maximise_concave(
     Stops at gap ≤ accuracy · max(|V|, scale). The start is a hint: it need not be allowed.
     """
     allowed = whole_simplex(table.n_arms) if polytope is None else polytope
-    is_simplex = allowed.bound.size == 0
+    free = _FreeShares(allowed)
     weights = np.maximum(start, 0.0)
     weights = weights / weights.sum()
-    most = _MAX_DENSE_WORK if is_simplex else _MAX_DENSE_WORK_WITHIN_LIMITS
-    if table.n_arms**2 * table.cell_widths.size <= most:
-        return _solve_at_once(metric, table, allowed, weights, accuracy * gap_scale(metric, table, weights, scale))
+    arms = np.arange(table.n_arms)
     measured = table
-    if isinstance(table, AtomTable) and table.mass.size > 2 * _ROUGH_ATOMS_PER_ARM * table.n_arms:
-        # Many atoms: a rough picture of the arms says who takes part.
-        measured = table.coarsened(_ROUGH_ATOMS_PER_ARM)
-        rough = max(accuracy, 1e-4)
-        weights = maximise_concave(metric, measured, weights, accuracy=rough, scale=scale, polytope=allowed).weights
-    goal = accuracy * gap_scale(metric, measured, weights, scale)
-    if not is_simplex:
-        inside = allowed.interior
-        assert inside is not None
-        middle = inside.scatter(inside.centre, table.n_arms)
-        return _column_generation(metric, table, allowed, np.vstack((middle, weights)), np.array([0.1, 0.9]), goal)
-    if measured is table:
-        slopes = table.gradient(metric, table.curve(weights))
-        arms = np.sort(np.argsort(-slopes, kind="stable")[:_MAX_JOINING_ARMS])
-        weights = np.ones(table.n_arms)
-    else:
-        arms = np.flatnonzero(weights > 0.02)
-    return _column_generation(metric, table, allowed, np.eye(table.n_arms)[arms], weights[arms], goal)
+    if table.n_arms**2 * table.cell_widths.size > _MAX_DENSE_WORK:
+        if isinstance(table, AtomTable) and table.mass.size > 2 * _ROUGH_ATOMS_PER_ARM * table.n_arms:
+            # Many atoms: a rough picture of the arms says who takes part.
+            measured = table.coarsened(_ROUGH_ATOMS_PER_ARM)
+            rough = max(accuracy, 1e-4)
+            weights = maximise_concave(
+                metric, measured, weights, accuracy=rough, scale=scale, polytope=polytope
+            ).weights
+            arms = np.flatnonzero(weights - free.least > 0.01 * free.rest)
+        else:
+            slopes = table.gradient(metric, table.curve(weights))
+            slopes = np.nan_to_num(slopes, nan=0.0, posinf=1e300, neginf=-1e300)
+            arms = np.sort(np.argsort(-slopes, kind="stable")[:_MAX_JOINING_ARMS])
+            weights = np.ones(table.n_arms)
+        arms = _with_feasible_support(free, arms, weights)
+    goal = accuracy * gap_scale(metric, measured, weights / weights.sum(), scale)
+    return _column_generation(metric, table, free, arms, weights, goal)
 
 
 def gap_scale(metric: Distortion, table: SurvivalTable, weights: FloatArray, scale: float) -> float:
@@ -87,71 +109,117 @@ def gap_scale(metric: Distortion, table: SurvivalTable, weights: FloatArray, sca
     return max(abs(table.value(metric, weights)), scale, 1e-15 * width, 1e-300)
 
 
-def _solve_at_once(
-    metric: Distortion, table: SurvivalTable, allowed: Polytope, start: FloatArray, goal: float
+def _with_feasible_support(free: _FreeShares, arms: NDArray[np.intp], slopes: FloatArray) -> NDArray[np.intp]:
+    """The arms, and those of a mixture that keeps the limits, so that some mixture of them does."""
+    if free.limits.size == 0:
+        return arms
+    top = Polytope(free.matrix, free.bound, free.equal).maximise_linear(slopes)
+    return arms if top is None else np.union1d(arms, np.flatnonzero(top.at > 0.0))
+
+
+def _column_generation(
+    metric: Distortion, table: SurvivalTable, free: _FreeShares, arms: NDArray[np.intp], start: FloatArray, goal: float
 ) -> ConcaveMaximum:
-    """The best mixture of all arms together."""
-    inside = allowed.interior
-    assert inside is not None
-    part = table if inside.arms.size == table.n_arms else table.restrict_to([int(i) for i in inside.arms])
-    if inside.arms.size <= inside.level.size:  # the equalities leave one mixture only
-        return ConcaveMaximum(inside.scatter(inside.centre, table.n_arms), 0.0, np.zeros(allowed.bound.size))
-    found = InteriorPoint(SmoothPart(metric), part, inside).solve(start[inside.arms], goal)
-    weights = inside.scatter(found.weights, table.n_arms)
-    if inside.is_simplex:
-        return ConcaveMaximum(weights, max(found.upper - found.value, 0.0), np.zeros(allowed.bound.size))
-    slopes = part.adjoint(found.cells, found.lower)
-    top = _linear_maximum(allowed, inside.scatter(slopes - slopes.min(), table.n_arms))
-    return ConcaveMaximum(weights, max(found.upper - found.value, 0.0), top.multipliers)
+    """Column generation: solve for a few arms, look at all, let those join that the slopes point at."""
+    smooth, count = SmoothPart(metric), table.n_arms
+    fixed = 1.0 - free.rest if free.least.any() else 0.0
+    base = free.least / fixed if fixed > 0.0 else None
+    best, value, upper, multipliers = free.least, -np.inf, np.inf, np.zeros(free.allowed.bound.size)
+    share = np.maximum(start - free.least, 0.0)
+    drop_below = 0.02
+    for _ in range(_MAX_ITERATIONS):
+        kept, polytope = free.among(arms)
+        inside = polytope.interior
+        if inside is None:  # without the arms that left no mixture keeps the limits
+            arms = np.arange(count)
+            kept, polytope = free.among(arms)
+            inside = polytope.interior
+            assert inside is not None
+        used = arms[inside.arms]
+        if used.size <= inside.level.size:  # the equalities leave one mixture only
+            share = np.zeros(count)
+            share[used] = inside.centre
+            if arms.size == count:
+                best = free.least + free.rest * share
+                slopes = table.gradient(metric, table.curve(best))
+                return ConcaveMaximum(best, 0.0, _linear_multipliers(free.allowed, slopes))
+            arms = np.arange(count)
+            continue
+        part = table if used.size == count and base is None else table.restrict_to([int(i) for i in used], base)
+        begin = share[used] / max(float(share[used].sum()), 1e-300)
+        found = InteriorPoint(smooth, part, inside, fixed).solve(begin, (1.0 if arms.size == count else 0.5) * goal)
+        share = np.zeros(count)
+        share[used] = found.weights
+        if found.value > value:
+            best, value = free.least + free.rest * share, found.value
+        if arms.size == count and free.allowed.bound.size == 0:
+            return ConcaveMaximum(best, max(found.upper - value, 0.0), multipliers)
+        own = slopes = part.adjoint(found.cells, found.lower)
+        if part is not table:  # slopes of all arms, which have another constant in them
+            slopes = table.gradient_from_cells(part, found.cells, found.lower, metric)
+            largest = int(np.argmax(found.weights))
+            slopes = slopes - slopes[used[largest]] + own[largest]
+        slopes = free.rest * np.where(np.isnan(slopes), -np.inf, slopes)
+        bound, rest, prices = _bound_for_all(free, kept, inside, found, slopes, arms)
+        if bound < upper:
+            upper, multipliers = bound, _multipliers(free, rest, prices)
+            if inside.arms.size < arms.size or inside.level.size - 1 + inside.bound.size < polytope.bound.size:
+                multipliers = _linear_multipliers(free.allowed, slopes / free.rest)  # some were left out
+        steeper = np.setdiff1d(np.flatnonzero(rest > rest[used].max()), arms)
+        if upper - value <= goal or arms.size == count:
+            break
+        joining = steeper[np.argsort(-rest[steeper], kind="stable")[:_MAX_JOINING_ARMS]]
+        if joining.size == 0:
+            joining = np.setdiff1d(np.arange(count), arms)
+        stay = used[found.weights > drop_below] if free.limits.size == 0 else arms
+        drop_below *= 0.1  # whoever left and came back stays longer
+        share *= 0.9
+        arms = np.union1d(stay, joining)
+        share[joining] += 0.1 / joining.size
+    return ConcaveMaximum(best, max(upper - value, 0.0), multipliers)
 
 
-def _linear_maximum(allowed: Polytope, slopes: FloatArray) -> LinearMaximum:
-    """The largest ⟨slopes, b⟩ on P, where infinite slopes count as very large ones."""
+def _bound_for_all(
+    free: _FreeShares,
+    kept: NDArray[np.intp],
+    inside: Interior,
+    found: Solution,
+    slopes: FloatArray,
+    arms: NDArray[np.intp],
+) -> tuple[float, FloatArray, FloatArray]:
+    """What no mixture of all arms exceeds, the slopes less the prices of the limits, and these prices."""
+    prices = np.zeros(free.limits.size)
+    prices[kept[inside.limit_of_row]] = found.prices
+    prices[kept[inside.limit_of_equal]] = found.equality_prices[1:]
+    if arms.size < free.least.size:  # what is an equality for some arms need not be one for all
+        prices = np.where(free.equal, prices, np.maximum(prices, 0.0))
+    rest = slopes - prices @ free.matrix
+    can_have_share = np.ones(rest.size, dtype=bool)
+    if arms.size == rest.size:
+        can_have_share[:] = False
+        can_have_share[inside.arms] = True
+    top = float(rest[can_have_share].max())
+    return found.height + float(prices @ free.bound) + top, np.where(can_have_share, rest, -np.inf), prices
+
+
+def _linear_multipliers(allowed: Polytope, slopes: FloatArray) -> FloatArray:
+    """Multipliers of the limits, where ⟨slopes, b⟩ is largest; infinite slopes count as very large ones."""
     steep = ~np.isfinite(slopes)
     size = float(np.abs(slopes[~steep]).max(initial=0.0)) or 1.0
     top = allowed.maximise_linear(np.where(steep, 1e3 * size, slopes))
     assert top is not None
-    return top
+    return top.multipliers
 
 
-def _column_generation(
-    metric: Distortion, table: SurvivalTable, allowed: Polytope, columns: FloatArray, shares: FloatArray, goal: float
-) -> ConcaveMaximum:
-    """Column generation: solve for a few columns, look at all arms, let what the slopes point at join."""
-    smooth, is_simplex = SmoothPart(metric), allowed.bound.size == 0
-    best, value, upper, multipliers = columns[0], -np.inf, np.inf, np.zeros(allowed.bound.size)
-    drop_below = 0.02 if is_simplex else 1e-3
-    for _ in range(_MAX_ITERATIONS):
-        arms = [int(i) for i in columns.argmax(axis=1)]
-        part = table.restrict_to(arms) if is_simplex else table.with_mixtures(columns)
-        inside = whole_simplex(len(arms)).interior
-        assert inside is not None
-        found = InteriorPoint(smooth, part, inside).solve(shares / shares.sum(), 0.5 * goal)
-        if found.value > value:
-            best, value = found.weights @ columns, found.value
-        slopes = table.gradient_from_cells(part, found.cells, found.lower, metric)
-        slopes = np.where(np.isnan(slopes), -np.inf, slopes)
-        if is_simplex:
-            here = float(slopes[arms].max())
-            bound = found.upper + max(float(slopes.max()) - here, 0.0)
-            order = np.argsort(-slopes, kind="stable")[: _MAX_JOINING_ARMS + len(arms)]
-            steeper = [int(i) for i in order if slopes[i] > here and int(i) not in arms]
-            joining = np.eye(table.n_arms)[steeper[:_MAX_JOINING_ARMS]]
-        else:
-            top, steep = _linear_maximum(allowed, slopes), ~np.isfinite(slopes)
-            here = float((columns[:, ~steep] @ slopes[~steep]).max())
-            unknown = (steep & (columns.max(axis=0) == 0.0) & (top.at > 0.0)).any()
-            bound = np.inf if unknown else found.upper + max(top.upper - here, 0.0)
-            is_new = float(np.abs(columns - top.at).max(axis=1).min()) > _SAME_COLUMN
-            joining = top.at[None] if is_new else np.zeros((0, table.n_arms))
-            if bound < upper:
-                multipliers = top.multipliers
-        upper = min(upper, bound)
-        if upper - value <= goal or joining.shape[0] == 0:
-            break
-        kept = found.weights > drop_below
-        kept[0] |= not is_simplex  # the middle has a share of every arm: it keeps slopes finite
-        drop_below *= 0.1 if is_simplex else 0.5  # whoever left and came back stays longer
-        columns = np.vstack((columns[kept], joining))
-        shares = np.append(0.9 * found.weights[kept], np.full(joining.shape[0], 0.1 / columns.shape[0]))
-    return ConcaveMaximum(best, max(upper - value, 0.0), multipliers)
+def _multipliers(free: _FreeShares, rest: FloatArray, prices: FloatArray) -> FloatArray:
+    """The multipliers of all limits, also of those on the least shares of single arms."""
+    out = np.zeros(free.allowed.bound.size)
+    finite = np.isfinite(rest)
+    top = float(rest[finite].max())
+    nothing = _NO_MULTIPLIER * max(float(np.abs(rest[finite] - top).max()), float(np.abs(prices).max(initial=0.0)))
+    out[free.limits] = np.where(np.abs(prices) > nothing, prices, 0.0)
+    for k in np.setdiff1d(np.arange(out.size), free.limits):
+        i = int(np.argmin(free.allowed.matrix[k]))
+        if finite[i] and free.allowed.bound[k] / free.allowed.matrix[k, i] >= free.least[i] and top - rest[i] > nothing:
+            out[k] = (top - rest[i]) / -free.allowed.matrix[k, i]
+    return out / free.rest

@@ -12,7 +12,7 @@ from pmbandits.optimize.problem import ACCURACY, MAX_REFINEMENTS, TIE, Problem, 
 from pmbandits.optimize.result import OracleResult
 from pmbandits.tables.decomposition import SmoothPart
 from pmbandits.tables.quadrature import N_NODES
-from pmbandits.tables.survival_table import PanelTable, SurvivalTable, apply_by_side
+from pmbandits.tables.survival_table import AtomTable, PanelTable, SurvivalTable, apply_by_side
 
 
 def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleResult:
@@ -41,7 +41,9 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     sparse, other = _without_small_shares(problem, table, allowed, weights, value - ACCURACY * size), None
     if polytope is None:
         sparse, other = _sparsest_best_mixture(problem, table, sparse, weights, value)
-    exact = value_of_mixture(metric, distributions, sparse)
+    exact = (
+        table.value(metric, sparse) if isinstance(table, AtomTable) else value_of_mixture(metric, distributions, sparse)
+    )
     gap = max(found.gap + value - exact, 0.0) + abs(exact - table.value(metric, sparse)) + table.error
     beyond = float(np.abs(problem.table.remainder).sum()) if problem.table.remainder is not None else 0.0
 
@@ -92,8 +94,6 @@ def _sparsest_best_mixture(
     (largest gradient) those mixtures form a polytope; its extreme points, found by linear programs, are sparse.
     ``inside`` is the same mixture with a share of every arm that matters, where slopes are finite.
     """
-    from scipy.optimize import linprog
-
     metric = problem.metric
     tolerance = TIE * max(abs(value), problem.scale, 1e-300)
     curve = table.curve(inside)
@@ -122,18 +122,13 @@ def _sparsest_best_mixture(
     equal = np.vstack((kept, np.ones(arms.size)))
     if np.linalg.matrix_rank(equal, tol=1e-7) == arms.size:
         return weights, None
-    target_values = np.append(kept @ weights[arms], 1.0)
     best, count, other = weights, int((weights > 0.0).sum()), None
     rng = np.random.default_rng(0)
-    costs = [sign * row for row in np.eye(arms.size) for sign in (1.0, -1.0)]
-    costs += [rng.normal(size=arms.size) for _ in range(8)]
-    for cost in costs:
-        found = linprog(cost, A_eq=equal, b_eq=target_values, bounds=(0.0, None), method="highs")
-        if not found.success:
-            continue
+    directions = [sign * row for row in np.eye(arms.size) for sign in (-1.0, 1.0)]
+    directions += [rng.normal(size=arms.size) for _ in range(8)]
+    for direction in directions:
         candidate = np.zeros(weights.size)
-        solution = np.asarray(found.x)
-        candidate[arms] = np.where(solution > 1e-9, solution, 0.0)
+        candidate[arms] = _extreme_point(equal, weights[arms], direction)
         candidate /= candidate.sum()
         if np.abs(candidate - weights).max() <= 1e-5 or table.value(metric, candidate) < value - tolerance:
             continue
@@ -142,3 +137,26 @@ def _sparsest_best_mixture(
         elif other is None:
             other = candidate
     return best, other
+
+
+def _extreme_point(equal: FloatArray, x: FloatArray, direction: FloatArray) -> FloatArray:
+    """An extreme point of {y ≥ 0: equal·y = equal·x}: as far as possible in a direction, then in what is left of it."""
+    x = x.copy()
+    free = np.ones(x.size, dtype=bool)
+    for _ in range(2 * x.size):
+        _, size, axes = np.linalg.svd(equal[:, free])
+        null = axes[(size > 1e-7 * size[0]).sum() :]
+        if null.shape[0] == 0:
+            break
+        move = np.zeros(x.size)
+        move[free] = null.T @ (null @ direction[free])
+        if np.abs(move).max() <= 1e-9:  # nowhere to go in this direction: any other
+            move[free] = null[0]
+        if not (move < -1e-12).any():
+            move = -move
+        falls = move < -1e-12
+        length = float((x[falls] / -move[falls]).min())
+        x = np.maximum(x + length * move, 0.0)
+        x[x <= 1e-9] = 0.0
+        free &= (x > 0.0) | (move > 0.0)
+    return x

@@ -33,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 # Files with kernels have one of these lines. Others that kernels take code or constants from: a test finds them all.
-_KERNEL_LINE = re.compile(rb"^@(kernel|step|shared|inlined|intrinsic)\b|^unpack\w* = state\(", re.MULTILINE)
+_KERNEL_LINE = re.compile(rb"^@(kernel|inner|step|shared|inlined|intrinsic)\b|^unpack\w* = state\(", re.MULTILINE)
 _ALSO_COMPILED = (
     "state/*.py",
     "metrics/families/*.py",
@@ -157,6 +157,11 @@ def kernel(
         finally:
             settings.CACHE_DIR = before
     return cast(F, compiled)
+
+
+def inner(function: F) -> F:
+    """A kernel that only other kernels call, each compiled with it: for parts of a large one."""
+    return kernel(function, python=False)
 
 
 def inlined(function: F) -> F:

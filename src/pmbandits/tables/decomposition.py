@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 JUMP_TOLERANCE = 1e-12
 
 
+def _merged(found: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Corners or steps in order, those at one place as one; what cancels is left out."""
+    out: dict[float, float] = {}
+    for place, size in found:
+        key = next((p for p in out if abs(p - place) <= JUMP_TOLERANCE), float(place))
+        out[key] = out.get(key, 0.0) + float(size)
+    total = sum(abs(size) for _, size in found)
+    return sorted((place, size) for place, size in out.items() if abs(size) > JUMP_TOLERANCE * total)
+
+
 class SmoothPart:
     """The part of a distortion without corners and steps, seen from either end of [0, 1].
 
@@ -32,14 +42,15 @@ class SmoothPart:
 
     def __init__(self, metric: Distortion) -> None:
         self.metric = metric
-        self.kinks = [(float(u), float(bend)) for u, bend in metric.kinks]
-        self.jumps = [(float(u), float(height)) for u, height in metric.jumps]
+        self.kinks = _merged([(u, c * bend) for c, d in metric.terms for u, bend in d.kinks])
+        self.jumps = _merged([(u, c * height) for c, d in metric.terms for u, height in d.jumps])
         self.top = float(metric(1.0))
-        # Where corners and steps are all there is, what rounding leaves of s would only be noise.
-        size = sum(abs(c) for _, c in (*self.kinks, *self.jumps))
-        self._is_zero = False
-        if size > 0.0:
-            self._is_zero = float(np.abs(self.h(np.linspace(0.0, 1.0, 257))).max()) <= 1e-14 * size
+        # Of terms that are made of straight pieces only the first piece is left: no rounding, and no work.
+        straight = [(c, d) for c, d in metric.terms if d._is_piecewise_linear]
+        self._slope = sum(c * float(d._dh(np.array([5e-324]))[0]) for c, d in straight)
+        self._curved = [(c, d) for c, d in metric.terms if not d._is_piecewise_linear]
+        self._kinks = [(u, c * bend) for c, d in self._curved for u, bend in d.kinks]
+        self._jumps = [(u, c * height) for c, d in self._curved for u, height in d.jumps]
 
     @property
     def is_smooth(self) -> bool:
@@ -63,66 +74,61 @@ class SmoothPart:
         """Where corners and steps are, each once."""
         return sorted({u for u, _ in (*self.kinks, *self.jumps)})
 
+    def _sum(self, method: str, slope: float, u: FloatArray) -> FloatArray:
+        """The sum of what curved terms say, and of ``slope`` times u."""
+        out = slope * u
+        with np.errstate(all="ignore"):
+            for c, d in self._curved:
+                out += c * getattr(d, method)(u)
+        return out
+
     def h(self, u: FloatArray) -> FloatArray:
         """s(u)."""
-        if self._is_zero:
-            return np.zeros_like(u)
-        with np.errstate(all="ignore"):
-            out = self.metric._h(u)
-        for place, bend in self.kinks:
-            out = out - bend * np.maximum(u - place, 0.0)
-        for place, height in self.jumps:
-            out = out - height * (u - place > JUMP_TOLERANCE)
+        out = self._sum("_h", self._slope, u)
+        for place, bend in self._kinks:
+            out -= bend * np.maximum(u - place, 0.0)
+        for place, height in self._jumps:
+            out -= height * (u - place > JUMP_TOLERANCE)
         return out
 
     def h_from_1(self, v: FloatArray) -> FloatArray:
         """s(1 − v) − s(1), from v."""
-        if self._is_zero:
-            return np.zeros_like(v)
-        with np.errstate(all="ignore"):
-            out = self.metric._h_from_1(v)
-        for place, bend in self.kinks:
-            out = out + bend * np.minimum(v, 1.0 - place)
-        for place, height in self.jumps:
-            out = out + height * ((1.0 - place) - v <= JUMP_TOLERANCE)
+        out = self._sum("_h_from_1", -self._slope, v)
+        for place, bend in self._kinks:
+            out += bend * np.minimum(v, 1.0 - place)
+        for place, height in self._jumps:
+            out += height * ((1.0 - place) - v <= JUMP_TOLERANCE)
         return out
 
-    @property
+    @cached_property
     def end(self) -> float:
         """s(1)."""
-        if self._is_zero:
-            return 0.0
-        out = self.top - sum(bend * (1.0 - place) for place, bend in self.kinks)
-        return out - sum(height for _, height in self.jumps)
+        return float(self.h(np.ones(1))[0])
 
     def dh(self, u: FloatArray) -> FloatArray:
         """s'(u). A hair below every corner, so that one-sided slopes cannot be confused."""
         at = u
-        for place, _ in self.kinks:
+        for place, _ in self._kinks:
             at = np.where(np.abs(at - place) < 1e-12, max(place - 2e-12, 0.0), at)
-        with np.errstate(all="ignore"):
-            out = self.metric._dh(at)
-        for place, bend in self.kinks:
-            out = out - bend * (at > place)
+        out = self._slope + self._sum("_dh", 0.0, at)
+        for place, bend in self._kinks:
+            out -= bend * (at > place)
         return out
 
     def dh_from_1(self, v: FloatArray) -> FloatArray:
         """The derivative of s(1 − v) in v."""
         at = v
-        for place, _ in self.kinks:
+        for place, _ in self._kinks:
             at = np.where(np.abs(at - (1.0 - place)) < 1e-12, 1.0 - place + 2e-12, at)
-        with np.errstate(all="ignore"):
-            out = self.metric._dh_from_1(at)
-        for place, bend in self.kinks:
-            out = out + bend * (at < 1.0 - place)
+        out = self._sum("_dh_from_1", 0.0, at) - self._slope
+        for place, bend in self._kinks:
+            out += bend * (at < 1.0 - place)
         return out
 
     def d2h(self, u: FloatArray) -> FloatArray:
         """s''(u)."""
-        with np.errstate(all="ignore"):
-            return self.metric._d2h(u)
+        return self._sum("_d2h", 0.0, u)
 
     def d2h_from_1(self, v: FloatArray) -> FloatArray:
         """The second derivative of s(1 − v) in v."""
-        with np.errstate(all="ignore"):
-            return self.metric._d2h_from_1(v)
+        return self._sum("_d2h_from_1", 0.0, v)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +54,7 @@ class SurvivalTable(ABC):
     anchor: float
     cell_widths: FloatArray  # widths of the cells
     left: NDArray[np.bool_]  # cells left of the anchor
+    flat: NDArray[np.bool_]  # cells on which no curve changes: there no crossing of a corner of h can be located
     error: float = 0.0  # estimated error of the sums, 0 when exact
     remainder: FloatArray | None = None  # what lies beyond the last panels, for the mixes it was built for
 
@@ -70,17 +71,12 @@ class SurvivalTable(ABC):
         """CDFs and survivals of some arms, one row each."""
 
     @abstractmethod
-    def restrict_to(self, arms: Sequence[int]) -> SurvivalTable:
-        """The table with only some of the arms."""
+    def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> SurvivalTable:
+        """The table with only some of the arms, and then a mixture of all, if one is given."""
 
     @abstractmethod
     def with_mixtures(self, table: FloatArray) -> SurvivalTable:
         """Mixtures of the arms (rows) in place of the arms."""
-
-    @property
-    @abstractmethod
-    def flat(self) -> NDArray[np.bool_]:
-        """Cells on which no curve changes: there the crossing of a corner of h cannot be located."""
 
     @abstractmethod
     def crossing(self, curve: MixtureCurve, place: float) -> Crossing | None:
@@ -157,66 +153,64 @@ def apply_by_side(low: _Function, high: _Function, c: MixtureCurve) -> FloatArra
     return out
 
 
-def _sum_by_group(group: NDArray[np.intp], numbers: FloatArray, count: int) -> FloatArray:
-    return np.asarray(np.bincount(group, weights=numbers, minlength=count), dtype=np.float64)
-
-
 class AtomTable(SurvivalTable):
     """Arms with finitely many atoms. A pass over a mixture costs the number of atoms, not arms times atoms."""
 
     def __init__(self, distributions: Sequence[Atoms]) -> None:
-        self.n_arms = len(distributions)
         x = np.concatenate([distribution.x for distribution in distributions])
+        points, place = np.unique(x, return_inverse=True)
         mass = np.concatenate([distribution.p for distribution in distributions])
-        arm = np.repeat(np.arange(len(distributions)), [distribution.x.size for distribution in distributions])
-        self.points, place = np.unique(x, return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        self.place, self.mass, self.arm = place[order], mass[order], arm[order]
-        self.distinct = self.points.size == x.size
-        self.used = self.mass > 0.0
-        self.cell_widths = np.diff(self.points)
-        split = self.cell_widths.size // 2
-        self.anchor = float(self.points[split])
-        self.left = np.arange(self.cell_widths.size) < split
+        self._arrange(points, place, mass, [distribution.x.size for distribution in distributions])
 
-    @property
-    def flat(self) -> NDArray[np.bool_]:
-        return np.ones(self.cell_widths.size, dtype=bool)
+    def _arrange(
+        self, points: FloatArray, place: NDArray[np.intp], mass: FloatArray, sizes: Sequence[int] | NDArray[np.intp]
+    ) -> None:
+        """Atoms arm by arm: which point, and how likely; so many of each arm."""
+        self.points, self.place, self.mass = points, place, mass
+        self.start = np.concatenate(([0], np.cumsum(sizes)))
+        self.n_arms = len(sizes)
+        self.cell_widths = np.diff(points)
+        split = self.cell_widths.size // 2
+        self.anchor = float(points[split])
+        self.left = np.arange(self.cell_widths.size) < split
+        self.flat = np.ones(self.cell_widths.size, dtype=bool)
 
     def crossing(self, curve: MixtureCurve, place: float) -> None:
         return None
 
-    @cached_property
-    def _atoms_by_arm(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The atoms arm by arm, each arm's in order, and where each arm begins."""
-        order = np.argsort(self.arm, kind="stable")
-        return order, np.searchsorted(self.arm[order], np.arange(self.n_arms + 1))
-
-    def restrict_to(self, arms: Sequence[int]) -> AtomTable:
-        order, starts = self._atoms_by_arm
-        of_arm = [order[starts[arm] : starts[arm + 1]] for arm in arms]
-        return AtomTable([Atoms(self.points[self.place[k]], self.mass[k]) for k in of_arm])
+    def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> AtomTable:
+        of_arm = [slice(self.start[arm], self.start[arm + 1]) for arm in arms]
+        places, masses = [self.place[k] for k in of_arm], [self.mass[k] for k in of_arm]
+        if fixed is not None:
+            total = self._mixed_mass(fixed)
+            places.append(np.flatnonzero(total > 0.0))
+            masses.append(total[places[-1]])
+        place = np.concatenate(places)
+        used = np.zeros(self.points.size, dtype=bool)
+        used[place] = True
+        out = AtomTable.__new__(AtomTable)
+        out._arrange(
+            self.points[used], (np.cumsum(used) - 1)[place], np.concatenate(masses), [part.size for part in places]
+        )
+        return out
 
     def with_mixtures(self, table: FloatArray) -> AtomTable:
         distributions = []
         for row in table:
-            mass = _sum_by_group(self.place, self.mass * row[self.arm], self.points.size)
+            mass = self._mixed_mass(row)
             kept = mass > 0.0
             distributions.append(Atoms(self.points[kept], mass[kept]))
         return AtomTable(distributions)
 
     def coarsened(self, most: int) -> AtomTable:
         """A rough picture with about so many atoms an arm: groups of neighbours, each at the place of one of them."""
-        order, starts = self._atoms_by_arm
         distributions = []
-        for arm in range(self.n_arms):
-            of_arm = order[starts[arm] : starts[arm + 1]]
-            size = -(-of_arm.size // most)
-            ends = np.arange(0, of_arm.size, size)
-            middle = np.minimum(ends + size // 2, of_arm.size - 1)
-            distributions.append(
-                Atoms(self.points[self.place[of_arm[middle]]], np.add.reduceat(self.mass[of_arm], ends))
-            )
+        for first, last in pairwise(self.start):
+            size = -(-(last - first) // most)
+            ends = np.arange(first, last, size)
+            middle = np.minimum(ends + size // 2, last - 1)
+            mass = np.add.reduceat(self.mass[:last], ends)
+            distributions.append(Atoms(self.points[self.place[middle]], mass))
         return AtomTable(distributions)
 
     def gradient_from_cells(
@@ -236,9 +230,19 @@ class AtomTable(SurvivalTable):
             first, last = np.searchsorted(self.points, part.points[[0, -1]], side="left")
             at[:first] = running[0] + ends[0] * (self.points[:first] - part.points[0])
             at[last + 1 :] = running[-1] + ends[1] * (self.points[last + 1 :] - part.points[-1])
-            if not self.distinct:
-                at = at[self.place]
-            return _sum_by_group(self.arm, np.where(self.used, at, 0.0) * self.mass, self.n_arms)
+            return self._expectations(at)
+
+    def _expectations(self, at: FloatArray) -> FloatArray:
+        """The mean of a function of the points, of each arm; where it is infinite, only for arms with atoms there."""
+        with np.errstate(all="ignore"):
+            terms = at[self.place] * self.mass
+        if not np.isfinite(at).all():
+            terms[self.mass == 0.0] = 0.0
+        return np.asarray(np.add.reduceat(terms, self.start[:-1]))
+
+    def _mixed_mass(self, weights: FloatArray) -> FloatArray:
+        mass = self.mass * np.repeat(weights, np.diff(self.start))
+        return np.asarray(np.bincount(self.place, weights=mass, minlength=self.points.size), dtype=np.float64)
 
     def _cdf_and_survival_of_mass(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         # Each is summed from its own end, so that small tail probabilities keep their digits.
@@ -247,10 +251,7 @@ class AtomTable(SurvivalTable):
         return below, above
 
     def curve(self, weights: FloatArray) -> MixtureCurve:
-        mass = self.mass * weights[self.arm]
-        if not self.distinct:
-            mass = _sum_by_group(self.place, mass, self.points.size)
-        return MixtureCurve.from_cdf_and_survival(*self._cdf_and_survival_of_mass(mass))
+        return MixtureCurve.from_cdf_and_survival(*self._cdf_and_survival_of_mass(self._mixed_mass(weights)))
 
     def value(self, metric: Distortion, weights: FloatArray) -> float:
         # Between atoms curves do not move: corners and steps of h need no care.
@@ -266,18 +267,15 @@ class AtomTable(SurvivalTable):
         total = np.zeros(self.points.size)
         total[:-1] = np.cumsum(np.where(lower, cells, 0.0)[::-1])[::-1]
         total[1:] += np.cumsum(np.where(lower, 0.0, cells))
-        if not self.distinct:
-            total = total[self.place]
-        total = np.where(self.used, total, 0.0) * self.mass
-        return _sum_by_group(self.arm, total, self.n_arms)
+        return self._expectations(total)
 
     def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         below, above = np.empty((len(arms), self.cell_widths.size)), np.empty((len(arms), self.cell_widths.size))
         for row, arm in enumerate(arms):
-            of_arm = np.flatnonzero(self.arm == arm)
-            mass = _sum_by_group(self.place[of_arm], self.mass[of_arm], self.points.size)
-            below[row], above[row] = self._cdf_and_survival_of_mass(mass)
-        return np.minimum(below, 1.0), np.minimum(above, 1.0)
+            of_arm = slice(self.start[arm], self.start[arm + 1])
+            mass = np.bincount(self.place[of_arm], weights=self.mass[of_arm], minlength=self.points.size)
+            below[row], above[row] = self._cdf_and_survival_of_mass(np.asarray(mass, dtype=np.float64))
+        return np.minimum(below, 1.0, out=below), np.minimum(above, 1.0, out=above)
 
 
 class PanelTable(SurvivalTable):
@@ -294,11 +292,7 @@ class PanelTable(SurvivalTable):
         if moves.size:
             by_panel = self.below.reshape(self.n_arms, -1, N_NODES)
             moves = (by_panel[:, :, -1] - by_panel[:, :, 0]).max(axis=0)
-        self._flat = np.repeat(moves <= _panels.FLAT_TOLERANCE, N_NODES)
-
-    @property
-    def flat(self) -> NDArray[np.bool_]:
-        return self._flat
+        self.flat = np.repeat(moves <= _panels.FLAT_TOLERANCE, N_NODES)
 
     def curve(self, weights: FloatArray) -> MixtureCurve:
         return MixtureCurve.from_cdf_and_survival(weights @ self.below, weights @ self.above)
@@ -322,10 +316,9 @@ class PanelTable(SurvivalTable):
     def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         return self.below[list(arms)], self.above[list(arms)]
 
-    def restrict_to(self, arms: Sequence[int]) -> PanelTable:
-        chosen = list(arms)
-        part = replace(self.panels, below=self.below[chosen], above=self.above[chosen])
-        return PanelTable([self.distributions[i] for i in chosen], part)
+    def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> PanelTable:
+        chosen = np.eye(self.n_arms)[list(arms)]
+        return self.with_mixtures(chosen if fixed is None else np.vstack((chosen, fixed)))
 
     def with_mixtures(self, table: FloatArray) -> PanelTable:
         below, above = np.minimum(table @ self.below, 1.0), np.minimum(table @ self.above, 1.0)
