@@ -102,7 +102,7 @@ def test_losses_are_negated_with_their_support_and_it_is_said() -> None:
 
 
 def test_losses_are_reported_as_they_were_given() -> None:
-    with pytest.raises(ValueError, match=r"from 1 to 40 .* Interval\(lo=0.0, hi=30.0\)"):
+    with pytest.raises(ValueError, match=r"40 .*hi=30\.0"):
         pmb.advise({"a": [1.0, 40.0], "b": [2.0, 3.0]}, "mean", loss=True, support=pmb.Interval(0, 30))
 
 
@@ -531,7 +531,7 @@ def test_reports_say_the_same_need_nothing_else_and_escape_names(tmp_path: Path)
         answer = json.loads(result.save(tmp_path / "report.json").read_text(encoding="utf-8"))
         assert answer == json.loads(json.dumps(result.to_dict()))
         assert result._repr_html_().count("How to repeat it") == 1
-    with pytest.raises(ValueError, match=r"ends in .html, .md or .json"):
+    with pytest.raises(ValueError, match=r"\.html.*\.md.*\.json"):
         one.save(tmp_path / "report.docx")
 
 

@@ -86,7 +86,7 @@ def test_losses_and_supports_are_options(log: Path) -> None:
     assert answer["mixture"] == {"low": 1.0} and answer["loss"] is True
     assert answer["support"] == {"kind": "interval", "lo": -20.0, "hi": 10.0}
     assert _parse_support("binary") == pmb.Binary()
-    with pytest.raises(ValueError, match="two numbers 'lo,hi', got 'wide'"):
+    with pytest.raises(ValueError, match="'wide'"):
         _parse_support("wide")
 
 

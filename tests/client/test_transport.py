@@ -105,7 +105,7 @@ def test_rewards_are_told_again_when_the_line_breaks() -> None:
 
 def test_a_change_whose_answer_is_lost_is_not_sent_twice() -> None:
     with server([lost]) as (url, seen), pmb.connect(url) as client:
-        with pytest.raises(pmb.ServiceError, match="not known whether the change was made"):
+        with pytest.raises(pmb.ServiceError, match="not known whether"):
             client["shop"].add_arm("D")
         with pytest.raises(pmb.ServiceError):
             client.create("x", metric="gini", arms=["A"], support=pmb.Binary())

@@ -128,7 +128,7 @@ def test_limits_that_are_none_are_refused() -> None:
         extreme_value(gini, [0, 1], [[0.1, 0.0]], [[0.5, 0.5]], [1.0])
     with pytest.raises(ValueError, match="fall"):
         extreme_value(gini, [0, 1, 2], [[0.1, 0.2]], [[0.5, 0.5]], [1.0])
-    with pytest.raises(ValueError, match="must not be above upper"):
+    with pytest.raises(ValueError, match="above upper"):
         extreme_value(gini, [0, 1, 2], [[0.6, 0.2]], [[0.5, 0.5]], [1.0])
     with pytest.raises(ValueError, match="neither concave nor convex"):
         extreme_value(pmb.InvertedS(0.5), [0, 1], [[0.1]], [[0.5]], [1.0])

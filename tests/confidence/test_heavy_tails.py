@@ -153,7 +153,7 @@ def test_the_rival_is_not_below_any_mixture():
 
 def test_where_values_can_be_infinite_one_sentence_says_why():
     heavy = pmb.Heavy(order=2, bound=5)
-    with pytest.raises(ValueError, match=r"can be infinite.*order above 2\.5"):
+    with pytest.raises(ValueError, match=r"infinite.*2\.5"):
         pmb.PMUCB("pht(0.4)", n_arms=2, support=heavy, horizon=100)
     with pytest.raises(ValueError, match="Hölder pair"):
         pmb.CEUCB("pht(0.8)", n_arms=2, support=heavy, horizon=100)

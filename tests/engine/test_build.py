@@ -143,9 +143,9 @@ def test_a_negative_tolerance_or_exploration_is_refused() -> None:
 
 
 def test_a_horizon_shorter_than_the_exploration_is_refused() -> None:
-    assert "does not fit in a horizon of 10" in refusal(ValueError, lambda: etc(horizon=10, n_explore=11))
-    assert "does not fit in a horizon of 3" in refusal(ValueError, lambda: etc(n_arms=4, horizon=3))
-    assert "does not fit in a horizon of 3" in refusal(ValueError, lambda: ucb(n_arms=4, horizon=3))
+    assert "horizon of 10" in refusal(ValueError, lambda: etc(horizon=10, n_explore=11))
+    assert "horizon of 3" in refusal(ValueError, lambda: etc(n_arms=4, horizon=3))
+    assert "horizon of 3" in refusal(ValueError, lambda: ucb(n_arms=4, horizon=3))
 
 
 @pytest.mark.parametrize("horizon", [0, 1, -5])

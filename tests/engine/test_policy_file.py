@@ -444,7 +444,7 @@ def test_a_stored_metric_cannot_be_exchanged(path: Path) -> None:
 def test_loading_with_another_metric_than_the_saved_one_names_both(tmp_path: Path) -> None:
     mine, other = (pmb.Distortion.from_function(f, name=n) for f, n in ((lambda u: u * u, "mine"), (np.sqrt, "other")))
     pmb.Track(mine, n_arms=2, support=pmb.Binary()).save(tmp_path / "m.pmb")
-    with pytest.raises(ValueError, match=r"was saved with the metric .*mine.*, but .*other.* was given"):
+    with pytest.raises(ValueError, match=r"mine.*other"):
         pmb.load(tmp_path / "m.pmb", metric=other)
     assert pmb.load(tmp_path / "m.pmb", metric=mine).n_arms == 2
 

@@ -41,7 +41,7 @@ def test_a_reward_counts_once_however_often_it_is_sent():
             policy.tell(ticket=ticket.id if k % 2 else ticket, reward=k / 40)
         plain.tell(arm, k / 40)
         if k % 2:
-            with pytest.raises(ValueError, match=r"has the reward .* already.*retell"):
+            with pytest.raises(ValueError, match=r"already.*retell"):
                 policy.tell(ticket=ticket.id, reward=0.99)
         assert counts(policy) == counts(plain)
     assert policy.mixture.tolist() == plain.mixture.tolist()

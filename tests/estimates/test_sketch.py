@@ -103,7 +103,7 @@ def test_a_sketch_is_replayed_and_restored_to_the_bit() -> None:
 
 def test_a_sketch_refuses_what_it_cannot_take() -> None:
     sketch = sketch_of(np.arange(10.0), 8)
-    with pytest.raises(ValueError, match="k=8 cannot take in one with k=16"):
+    with pytest.raises(ValueError, match=r"k=8 .*k=16"):
         sketch.merge(Sketch(k=16))
     with pytest.raises(TypeError, match="another Sketch"):
         sketch.merge([1.0])  # type: ignore[arg-type]

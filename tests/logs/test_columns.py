@@ -184,7 +184,7 @@ def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         path.write_bytes(b"PK")
-        with pytest.raises(ValueError, match=r"pip install 'pmbandits\[tables\]'.*or save the sheet as CSV"):
+        with pytest.raises(ValueError, match=r"pmbandits\[tables\].*CSV"):
             read(path)
         return
     book = openpyxl.Workbook()
@@ -195,7 +195,7 @@ def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
     assert rewards(log) == {"north": [1.5, 2.0], "south": [-3.0]}
     assert [str(e) for e in log.examples] == ["row 4: a reward that is not a number (south, x)"] and log.empty == 1
     path.write_bytes(b"no book")
-    with pytest.raises(ValueError, match="is not an Excel file"):
+    with pytest.raises(ValueError, match="Excel"):
         read(path)
 
 

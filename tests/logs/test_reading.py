@@ -135,7 +135,7 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
     assert "7 of 13 rows" in log.row_report() and "2 rows" in log.row_report()
-    with pytest.raises(ValueError, match=r"malformed rows: .* line 3: .* Repair or remove"):
+    with pytest.raises(ValueError, match=r" line 3: "):
         read(path, strict=True)
     assert "line 10" in str(pmb.advise(path))
 
@@ -283,7 +283,7 @@ def test_samples_are_never_summarised(tmp_path: Path) -> None:
 def test_a_malformed_row_of_samples_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "messy.csv"
     path.write_bytes(MESSY)
-    with pytest.raises(ValueError, match=r"messy.csv has malformed rows: .* line 3: .* Repair or remove"):
+    with pytest.raises(ValueError, match=r"messy\.csv .* line 3: "):
         read_samples(path)
 
 

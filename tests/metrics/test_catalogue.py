@@ -32,7 +32,7 @@ def test_plain_words_lead_to_a_metric(said: str, metric: pmb.Distortion) -> None
 @pytest.mark.parametrize(("said", "meant"), [*PHRASES.items(), *TRIED_LATER.items()])
 def test_negation_and_direction_are_understood_or_refused(said: str, meant: str | None) -> None:
     if meant is None:
-        with pytest.raises(ValueError, match=r"cannot tell what|no preference over rewards"):
+        with pytest.raises(ValueError, match=r"cannot tell|no preference"):
             pmb.preferences(said)
     else:
         assert pmb.preferences(said).metric == pmb.metric(meant)
@@ -79,7 +79,7 @@ def test_what_the_catalogue_says_of_tails_is_what_the_metrics_do() -> None:
 
 
 def test_statements_that_mean_nothing_here_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"cannot tell what 'zzz qqq' means.*just the average; avoid the worst 10 %"):
+    with pytest.raises(ValueError, match=r"'zzz qqq' .*just the average; "):
         pmb.preferences("zzz qqq")
     with pytest.raises(TypeError, match="in words"):
         pmb.preferences("")

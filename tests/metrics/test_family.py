@@ -66,7 +66,7 @@ def test_what_a_new_metric_does_not_state_is_found_from_its_formula():
         assert top.value == pytest.approx((s / (s + 1)) ** s / (s + 1), rel=1e-12)
         u = np.linspace(0.05, 0.95, 19)
         np.testing.assert_allclose(Bump(s).derivative(u), s * u ** (s - 1) - (s + 1) * u**s, rtol=0, atol=1e-8)
-    with pytest.raises(ValueError, match="no bound on its steepness is known"):
+    with pytest.raises(ValueError, match="steepness"):
         Bump(1).holder(pmb.Interval(0, 1))
 
 
@@ -117,7 +117,7 @@ def test_a_metric_cannot_be_changed_and_can_be_pickled():
 
 # ---- definitions that are refused ----------------------------------------------------------------------------
 def test_a_formula_must_take_the_parameters_in_their_order(tidy):
-    with pytest.raises(TypeError, match=r"must be h\(u, a, b\), .* but it is h\(u, b, a\)\."):
+    with pytest.raises(TypeError, match=r"h\(u, a, b\), .* h\(u, b, a\)\."):
 
         class Wrong(Family):
             name = "wrong"
@@ -186,7 +186,7 @@ def test_a_formula_that_is_no_distortion_is_refused(tidy, formula, message):
 
 
 def test_parameters_are_checked_against_their_limits():
-    with pytest.raises(ValueError, match=r"Bump s must lie in \[0\.5, inf\), got 0\.4"):
+    with pytest.raises(ValueError, match=r"Bump s .* \[0\.5, inf\), got 0\.4"):
         Bump(0.4)
     with pytest.raises(TypeError, match="Bump s must be a number"):
         Bump("2")
@@ -254,7 +254,7 @@ def test_a_metric_may_be_given_as_it_is_or_as_text():
 
 @pytest.mark.parametrize("given", [None, 3, 0.5, ["gini"], pmb.GiniDeviation, lambda u: u])
 def test_what_is_no_metric_gets_one_sentence(given):
-    with pytest.raises(TypeError, match=r"^metric must be a preference metric such as GiniDeviation\(\), or its name"):
+    with pytest.raises(TypeError, match=r"^metric must be .* GiniDeviation\(\)"):
         as_metric(given)
 
 
@@ -265,7 +265,7 @@ def test_text_serves_wherever_known_arms_are_measured():
     assert pmb.oracle("gini", bandit).value == pmb.oracle(gini, bandit).value
     assert pmb.gaps("gini", bandit, 0.1).d12 == pmb.gaps(gini, bandit, 0.1).d12
     for call in (lambda m: pmb.oracle(m, bandit), lambda m: pmb.utility(m, bandit, [0.5, 0.5])):
-        with pytest.raises(TypeError, match="metric must be a preference metric"):
+        with pytest.raises(TypeError, match="metric must be"):
             call(7)
         with pytest.raises(ValueError, match="Did you mean 'gini'"):
             call("ginni")

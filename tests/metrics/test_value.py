@@ -716,7 +716,7 @@ def test_a_distribution_that_is_not_frozen_is_refused():
 
 
 def test_a_list_of_a_distribution_and_something_else_is_refused():
-    with pytest.raises(TypeError, match=r"distribution 1 must be a frozen scipy.stats distribution"):
+    with pytest.raises(TypeError, match=r"distribution 1 .* scipy\.stats"):
         gini.value([st.norm(), "norm"], weights=[0.5, 0.5])
 
 

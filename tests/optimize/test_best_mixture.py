@@ -660,7 +660,7 @@ def test_what_is_no_metric_or_no_bandit_gets_a_sentence() -> None:
     bandit = pmb.Bandit.bernoulli([0.4, 0.9])
     for call in (pmb.oracle, lambda m, b: pmb.utility(m, b, [0.5, 0.5]), lambda m, b: pmb.gaps(m, b, 0.1)):
         for metric in (3, [1], pmb.GiniDeviation):
-            with pytest.raises(TypeError, match="metric must be a preference metric"):
+            with pytest.raises(TypeError, match="metric must be"):
                 call(metric, bandit)  # type: ignore[arg-type]
         assert repr(call("gini", bandit)) == repr(call(pmb.GiniDeviation(), bandit))
         with pytest.raises(TypeError, match="bandit must be a Bandit"):

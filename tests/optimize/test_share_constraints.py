@@ -194,7 +194,7 @@ def test_limits_that_leave_one_mixture() -> None:
 def test_one_arm_alone() -> None:
     one = pmb.Bandit([st.norm(2)], names=["A"])
     assert pmb.oracle("gini", one, shares="A >= 50%").weights.tolist() == [1.0]
-    with pytest.raises(ValueError, match="no mixture keeps the limit"):
+    with pytest.raises(ValueError, match="no mixture"):
         pmb.oracle("gini", one, shares="A <= 50%")
 
 
@@ -205,7 +205,7 @@ def test_limits_that_say_nothing_change_nothing() -> None:
 
 
 def test_a_contradiction_is_one_sentence() -> None:
-    with pytest.raises(ValueError, match=r"the least shares add up to 1\.2 .*lower one of them"):
+    with pytest.raises(ValueError, match=r"add up to 1\.2 "):
         pmb.oracle("gini", NORMAL, shares={"A": (0.6, 1.0), "B": (0.6, 1.0)})
 
 

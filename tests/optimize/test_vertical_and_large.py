@@ -103,15 +103,15 @@ def test_the_tail_of_a_narrow_arm_beside_a_wide_one_is_not_missed() -> None:
 
 
 def test_factors_that_overflow_are_refused() -> None:
-    with pytest.raises(ValueError, match="too large for a number of 64 bits"):
+    with pytest.raises(ValueError, match="too large"):
         pmb.metric("1e400*mean")
-    with pytest.raises(ValueError, match="too large for a number of 64 bits"):
+    with pytest.raises(ValueError, match="too large"):
         10 * (1e308 * pmb.Mean())
 
 
 def test_a_value_that_overflows_is_refused_and_the_largest_that_does_not_is_given() -> None:
     arms = pmb.Bandit([[0.0, 1.0, 2.0], [0.0, 3.0]])
-    with pytest.raises(ValueError, match="too large for a number of 64 bits"):
+    with pytest.raises(ValueError, match="too large"):
         pmb.oracle(1e308 * pmb.Mean() + 1e308 * pmb.GiniDeviation(), arms)
     assert pmb.oracle(1e308 * pmb.Mean(), arms).value == pytest.approx(1.5e308)
 
@@ -126,7 +126,7 @@ def test_a_value_that_overflows_is_refused_and_the_largest_that_does_not_is_give
     ],
 )
 def test_ranges_whose_width_overflows_are_refused_for_that_reason(make: Any) -> None:
-    with pytest.raises(ValueError, match="too wide for numbers of 64 bits"):
+    with pytest.raises(ValueError, match="too wide"):
         make()
 
 
@@ -168,7 +168,7 @@ def test_the_unit_of_the_metric_changes_nothing(name: str, factor: float) -> Non
 
 
 def test_rewards_too_small_for_any_unit_are_refused() -> None:
-    with pytest.raises(ValueError, match="measure rewards in a smaller unit"):
+    with pytest.raises(ValueError, match="smaller unit"):
         pmb.oracle("gini", pmb.Bandit([[0.0], [1e-310], [2e-310]]))
 
 

@@ -69,11 +69,11 @@ def test_a_world_that_changes_is_shown_with_what_changed(tmp_path: Path) -> None
 
 
 def test_a_folder_of_something_else_gets_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is not a folder of a simulation"):
+    with pytest.raises(ValueError, match="not a folder"):
         FolderReader(tmp_path)
     (tmp_path / "spec.json").write_text("{}")
     (tmp_path / "journal.bin").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"spec\.json .* cannot be read"):
+    with pytest.raises(ValueError, match=r"spec\.json"):
         FolderReader(tmp_path)
 
 

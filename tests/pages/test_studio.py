@@ -347,7 +347,7 @@ def test_days_before_months_are_read_as_dates(client: Client) -> None:
 def test_sentences_name_the_file_as_its_owner_does(client: Client) -> None:
     assert "'my holiday.pdf'" in _drop(client, "my holiday.pdf", b"%PDF")["error"]
     found = _drop(client, "words.csv", b"a,b\nx,y\nz,w\n")
-    assert found["read"] is None and "No column of words.csv holds numbers" in found["why"]
+    assert found["read"] is None and "words.csv" in found["why"]
 
 
 def test_a_table_that_was_dropped_in_can_be_fetched_again_and_the_page_can_be_loaded_again(client: Client) -> None:

@@ -255,7 +255,7 @@ def test_the_numbers_of_trials_follow_the_rule_and_play_all_sets_equally() -> No
 
 def test_a_cell_that_the_pilot_has_not_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family_plan, "read_costs", dict)
-    with pytest.raises(ValueError, match=r"the pilot has no seconds .* run python -m benchmarks.family"):
+    with pytest.raises(ValueError, match=r"benchmarks\.family"):
         family.plan_jobs(quick=False, seed=0)
 
 
@@ -349,7 +349,7 @@ def beaten(tmp_path: Path, key: str, proved: bool = True) -> tuple[Scores, list[
 
 
 def test_a_policy_above_a_certified_best_mixture_is_an_error(small: None, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"Track beats the certified best mixture .* by 1\.00e-03"):
+    with pytest.raises(RuntimeError, match=r"Track .* by 1\.00e-03"):
         beaten(tmp_path, "coins-gini")
 
 

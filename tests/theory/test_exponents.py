@@ -121,7 +121,7 @@ def test_cvar_needs_means_where_h_still_rises() -> None:
 def test_three_bernoulli_arms_around_the_peak_are_reported_as_degenerate(means: list[float]) -> None:
     found = theory.gap_exponent(GINI, pmb.Bandit.bernoulli(means))
     assert found.degenerate and "2 values but there are 3 arms" in found.why
-    with pytest.raises(ValueError, match=r"does not exist here.*gap='13'"):
+    with pytest.raises(ValueError, match=r"gap='13'"):
         _ = found.exponent
     assert "degenerate" in str(found)
 

@@ -193,7 +193,7 @@ def test_a_gap_of_zero_is_explained_with_the_ways_out() -> None:
     with pytest.raises(ValueError, match="distinct") as caught:
         theory.separation_time(GINI, pmb.Bandit.bernoulli([0.4, 0.9]), 0.1)
     assert "'13'" not in str(caught.value)  # the paper has δ_13 for PM-ETC-M only
-    with pytest.raises(ValueError, match="every mixture is equally good"):
+    with pytest.raises(ValueError, match="equally good"):
         theory.exploration_rounds(GINI, pmb.Bandit.bernoulli([0.4, 0.4]), 1000, 0.25, gap="distinct")
 
 
