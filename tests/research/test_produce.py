@@ -43,7 +43,7 @@ def test_ctrl_c_ends_all_workers_and_the_next_call_goes_on(tmp_path: Path) -> No
     )
     while not (tmp_path / "reproduction.json").exists() and run.poll() is None:
         time.sleep(0.05)
-    time.sleep(1.0)
+    time.sleep(0.5)
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert run.returncode == 130
