@@ -92,4 +92,4 @@ def test_bash_completes_commands_and_options() -> None:
     done = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False
     )
-    assert done.stdout.splitlines() == ["oracle", "create list revoke", "--metric"], done
+    assert done.stdout.splitlines() == ["oracle", "create rotate list revoke", "--metric"], done
