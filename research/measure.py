@@ -46,16 +46,20 @@ def mean(values: ArrayLike) -> Mean:
 def positive(found: Mean) -> Verdict:
     """Whether a mean is above 0, by two standard errors.
 
+    A difference of exactly 0 in every run says nothing for or against: nothing was observed.
+
     >>> positive(Mean(1.0, 0.2)), positive(Mean(-1.0, 0.2)), positive(Mean(0.1, 0.2))
     ('holds', 'does not hold', 'not decidable')
+    >>> positive(Mean(0.0, 0.0))
+    'not observed'
     """
     if np.isnan(found.error):
         return "not decidable"
+    if found.value == found.error == 0.0:
+        return "not observed"
     if found.value > ERRORS * found.error:
         return "holds"
-    if found.value < -ERRORS * found.error or found.error == 0.0:
-        return "does not hold"
-    return "not decidable"
+    return "does not hold" if found.value < -ERRORS * found.error else "not decidable"
 
 
 def every(verdicts: Iterable[Verdict]) -> Verdict:
@@ -65,9 +69,22 @@ def every(verdicts: Iterable[Verdict]) -> Verdict:
     ('not decidable', 'does not hold')
     """
     known = set(verdicts)
-    if "does not hold" in known:
-        return "does not hold"
-    return "not decidable" if "not decidable" in known else "holds"
+    order: tuple[Verdict, ...] = ("does not hold", "depends on a choice", "not decidable", "not observed")
+    return next((verdict for verdict in order if verdict in known), "holds")
+
+
+def whichever(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a claim that was judged for several values of what the paper leaves open.
+
+    >>> whichever(["holds", "holds"]), whichever(["holds", "not decidable"]), whichever(["holds", "does not hold"])
+    ('holds', 'depends on a choice', 'depends on a choice')
+    >>> whichever(["does not hold", "not decidable"]), whichever(["does not hold", "does not hold"])
+    ('not decidable', 'does not hold')
+    """
+    known = list(verdicts)
+    if len(set(known)) == 1:
+        return known[0]
+    return "depends on a choice" if "holds" in known else "not decidable"
 
 
 def yes(truth: bool) -> Verdict:

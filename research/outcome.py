@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
-Verdict = Literal["holds", "does not hold", "not decidable"]
+Verdict = Literal["holds", "does not hold", "depends on a choice", "not decidable", "not observed"]
+VERDICTS: dict[Verdict, str] = {  # in the order of tables, with what they mean
+    "holds": "what was measured agrees with the claim",
+    "does not hold": "what was measured contradicts it",
+    "depends on a choice": "it holds for some values of what the paper leaves open (a constant, a horizon), and not "
+    "for others; which is shown",
+    "not decidable": "chance is still too large for a verdict",
+    "not observed": "what the claim is about did not happen in any run",
+}
 
 TWO_ERRORS = "a difference counts when it is two standard errors away from 0"
 EXACT = "exact, nothing here is random"

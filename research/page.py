@@ -10,10 +10,16 @@ from typing import Any
 
 from pmbandits import __version__
 from research import store
-from research.outcome import TWO_ERRORS
+from research.outcome import TWO_ERRORS, VERDICTS
 from research.registry import ours
 
-_MARKS = {"holds": ("yes", "✓"), "does not hold": ("no", "✗"), "not decidable": ("open", "?")}
+_MARKS = {
+    "holds": ("yes", "✓"),
+    "does not hold": ("no", "✗"),
+    "depends on a choice": ("some", "◐"),
+    "not decidable": ("open", "?"),
+    "not observed": ("open", "–"),
+}
 _STYLE = """
 :root { --ink: #1b1f24; --soft: #57606a; --line: #d8dee4; --paper: #fff; --panel: #f6f8fa; --link: #0059a3; }
 * { box-sizing: border-box; }
@@ -38,12 +44,14 @@ td.num { white-space: nowrap; font-variant-numeric: tabular-nums; }
   border-radius: .8rem; border: 1px solid; }
 .yes { color: #0b5a44; border-color: #0b5a44; background: #e6f4ef; }
 .no { color: #9a3400; border-color: #9a3400; background: #fdeee5; }
+.some { color: #6b4e00; border-color: #8a6500; background: #fdf6e0; }
 .open { color: #4d4d4d; border-color: #777; background: #f2f2f2; }
 .counts { display: flex; flex-wrap: wrap; align-items: center; gap: .6rem; margin: .6rem 0; }
 .counts .badge { font-size: .95rem; padding: .25rem .9rem; }
 .claim { margin: .7rem 0; padding: .7rem .9rem; background: var(--panel); border-left: 4px solid var(--line); }
 .claim p { margin: .3rem 0; }
-.claim.is-yes { border-color: #0b7a5b; } .claim.is-no { border-color: #c04a00; } .claim.is-open { border-color: #888; }
+.claim.is-yes { border-color: #0b7a5b; } .claim.is-no { border-color: #c04a00; }
+.claim.is-some { border-color: #b58900; } .claim.is-open { border-color: #888; }
 .note { padding: .6rem .9rem; border: 1px solid #b58900; background: #fdf8e6; }
 figure { margin: 1.2rem 0; } figure img { width: 100%; height: auto; background: #fff; }
 figcaption, .files { font-size: .84rem; color: var(--soft); }
@@ -52,6 +60,14 @@ pre { background: var(--panel); padding: .7rem .9rem; overflow-x: auto; }
 @media (max-width: 40rem) { body { font-size: 15px; } h1 { font-size: 1.5rem; } .wide { display: none; } }
 @media print { .claim, figure, tr { break-inside: avoid; } a { color: inherit; } }
 """
+
+
+PAPER = (
+    "Meltem Tatlı, Arpan Mukherjee, Prashanth L.A., Karthikeyan Shanmugam and Ali Tajer: <em>Preference-centric "
+    "Bandits: Optimality of Mixtures and Regret-efficient Algorithms</em>, arXiv:2504.20877. Partly presented as "
+    "<em>Risk-sensitive Bandits: Arm Mixture Optimality and Regret-efficient Algorithms</em>, AISTATS 2025, PMLR "
+    "258:3871."
+)
 
 
 def put_page(folder: Path, *, seed: int, quick: bool) -> Path:
@@ -93,12 +109,13 @@ def label(name: str) -> str:
     """``fig3`` as a reader would write it.
 
     >>> label("fig3"), label("table2"), label("solitary")
-    ('Figure 3', 'Table 2', 'Beyond the paper')
+    ('Figure 3', 'Table 2', 'Introduction')
     """
     found = re.fullmatch(r"(fig|table)(\d+)", name)
     if found:
         return f"{'Figure' if found[1] == 'fig' else 'Table'} {found[2]}"
-    return {"risk": "Risk-sensitive bandits", "family": "Our own comparison"}.get(name, "Beyond the paper")
+    known = {"risk": "Risk-sensitive bandits", "family": "Our own comparison", "solitary": "Introduction"}
+    return known.get(name, "Beyond the paper")
 
 
 def badge(verdict: str) -> str:
@@ -111,7 +128,7 @@ def _counts(name: str, counts: dict[str, int]) -> str:
     badges = "".join(
         f'<span class="badge {_MARKS[verdict][0]}">{_MARKS[verdict][1]} {count} {escape(verdict)}</span>'
         for verdict, count in counts.items()
-        if count or verdict != "not decidable"
+        if count or verdict in ("holds", "does not hold")
     )
     return f'<div class="counts"><strong>{sum(counts.values())} {name}:</strong>{badges}</div>\n'
 
@@ -125,12 +142,14 @@ def _head(claims: dict[str, Any]) -> str:
         if claims["quick"]
         else ""
     )
+    meanings = "".join(f"<li>{badge(verdict)} {escape(meaning)}.</li>" for verdict, meaning in VERDICTS.items())
     return (
         "<h1>Preference-centric bandits: the experiments, reproduced</h1>\n"
+        f'<p class="sans">{PAPER}</p>\n'
         '<p class="lead">Every figure and table of the paper’s empirical section: what it claims, what we measured, '
         "and "
         "whether the claim holds. A claim that fails is shown as such; the point is to know, not to agree.</p>\n"
-        f"{quick}{counts}"
+        f"{quick}{counts}<ul>{meanings}</ul>\n"
         "<p>A claim of the paper is judged as the paper states it: by its own rules and on its own range, where it "
         "gives them. Other readings, other ranges and stricter questions are ours, and are counted apart.</p>\n"
         "<p>Regret is always V(α*) − V(τ<sub>T</sub>/T): the utility of the shares that were played, not a sum of "
@@ -145,7 +164,9 @@ def _head(claims: dict[str, Any]) -> str:
         "confidence sets. PM-ETC-M uses no confidence set.</p>\n"
         "<p>The paper names no arms for its Bernoulli experiments and no constants for its schedules of ε. What was "
         "chosen, "
-        "and why, is said at each figure; all choices are in <code>research/instances.py</code>.</p>"
+        "and why, is said at each figure; all choices are in <code>research/instances.py</code>. The pictures are "
+        "missing in the LaTeX source that we have. Where a range of one of the paper’s pictures is named here, it "
+        "comes from notes that somebody made who saw them, and we could not check it.</p>"
     )
 
 

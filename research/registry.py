@@ -35,18 +35,18 @@ class Entry:
 _ENTRIES = (
     Entry("fig1", "research.fig1:run", 1, 2),
     Entry("fig2", "research.fig2:run", 30, 2),
-    Entry("fig3", "research.fig3:run", 250, 6),
-    Entry("fig4", "research.fig4:run", 125, 2),
-    Entry("fig5", "research.fig5:run", 1, 1),
+    Entry("fig3", "research.fig3:run", 260, 10),
+    Entry("fig4", "research.fig4:run", 130, 4),
+    Entry("fig5", "research.fig5:run", 3, 3),
     Entry("fig6", "research.fig6:run", 17, 2),
     Entry("fig7", "research.fig7:run", 110, 5),
-    Entry("fig8", "research.fig8:run", 75, 3, alone=True),
+    Entry("fig8", "research.fig8:run", 90, 5, alone=True),
     Entry("table1", "research.tables:table1", 0.1, 0.1),
     Entry("table2", "research.tables:table2", 0.1, 0.1),
     Entry("table3", "research.tables:table3", 0.1, 0.1),
     Entry("table4", "research.tables:table4", 1, 1),
     Entry("solitary", "research.solitary:run", 40, 2),
-    Entry("risk", "research.risk:risk", 330, 9),
+    Entry("risk", "research.risk:risk", 370, 12),
     Entry("family", "research.family:run", 1800, 30, ours=True),
 )
 ALL = "all"

@@ -1,8 +1,8 @@
 """The published risk-sensitive bandits beside the paper's algorithms (section ``sec: risk_application``).
 
-Four parts: lower-tail CVaR on random arms, many arms with continuous rewards, rates in T for the paper's CVaR and for
-distortion risk measures, and instances whose best decision is a mixture. Every policy is scored alike, by
-V(α*) − V(τ_T/T). MV-LCB has another objective and a table of its own.
+Its parts: lower-tail CVaR on random arms, many arms with continuous rewards, rates in T for the paper's CVaR and for
+distortion risk measures, on bounded and on normal arms, and instances whose best decision is a mixture. Every policy is
+scored alike, by V(α*) − V(τ_T/T). MV-LCB has another objective and a table of its own.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from pmbandits import (
 from pmbandits.simulation import simulate
 from research import risk_arms as arms
 from research import risk_claims as claims_of
+from research import risk_gaussian
 from research import risk_shown as shown_as
 from research.outcome import Context, FloatArray, Outcome, Shown
 from research.risk_rates import HEAVY, Trials, additive, explorers, rate, take_tuned
@@ -61,15 +62,19 @@ class Sizes:
     rate_horizons: tuple[int, ...]
     mixed_trials: int
     mixed_horizon: int
+    normal_trials: int = 4
+    normal_horizons: tuple[int, ...] = (500, 1_000)
 
 
-FULL = Sizes(20, 5, 10_000, 12, 10_000, Trials(64, 16), (1_000, 3_000, 10_000, 30_000), 30, 50_000)
+FULL = Sizes(
+    20, 5, 10_000, 12, 10_000, Trials(64, 16), (1_000, 3_000, 10_000, 30_000), 30, 50_000, 16, (1_000, 3_000, 10_000)
+)
 QUICK = Sizes(2, 2, 1_000, 2, 1_000, Trials(8, 4), (500, 1_000, 2_000), 4, 5_000)
 CHECKPOINTS = 16
 
 
 def risk(context: Context) -> Outcome:
-    """All four parts, the mean–variance table, and what they say."""
+    """All parts, the mean–variance table, and what they say."""
     sizes = QUICK if context.quick else FULL
     cvar = [_cvar(context, sizes, level) for level in arms.LEVELS]
     many = _many_arms(context, sizes)
@@ -78,11 +83,13 @@ def risk(context: Context) -> Outcome:
         for metrics in (arms.UPPER_CVARS, arms.DISTORTIONS)
     )
     rates = [part.series for part in (*upper, *drms)]
+    normal = [risk_gaussian.rate(context, m, sizes.normal_horizons, sizes.normal_trials) for m in risk_gaussian.METRICS]
     mixed = [_mixed(context, sizes, case) for case in arms.mixture_optimal()]
     figures = {
         "risk-cvar": shown_as.figure_of(cvar, "Lower-tail CVaR: 5 random distributions on tenths"),
         "risk-many-arms": shown_as.figure_of([many], "30 truncated Gaussian mixtures"),
         "risk-rates": shown_as.figure_of(rates, "Rates: the paper's CVaR, and distortion risk measures"),
+        "risk-normal": shown_as.figure_of([part.series for part in normal], "Rates on normal arms"),
         "risk-mixtures": shown_as.figure_of(mixed, "Where a mixture is best"),
     }
     shown = [
@@ -105,6 +112,7 @@ def risk(context: Context) -> Outcome:
         ),
         shown_as.exponents([*upper, *drms]),
         shown_as.sweep([*upper, *drms]),
+        risk_gaussian.table(normal, sizes.normal_trials),
         shown_as.table(
             "Part 4: instances where a mixture is best, "
             f"{sizes.mixed_trials} trials, T = {sizes.mixed_horizon:,}. Floor: what the best single arm leaves. "
@@ -118,6 +126,7 @@ def risk(context: Context) -> Outcome:
         *claims_of.rates(upper, "CVaR (upper tail)", "cvar"),
         *claims_of.rates(drms, "Distortion risk measures", "drm"),
         *claims_of.better_than_w_ucb(drms),
+        *risk_gaussian.claims(normal),
         claims_of.matches_best_published([*cvar, many, *rates]),
         claims_of.beats_best_single_arm(mixed),
     ]
@@ -127,7 +136,17 @@ def risk(context: Context) -> Outcome:
         text=shown_as.paragraphs(cvar, many, [*upper, *drms], mixed),
         claims=claims,
         figures=figures,
-        data={"risk": shown_as.data({"cvar": cvar, "many-arms": [many], "rates": rates, "mixtures": mixed})},
+        data={
+            "risk": shown_as.data(
+                {
+                    "cvar": cvar,
+                    "many-arms": [many],
+                    "rates": rates,
+                    "normal": [part.series for part in normal],
+                    "mixtures": mixed,
+                }
+            )
+        },
         shown=shown,
         notes={"sizes": vars(sizes), "seed": context.seed},
     )

@@ -13,6 +13,7 @@ from research.outcome import FloatArray
 
 OURS_UCB, OURS_CE, OURS_ETC = "PM-UCB-M, ε = 1", "CE-UCB-M, ε = 1", "PM-ETC-M, ε = 1"
 OURS_BETA = "PM-UCB-M, β = 1"  # on its grid, with the schedule for instances on which one arm is best
+PRASHANTH_BHAT = "Prashanth–Bhat"  # the risk-averse index of 2022, turned round
 OURS = (OURS_UCB, OURS_CE, OURS_ETC, OURS_BETA, "PM-ETC-M", "PM-UCB-M", "CE-UCB-M", "CIRT")  # the paper's
 TRACK = "Track"  # not one of the paper's: shown where a mixture is best, not judged
 

@@ -16,6 +16,7 @@ from research.risk_series import (
     OURS_CE,
     OURS_ETC,
     OURS_UCB,
+    PRASHANTH_BHAT,
     TRACK,
     Series,
     below_floor,
@@ -36,6 +37,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "Brown-UCB": (COLOURS[3], ":", "v"),
     "U-UCB": (COLOURS[3], "--", "D"),
     "W-UCB": (COLOURS[2], "--", "P"),
+    PRASHANTH_BHAT: (COLOURS[3], "-", "P"),
     "M-CVTS": (COLOURS[2], "-", "^"),
     "B-CVTS": (COLOURS[1], "-", "o"),
     "ρ-NPTS": (COLOURS[1], "-", "o"),
@@ -145,6 +147,13 @@ def paragraphs(cvar: list[Series], many: Series, rates: list[Rate], mixed: list[
         "about orders in T. Arms of which one dominates the others are played over several horizons, and the exponent "
         "of log T / T is fitted. The shortest horizons still count exploration at its full price, which makes fitted "
         "exponents of optimistic policies smaller than they will become.",
+        "Part 3b: the paper generalises CVaR, dual power and quadratic measures from bounded to sub-Gaussian rewards, "
+        "and "
+        "names Prashanth and Bhat (2022) as the study that has these. So the same is played on normal arms. Their "
+        "index "
+        "(the empirical value plus what the Hölder pair allows within the radius of their concentration inequality, "
+        "here "
+        "turned round to seek large values) is SolitaryUCB(index='additive', confidence='paper').",
         "Part 4: where a mixture is best, a policy that settles on one arm keeps the regret of the best arm for ever; "
         f"the paper's algorithms go below it, by a factor of "
         f"{min(below_floor(p) for p in mixed):.0f}–{max(below_floor(p) for p in mixed):.0f} at the end. "

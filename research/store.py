@@ -25,12 +25,11 @@ from typing import Any
 from pmbandits import __version__
 from research.afterwards import CHOICES_AFTER_RESULTS
 from research.draw import PAGE_STYLE
-from research.outcome import Outcome
+from research.outcome import VERDICTS, Outcome
 from research.registry import entries, ours
 
 MARKER = "reproduction.json"
-SCHEMA = 1
-VERDICTS = ("holds", "does not hold", "not decidable")
+SCHEMA = 2
 
 
 def open_folder(folder: Path, *, seed: int, quick: bool) -> None:
