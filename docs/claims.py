@@ -44,13 +44,18 @@ def take_over(folder: Path) -> None:
 
 def counts(kept: dict[str, Any]) -> str:
     """How many claims there are, and what became of them; the paper's and ours apart."""
+    said = {
+        "holds": "held",
+        "does not hold": "did not hold",
+        "depends on a choice": "depended on a choice that the paper leaves open",
+        "not decidable": "could not be decided",
+        "not observed": "were about what did not happen",
+    }
     parts = []
     for kind, name in NAMES.items():
-        of = kept["counts"][kind]
-        parts.append(
-            f"Of {sum(of.values())} {name} {of['holds']} held, {of['does not hold']} did not, and "
-            f"{of['not decidable']} could not be decided."
-        )
+        of = {verdict: n for verdict, n in kept["counts"][kind].items() if n}
+        listed = [f"{n} {said[verdict]}" for verdict, n in of.items()]
+        parts.append(f"Of {sum(of.values())} {name} {', '.join(listed[:-1])}, and {listed[-1]}.")
     pilot = "" if kept["registered"] else " **This was a pilot with small sizes: it decides nothing.**"
     return " ".join(parts) + f" (Seed {kept['seed']}, on which nothing had been chosen.){pilot}"
 

@@ -6,8 +6,8 @@ counts the worst quarter of the outcomes extra.
 """
 
 # %%
-# The truth, which nobody knows during the trial: the middle dose is best on average, and the high dose helps some
-# patients and harms others.
+# The truth, which nobody knows during the trial: the high dose is best on average, but it harms one patient in four.
+# The middle dose is a little worse on average, and hardly ever harms. By what the trial values it is the best one.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -17,7 +17,7 @@ rng = np.random.default_rng(5)
 outcomes = {
     "low": [0.15, 0.25, 0.3, 0.2, 0.1],
     "middle": [0.08, 0.15, 0.27, 0.3, 0.2],
-    "high": [0.3, 0.1, 0.05, 0.15, 0.4],
+    "high": [0.25, 0.05, 0.05, 0.2, 0.45],
 }
 value = 0.5 * pmb.Mean() + 0.5 * pmb.LowerCVaR(0.25)
 scores = np.arange(5.0)
@@ -26,7 +26,7 @@ for name, chances in outcomes.items():
         f"{name:7} average {pmb.Mean().value(scores, weights=chances):.2f}   "
         f"with the worst quarter counted extra {value.value(scores, weights=chances):.2f}"
     )
-# check: max(outcomes, key=lambda name: pmb.Mean().value(scores, weights=outcomes[name])) == "middle"
+# check: max(outcomes, key=lambda name: pmb.Mean().value(scores, weights=outcomes[name])) == "high"
 # check: max(outcomes, key=lambda name: value.value(scores, weights=outcomes[name])) == "middle"
 
 # %%
@@ -44,7 +44,7 @@ for _group in range(40):
     shares.append(policy.pulls / policy.t)
 print("patients so far:       ", dict(zip(policy.names, policy.pulls.tolist(), strict=True)))
 print("outcomes still to come:", dict(zip(policy.names, policy.pending.tolist(), strict=True)))
-# check: policy.pulls[1] > 600 and policy.pending.sum() == 40
+# check: policy.pulls[1] > 500 and policy.pending.sum() == 40
 
 # %%
 # How sure is that? These bounds hold for all three doses together with probability 95 %, however often somebody looks.
@@ -64,4 +64,4 @@ for name, path in zip(policy.names, 100 * np.array(shares).T, strict=True):
     ax.plot(20 * np.arange(1, 41), path, label=name)
 ax.set(xlabel="patients", ylabel="share of the patients so far (%)", ylim=(0, 100))
 ax.legend(title="dose")
-# check: 0.4 < shares[7][0] < 0.65 and shares[-1][1] > 0.8
+# check: 0.4 < shares[7][0] < 0.65 and shares[-1][1] > 0.65

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats as scipy_stats
-from research.outcome import Context, Outcome
+from research.outcome import VERDICTS, Context, Outcome
 from research.risk_shown import LOOKS
 
 import pmbandits as pmb
 from research import risk as module
 from research import risk_arms as arms
-from research import risk_claims, risk_rates
+from research import risk_claims, risk_gaussian, risk_rates, risk_series
 
-TINY = module.Sizes(2, 2, 200, 2, 200, risk_rates.Trials(4, 2), (100, 200), 2, 400)
+TINY = module.Sizes(2, 2, 200, 2, 200, risk_rates.Trials(4, 2), (100, 200), 2, 400, 2, (100, 200))
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +85,15 @@ def test_mean_variance_of_a_mixture_counts_the_spread_between_arms() -> None:
 # ---- what it leaves --------------------------------------------------------------------------------------
 def test_it_leaves_text_claims_figures_tables_and_data(outcome: Outcome) -> None:
     assert outcome.name == "risk"
-    assert set(outcome.figures) == {"risk-cvar", "risk-many-arms", "risk-rates", "risk-mixtures"}
-    assert {c.verdict for c in outcome.claims} <= {"holds", "does not hold", "not decidable"}
-    assert len({c.name for c in outcome.claims}) == len(outcome.claims) == 8
-    assert sum(bool(c.source) for c in outcome.claims) == 5
+    assert set(outcome.figures) == {"risk-cvar", "risk-many-arms", "risk-rates", "risk-normal", "risk-mixtures"}
+    assert {c.verdict for c in outcome.claims} <= set(VERDICTS)
+    assert len({c.name for c in outcome.claims}) == len(outcome.claims) == 10
+    assert sum(bool(c.source) for c in outcome.claims) == 7
     for shown in outcome.shown:
         assert shown.caption
         assert all(len(row) == len(shown.heads) for row in shown.rows)
     table = outcome.data["risk"]
-    assert set(table["part"].to_pylist()) == {"cvar", "many-arms", "rates", "mixtures"}
+    assert set(table["part"].to_pylist()) == {"cvar", "many-arms", "rates", "normal", "mixtures"}
     assert np.isfinite(table["regret"].to_numpy()).all()
 
 
@@ -170,3 +170,40 @@ def test_who_is_tied_is_told_on_the_same_rewards() -> None:
     part = module.Series("", np.array([10]), regret, {})
     assert part.ranking()[-1] == "b"
     assert set(part.tied()) == {"a", "c"}
+
+
+def test_the_baseline_of_prashanth_and_bhat_is_their_index() -> None:
+    """The arm with the largest empirical value plus 𝓛·r^q, with r = 16(√(2e·log T) + 32)/√n."""
+    metric, horizon = pmb.CVaR(0.5), 400
+    bandit = risk_gaussian.arms()
+    policy = pmb.SolitaryUCB(metric, n_arms=3, support=bandit.support, horizon=horizon, index="additive",
+                             confidence="paper")  # fmt: skip
+    rng, given = np.random.default_rng(0), [[], [], []]  # type: ignore[var-annotated]
+    for _ in range(60):
+        arm = policy.ask()
+        if all(given):
+            n = np.array([len(x) for x in given])
+            radius = 16 * (np.sqrt(2 * np.e * np.log(horizon)) + 32) / np.sqrt(n)
+            index = np.array([metric.value(x) for x in given]) + 2.0 * radius  # CVaR(½): q = 1 and 𝓛 = 2
+            assert index[arm] == pytest.approx(index.max(), rel=1e-12)
+        given[arm].append(float(bandit.sample(arm, rng=rng)[0]))
+        policy.tell(arm, given[arm][-1])
+    assert min(map(len, given)) >= 15  # with these constants nothing is chosen yet
+
+
+@pytest.mark.parametrize("metric", risk_gaussian.METRICS, ids=repr)
+def test_one_normal_arm_is_best_for_every_risk_measure(metric: Any) -> None:
+    assert metric.is_distortion_risk_measure
+    assert pmb.oracle(metric, risk_gaussian.arms()).weights.tolist() == pytest.approx([0.0, 0.0, 1.0], abs=1e-9)
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, "holds"), (0.5, "does not hold")])
+def test_rates_on_normal_arms_can_go_both_ways(power: float, verdict: str) -> None:
+    horizons = np.array([1_000, 3_000, 10_000])
+    path = (np.log(horizons) / horizons) ** power * (1 + 0.01 * np.sin(np.arange(16.0)))[:, None]
+    regret = {risk_series.OURS_ETC: path, risk_series.PRASHANTH_BHAT: 2.0 * path}
+    part = risk_rates.Rate(pmb.CVaR(0.5), risk_series.Series("one", horizons, regret, {}), {})
+    found = {claim.name: claim for claim in risk_gaussian.claims([part])}
+    assert found["gaussian-etc-rate"].verdict == verdict
+    assert found["gaussian-better-than-prashanth-bhat"].verdict == "holds"
+    assert all(claim.source for claim in found.values())

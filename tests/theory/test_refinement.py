@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -176,3 +177,45 @@ def test_shifted_exponentials_by_rates_and_what_is_refused() -> None:
         pmb.Bandit.shifted_exponentials([1.0, 5.0], [1.0, 2.0], metric=pmb.GiniDeviation())
     with pytest.raises(ValueError, match="shift of arm 1"):
         pmb.Bandit.shifted_exponentials([1.0, -5.0])
+
+
+# ---- the conjecture on refinement: a counterexample for a concave metric (docs/refinement.md) --------------------
+TENTHS = ((0, 7, 1, 0, 2, 0), (0, 1, 0, 2, 1, 6), (0, 0, 0, 2, 1, 7))
+BEST = (Fraction(107, 198), Fraction(0), Fraction(91, 198))
+
+
+def gini(weights: Sequence[Fraction]) -> Fraction:
+    """Σ S(1 − S) over the rewards 1 … 5, exactly."""
+    above = [sum(w * sum(p[k:]) for w, p in zip(weights, TENTHS, strict=True)) / 10 for k in range(1, 6)]
+    return sum((s * (1 - s) for s in above), Fraction(0))
+
+
+def test_refinement_loses_the_best_mixture_of_a_concave_metric() -> None:
+    """In whole numbers, without the library: phase by phase the best of the grid, and the box around it."""
+    centre, kept = (0, 0, 0), []
+    for phase, total in enumerate((4, 8, 16, 32, 64)):
+        grid = [(a, b, total - a - b) for a in range(total + 1) for b in range(total + 1 - a)]
+        if phase:
+            grid = [g for g in grid if all(abs(x - 2 * c) <= 2 for x, c in zip(g, centre, strict=True))]
+        values = {g: gini([Fraction(x, total) for x in g]) for g in grid}
+        centre = max(values, key=lambda g: values[g])
+        assert list(values.values()).count(values[centre]) == 1  # no ties
+        kept.append(all(abs(Fraction(x, total) - a) <= Fraction(1, total) for x, a in zip(centre, BEST, strict=True)))
+    assert centre == (33, 14, 17)
+    assert kept == [True, False, False, False, False]
+    assert gini(BEST) == Fraction(751, 792)
+    assert gini(BEST) - gini([Fraction(x, 64) for x in centre]) == Fraction(13561, 20275200)
+    # best: the slope towards no arm is larger than along the mixture (the metric is concave)
+    step = Fraction(1, 10**9)
+    for arm in range(3):
+        moved = [(1 - step) * a + (step if i == arm else 0) for i, a in enumerate(BEST)]
+        assert gini(moved) <= gini(BEST)
+
+
+def test_the_refinement_oracle_says_so() -> None:
+    arms = pmb.Bandit.from_samples([[k for k in range(6) for _ in range(p[k])] for p in TENTHS])
+    found = refinement_oracle(pmb.GiniDeviation(), arms, epsilon=0.06, branching=4)
+    assert [phase.keeps_best for phase in found.phases] == [True, False, False, False, False]
+    assert found.best.weights == pytest.approx([float(a) for a in BEST], abs=1e-7)
+    assert found.best.value - found.phases[-1].value == pytest.approx(13561 / 20275200, abs=1e-12)
+    assert not found.keeps_best
