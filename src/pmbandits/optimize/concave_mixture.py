@@ -19,9 +19,7 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     """The best mixture with its certificate, on panels that are made finer around the solution."""
     metric, distributions, table = problem.metric, problem.distributions, problem.table
     allowed = whole_simplex(table.n_arms) if polytope is None else polytope
-    inside = allowed.interior
-    assert inside is not None
-    start = inside.scatter(inside.centre, table.n_arms)
+    start = np.full(table.n_arms, 1.0 / table.n_arms)  # a hint only: it need not be allowed
     if isinstance(table, PanelTable):
         table = table.refined(metric, start)
     found = None

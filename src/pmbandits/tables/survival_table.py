@@ -158,7 +158,8 @@ class AtomTable(SurvivalTable):
 
     def __init__(self, distributions: Sequence[Atoms]) -> None:
         x = np.concatenate([distribution.x for distribution in distributions])
-        points, place = np.unique(x, return_inverse=True)
+        # The points of one distribution are in order already.
+        points, place = (x, np.arange(x.size)) if len(distributions) == 1 else np.unique(x, return_inverse=True)
         mass = np.concatenate([distribution.p for distribution in distributions])
         self._arrange(points, place, mass, [distribution.x.size for distribution in distributions])
 
