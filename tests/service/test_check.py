@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import pmbandits as pmb
 from pmbandits.cli.app import app
 from pmbandits.service import schema
+from pmbandits.service.store import Store
 from tests.service.serving import SHOP, serving
 from tests.service.test_processes import COME_AND_GO, play
 
@@ -63,3 +64,17 @@ def test_a_store_that_was_changed_or_is_too_new_is_noticed(store: Path, damage: 
 def test_no_store_is_made(tmp_path: Path) -> None:
     code, _ = _rehearsed(tmp_path / "none.db")
     assert code != 0 and not (tmp_path / "none.db").exists()
+
+
+def test_an_empty_store_stays_empty_and_tables_of_others_are_left_alone(tmp_path: Path) -> None:
+    for name, words in (("empty.db", "PRAGMA user_version = 1"), ("other.db", "CREATE TABLE events (x)")):
+        with sqlite3.connect(tmp_path / name) as connection:
+            connection.execute(words)
+        connection.close()
+        code, text = _rehearsed(tmp_path / name)
+        assert code != 0 and "tables" in text
+        with sqlite3.connect(tmp_path / name) as connection:
+            assert len(connection.execute("SELECT * FROM sqlite_master").fetchall()) == (name == "other.db")
+        connection.close()
+    with pytest.raises(ValueError, match="events"):
+        Store(f"sqlite:///{tmp_path / 'other.db'}")

@@ -130,7 +130,7 @@ def _check_store(url: str) -> None:
     """Print a sentence for each experiment of a store; an error says what is wrong."""
     from pmbandits.service.check import check_store
 
-    store = _open_store(url)
+    store = _open_store(url, make=False)
     for sentence in check_store(store):
         out.print(sentence, highlight=False, markup=False)
     store.close()
@@ -279,10 +279,10 @@ def revoke_key(
     print(f"{readable(number)} is revoked.")
 
 
-def _open_store(url: str, *, new: bool = False) -> OpenStore:
+def _open_store(url: str, *, new: bool = False, make: bool = True) -> OpenStore:
     from pmbandits.service.store import open_store
 
-    return open_store(url, new=new)
+    return open_store(url, new=new, make=make)
 
 
 def _key_number(key: str) -> str:

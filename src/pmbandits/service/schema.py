@@ -160,8 +160,13 @@ def check_version(found: int) -> None:
 
 
 def is_made(connection: Connection) -> bool:
-    """Whether the tables are there; WrongVersion if they are those of another version."""
-    if not inspect(connection).has_table("schema_version"):
+    """Whether the tables are there; WrongVersion if they are those of another version, or ValueError if not ours."""
+    there = set(inspect(connection).get_table_names())
+    if "schema_version" not in there:
+        if strangers := sorted(there & set(metadata.tables)):
+            raise ValueError(
+                f"the store has tables that this pmbandits did not make ({', '.join(strangers)}); take an empty one."
+            )
         return False
     check_version(connection.execute(select(schema_version.c.version)).scalar() or 0)
     return True

@@ -83,7 +83,7 @@ def check_name(name: str) -> None:
 class Store:
     """Experiments, events, keys and the audit trail, in a file of SQLite or in PostgreSQL."""
 
-    def __init__(self, url: str = DEFAULT_URL) -> None:
+    def __init__(self, url: str = DEFAULT_URL, *, make: bool = True) -> None:
         self.url = _parse_url(url)
         self._path: Path | None = None
         if self.url.get_backend_name() == "sqlite":
@@ -95,6 +95,8 @@ class Store:
         with self.engine.connect() as connection:
             made = schema.is_made(connection)
         self._file = None if self._path is None else file_identity(self._path)
+        if not made and not make:
+            raise ValueError(f"there are no experiments in {self.display_url}, not even tables for them.")
         if not made:
             self._make_tables()
 
@@ -261,11 +263,11 @@ class Store:
             return [dict(row._mapping) for row in connection.execute(wanted)]
 
 
-def open_store(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> Store:
+def open_store(url: str, *, pauses: Sequence[float] = (), new: bool = True, make: bool = True) -> Store:
     """A store, or one sentence that says why it cannot be opened.
 
     ``pauses``: so often and so many seconds later it is tried again, if it is a database that cannot be reached yet.
-    ``new``: whether a file may be made that is not there.
+    ``new``: whether a file may be made that is not there. ``make``: whether tables may be made in an empty store.
     """
     read = _parse_url(url)
     display_url, file = _display_url(read), read.get_backend_name() == "sqlite"
@@ -273,7 +275,7 @@ def open_store(url: str, *, pauses: Sequence[float] = (), new: bool = True) -> S
         raise ValueError(f"there is no store at {read.database!r}; give the one that is served with --store.")
     for pause in (*(() if file else pauses), None):
         try:
-            return Store(url)
+            return Store(url, make=make)
         except DBAPIError as error:
             why = str(error.orig).strip().split("\n")[0]
             if pause is None or not isinstance(error, OperationalError):
