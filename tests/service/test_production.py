@@ -81,7 +81,7 @@ tests:
       - {eval_time: 100m, alertname: ArmChanged, exp_alerts: []}
 """)
     tried("promtool", "check", "config", tmp_path / "prometheus.yml")
-    assert "3 rules found" in tried("promtool", "check", "rules", tmp_path / "rules.yml")
+    assert "4 rules found" in tried("promtool", "check", "rules", tmp_path / "rules.yml")
     assert "SUCCESS" in tried("promtool", "test", "rules", tmp_path / "test.yml")
 
 
