@@ -7,12 +7,19 @@ import math
 import numpy as np
 
 from pmbandits._validation import FloatArray
+from pmbandits.confidence._golden_section import (
+    HI,
+    LO,
+    argmax_tilted_h,
+    golden_point,
+    golden_section,
+    golden_tell,
+)
 from pmbandits.metrics.encoding import h_value
 from pmbandits.state.linking import shared, step
 
 CONCAVE, CONVEX, NEITHER = 1, 2, 3
 SHAPES = {"concave": CONCAVE, "linear": CONCAVE, "convex": CONVEX, "neither": NEITHER}
-_GOLDEN = 0.6180339887498949
 
 
 @step("float, float -> float")
@@ -52,30 +59,6 @@ def kl_lower(p: float, level: float) -> float:
     return 1.0 - kl_upper(1.0 - p, level)
 
 
-@step("floats, float, float -> float")
-def _argmax_tilted_h(h: FloatArray, sign: float, slope: float) -> float:
-    """argmax over [0, 1] of sign·h(s) − slope·s, for concave sign·h: golden section."""
-    lo, hi = 0.0, 1.0
-    a, b = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
-    fa = sign * h_value(h, a) - slope * a
-    fb = sign * h_value(h, b) - slope * b
-    for _ in range(70):
-        if fa >= fb:
-            hi, b, fb = b, a, fa
-            a = hi - _GOLDEN * (hi - lo)
-            fa = sign * h_value(h, a) - slope * a
-        else:
-            lo, a, fa = a, b, fb
-            b = lo + _GOLDEN * (hi - lo)
-            fb = sign * h_value(h, b) - slope * b
-    best, value = 0.5 * (lo + hi), 0.0
-    value = sign * h_value(h, best) - slope * best
-    for end in (0.0, 1.0):
-        if sign * h_value(h, end) - slope * end >= value:
-            best, value = end, sign * h_value(h, end) - slope * end
-    return best
-
-
 @shared("floats, float, int, floats, floats, int, float, float, floats, floats -> float")
 def _ball_dual(
     h: FloatArray,
@@ -92,8 +75,7 @@ def _ball_dual(
     """λ·r + Σ width·max_s (sign·h(s) − λ|s − S|): for every λ ≥ 0 a bound on the best value in the ball."""
     total = multiplier * radius
     if shape == CONCAVE:
-        low = _argmax_tilted_h(h, sign, multiplier)
-        high = _argmax_tilted_h(h, sign, -multiplier)
+        low, high = argmax_tilted_h(h, sign, multiplier, 70), argmax_tilted_h(h, sign, -multiplier, 70)
         for k in range(cells):
             s = min(max(curve[k], low), max(high, low))
             total += width[k] * (sign * h_value(h, s) - multiplier * abs(s - curve[k]))
@@ -153,21 +135,12 @@ def wasserstein_ball_max(
         if further >= value:
             break
         lo, multiplier, value, hi = multiplier, hi, further, 2.0 * hi
-    a, b = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
-    fa = _ball_dual(h, sign, shape, curve, width, cells, radius, a, table, envelope)
-    fb = _ball_dual(h, sign, shape, curve, width, cells, radius, b, table, envelope)
-    best = min(free, value, fa, fb)
-    for _ in range(60):
-        if fa <= fb:
-            hi, b, fb = b, a, fa
-            a = hi - _GOLDEN * (hi - lo)
-            fa = _ball_dual(h, sign, shape, curve, width, cells, radius, a, table, envelope)
-            best = min(best, fa)
-        else:
-            lo, a, fa = a, b, fb
-            b = lo + _GOLDEN * (hi - lo)
-            fb = _ball_dual(h, sign, shape, curve, width, cells, radius, b, table, envelope)
-            best = min(best, fb)
-        if hi - lo <= 1e-12 * hi:
+    best, search = min(free, value), golden_section(lo, hi)
+    for turn in range(62):
+        price = golden_point(search)
+        value = _ball_dual(h, sign, shape, curve, width, cells, radius, price, table, envelope)
+        golden_tell(search, -value)
+        best = min(best, value)
+        if turn > 1 and search[HI] - search[LO] <= 1e-12 * search[HI]:
             break
     return best

@@ -10,9 +10,13 @@ from pmbandits.confidence._envelopes import (
     BAND,
     INTERVAL,
     KL_BAND,
+    arms_at,
     bounds_survival_pointwise,
+    cell_end,
     has_tail_assumption,
+    n_cells,
     radius_after,
+    rewards_at,
     survival_interval,
     update_kl_bands,
 )
@@ -22,7 +26,7 @@ from pmbandits.confidence._heavy_tails import (
     tail_w1_radius,
     update_tail_multipliers,
 )
-from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, rank_error, sort_pool
+from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, rank_error, sort_pool
 from pmbandits.estimates._sketch import sketch_range
 from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, share_of_ones, utility
 from pmbandits.metrics.encoding import h_max, h_min, h_value
@@ -160,29 +164,21 @@ def cellwise_utility_bound(s: State, a: FloatArray, which_utility: int) -> float
 def fill_mixture_survival(s: State, a: FloatArray) -> int:
     """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
     sort_pool(s)
-    k = s.n_arms
-    finite = s.storage_mode == FINITE
-    points = s.n_atoms if finite else pool_size(s)
+    points, cells, before = n_cells(s), 0, s.low
     inverse = inverse_counts(s.n_rewards)
-    for i in range(k):
+    for i in range(s.n_arms):
         s.rewards_above[i] = s.n_rewards[i]
-    before = s.low
-    cells = 0
     for cell in range(points + 1):
-        here = s.high
-        if cell < points:
-            here = s.points[cell] if finite else s.x[cell]
+        here = cell_end(s, cell)
         if here > before:
             s.survival_scratch[cells] = mixture_survival(a, s.rewards_above, s.n_rewards, inverse)
             s.cell_width[cells] = here - before
             cells += 1
             before = here
         if cell < points:
-            if finite:
-                for i in range(k):
-                    s.rewards_above[i] -= s.counts[i, cell]
-            else:
-                s.rewards_above[s.pool_arm[cell]] -= pool_weight_at(s, cell)
+            first, last = arms_at(s, cell)
+            for i in range(first, last):
+                s.rewards_above[i] -= rewards_at(s, cell, i)
     return cells
 
 
@@ -261,22 +257,13 @@ def wasserstein_radius(s: State, i: int) -> float:
 def kl_band_w1_radius(s: State, i: int) -> float:
     """The W1 radius of arm i's KL band: how far a distribution in it may be from the rewards; one pass over them."""
     sort_pool(s)
-    finite, n = s.storage_mode == FINITE, s.n_rewards[i]
-    share_error, kl_band, points, owner = (
-        update_kl_bands(s)[i],
-        s.kl_band,
-        s.points if s.storage_mode == FINITE else s.x,
-        s.pool_arm,
-    )
-    cells = s.n_atoms if finite else pool_size(s)
+    cells, n, share_error, kl_band = n_cells(s), s.n_rewards[i], update_kl_bands(s)[i], s.kl_band
     n_above, before, total = n, s.low, 0.0
     for cell in range(cells + 1):
-        gone = 0
-        if cell < cells:
-            gone = s.counts[i, cell] if finite else pool_weight_at(s, cell) if owner[cell] == i else 0
-            if gone == 0:
-                continue
-        here = points[cell] if cell < cells else s.high
+        gone = rewards_at(s, cell, i) if cell < cells else 0
+        if gone == 0 and cell < cells:
+            continue
+        here = cell_end(s, cell)
         if here > before:
             lower, upper = survival_interval(KL_BAND, n_above, n, 0.0, share_error, kl_band, i)
             total += (here - before) * max(upper - n_above / n, n_above / n - lower)

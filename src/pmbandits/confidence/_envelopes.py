@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._kl_bands import (
     fill_exact_ends_at,
     fill_kl_band,
@@ -13,7 +13,7 @@ from pmbandits.confidence._kl_bands import (
     kl_band_ends,
     kl_band_ends_with_error,
 )
-from pmbandits.estimates._rewards import FINITE, rank_error
+from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, rank_error
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -101,3 +101,68 @@ def survival_interval(
     if share_error > 0.0:
         return kl_band_ends_with_error(above / n, share_error, kl_band[i])
     return kl_band_ends(above, n, kl_band[i])
+
+
+# A walk over the cells of the support, from below: each ends at an atom or a reward, the last one at the end of the
+# support. ``left`` are the rewards of each arm that lie above; ``floor`` and ``top`` are the ends of its survival.
+
+
+@step("state -> int")
+def n_cells(s: State) -> int:
+    """The number of cells, without the last one, which lies above all atoms or rewards."""
+    return s.n_atoms if s.storage_mode == FINITE else pool_size(s)
+
+
+@step("state, int -> float")
+def cell_end(s: State, c: int) -> float:
+    """Where cell c ends."""
+    if c >= n_cells(s):
+        return s.high
+    return s.points[c] if s.storage_mode == FINITE else s.x[c]
+
+
+@step("state, int, int -> int")
+def rewards_at(s: State, c: int, i: int) -> int:
+    """The number of rewards of arm i at the end of cell c."""
+    if s.storage_mode == FINITE:
+        return s.counts[i, c]
+    return pool_weight_at(s, c) if s.pool_arm[c] == i else 0
+
+
+@step("state, int -> two ints")
+def arms_at(s: State, c: int) -> tuple[int, int]:
+    """The arms that may have rewards at the end of cell c: the first, and the one after the last."""
+    if s.storage_mode == FINITE:
+        return 0, s.n_arms
+    return s.pool_arm[c], s.pool_arm[c] + 1
+
+
+@step("state, ints, floats, floats, floats, int -> none")
+def update_ends(s: State, left: IntArray, floor: FloatArray, top: FloatArray, share_errors: FloatArray, i: int) -> None:
+    """Find the ends of arm i's survival; without bands they are both its share of rewards."""
+    if bounds_survival_pointwise(s):
+        n, error = s.n_rewards[i], share_errors[i]
+        floor[i], top[i] = survival_interval(s.set_kind, left[i], n, s.radius[i], error, s.kl_band, i)
+    else:
+        floor[i], top[i] = survival_interval(BAND, left[i], s.n_rewards[i], 0.0, 0.0, s.kl_band, i)
+
+
+@shared("state, ints, floats, floats -> floats")
+def start_band_walk(s: State, left: IntArray, floor: FloatArray, top: FloatArray) -> FloatArray:
+    """Begin a walk below all rewards; returns how far each arm's shares may be off."""
+    share_errors = update_kl_bands(s)
+    for i in range(s.n_arms):
+        left[i] = s.n_rewards[i]
+        update_ends(s, left, floor, top, share_errors, i)
+    return share_errors
+
+
+@shared("state, int, ints, floats, floats, floats -> none")
+def pass_cell(s: State, c: int, left: IntArray, floor: FloatArray, top: FloatArray, share_errors: FloatArray) -> None:
+    """Walk past the rewards at the end of cell c."""
+    first, last = arms_at(s, c)
+    for i in range(first, last):
+        gone = rewards_at(s, c, i)
+        if gone > 0:
+            left[i] -= gone
+            update_ends(s, left, floor, top, share_errors, i)

@@ -20,6 +20,7 @@ import numpy as np
 
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
 from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
+from pmbandits.confidence._golden_section import golden_best, golden_point, golden_section, golden_tell
 from pmbandits.confidence._sub_gaussian import best_mean_multiplier, fill_line_cells, sub_gaussian_utility_bound
 from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
@@ -30,7 +31,6 @@ PIECE_GROWTH = 1.15  # pieces of wide cells: the end of each is so much further 
 N_FAR_PIECES = 100  # pieces beyond all rewards, on each side
 LEAST_TAIL = 1e-10  # probabilities of small rewards down to which 1 − S has enough digits
 SMALL_SHARE = 1e-3  # below this share of the largest reward, pieces may be wider
-_GOLDEN = 0.6180339887498949
 
 
 @step("floats, float, bool, float, float -> float")
@@ -68,18 +68,12 @@ def max_tilted_h(h, sign, shape, mirrored, tilt, low, high):
         return max_signed_h(h, sign, mirrored, high - small, high) - tilt * (high - small), high
     if at_low >= tilted_h(h, sign, mirrored, tilt, low + small):
         return max_signed_h(h, sign, mirrored, low, low + small) - tilt * low, low
-    a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    left, right = tilted_h(h, sign, mirrored, tilt, a), tilted_h(h, sign, mirrored, tilt, b)
-    for _ in range(44):
-        if left >= right:
-            high, b, right = b, a, left
-            a = high - _GOLDEN * (high - low)
-            left = tilted_h(h, sign, mirrored, tilt, a)
-        else:
-            low, a, left = a, b, right
-            b = low + _GOLDEN * (high - low)
-            right = tilted_h(h, sign, mirrored, tilt, b)
-    return (left, a) if left >= right else (right, b)
+    search = golden_section(low, high)
+    for _ in range(46):
+        v = golden_point(search)
+        golden_tell(search, tilted_h(h, sign, mirrored, tilt, v))
+    where, value = golden_best(search)
+    return value, where
 
 
 @step("state -> float")
@@ -213,22 +207,12 @@ def best_tail_multiplier(s, a, sign):
         return best_mean_multiplier(s, a, sign)
     none = np.empty(0)
     scale = s.modulus_constant * s.moment_bound ** (1.0 / s.moment_order - 1.0)
-    lo, hi = math.log(1e-7 * scale), math.log(30.0 * scale)
-    x, y = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
-    fx, fy = (
-        moment_utility_bound(s, a, sign, math.exp(x), 0.0, none),
-        moment_utility_bound(s, a, sign, math.exp(y), 0.0, none),
-    )
-    for _ in range(14):
-        if fx <= fy:
-            hi, y, fy = y, x, fx
-            x = hi - _GOLDEN * (hi - lo)
-            fx = moment_utility_bound(s, a, sign, math.exp(x), 0.0, none)
-        else:
-            lo, x, fx = x, y, fy
-            y = lo + _GOLDEN * (hi - lo)
-            fy = moment_utility_bound(s, a, sign, math.exp(y), 0.0, none)
-    multiplier, least = (math.exp(x), fx) if fx <= fy else (math.exp(y), fy)
+    search = golden_section(math.log(1e-7 * scale), math.log(30.0 * scale))
+    for _ in range(16):
+        trial = math.exp(golden_point(search))
+        golden_tell(search, -moment_utility_bound(s, a, sign, trial, 0.0, none))
+    where, highest = golden_best(search)
+    multiplier, least = math.exp(where), -highest
     return multiplier if least < moment_utility_bound(s, a, sign, 0.0, 0.0, none) else 0.0
 
 

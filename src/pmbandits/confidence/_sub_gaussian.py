@@ -26,6 +26,13 @@ import numpy as np
 
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
 from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
+from pmbandits.confidence._golden_section import (
+    argmax_tilted_h,
+    golden_best,
+    golden_point,
+    golden_section,
+    golden_tell,
+)
 from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import fill_with
@@ -35,7 +42,6 @@ PIECE_WIDTH = 0.1  # width in σ of the pieces in which Chernoff's inequality is
 NEAR_WIDTH = 4.0  # how near that is, in σ; further out pieces grow
 TAIL_CUTOFF = 72.0  # beyond √(FAR/q)·σ all the rest of U_h is below e^(−36)
 GOLDEN_STEPS = 12  # steps of golden section in a search for a multiplier
-_GOLDEN = 0.6180339887498949
 
 
 @step("float, float -> float")
@@ -150,28 +156,6 @@ def line_total_width(s):
     return total
 
 
-@shared("floats, float, float -> float")
-def argmax_tilted_h(h, sign, multiplier):
-    """Where sign·h(S) − price·S is largest in [0, 1], for concave sign·h: golden section."""
-    lo, hi = 0.0, 1.0
-    a, b = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
-    at_a, at_b = sign * h_value(h, a) - multiplier * a, sign * h_value(h, b) - multiplier * b
-    for _ in range(60):
-        if at_a >= at_b:
-            hi, b, at_b = b, a, at_a
-            a = hi - _GOLDEN * (hi - lo)
-            at_a = sign * h_value(h, a) - multiplier * a
-        else:
-            lo, a, at_a = a, b, at_b
-            b = lo + _GOLDEN * (hi - lo)
-            at_b = sign * h_value(h, b) - multiplier * b
-    best = a if at_a >= at_b else b
-    value = max(at_a, at_b)
-    if sign * h_value(h, 0.0) >= value:
-        best, value = 0.0, sign * h_value(h, 0.0)
-    return 1.0 if sign * h_value(h, 1.0) - multiplier >= value else best
-
-
 @step("state, floats, bool -> float")
 def mixture_mean_limit(s, a, largest):
     """The largest or the least mean that the mixture can have; without weights: that any mixture can have."""
@@ -208,7 +192,7 @@ def sub_gaussian_utility_bound(s, a, sign, multiplier, slope_step, slopes):
     width, floors, tops = s.line_width, s.line_lower, s.line_upper
     if sign < 0.0 and shape != NEITHER:
         shape = CONVEX if shape == CONCAVE else CONCAVE
-    peak = argmax_tilted_h(h, sign, multiplier) if shape == CONCAVE else 0.0
+    peak = argmax_tilted_h(h, sign, multiplier, 60) if shape == CONCAVE else 0.0
     total, mean = 0.0, s.line_start
     for c in range(s.n_line_cells):
         low, high, upper_complement = 0.0, 0.0, 0.0
@@ -270,21 +254,11 @@ def best_mean_multiplier(s, a, sign):
     value = sub_gaussian_utility_bound(s, a, sign, chord, 0.0, none)[0]
     if value < least:
         best, least = chord, value
-    lo, hi = 0.0, 2.0 * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0))
-    x, y = hi - _GOLDEN * (hi - lo), lo + _GOLDEN * (hi - lo)
-    fx, fy = (
-        sub_gaussian_utility_bound(s, a, sign, side * x, 0.0, none)[0],
-        sub_gaussian_utility_bound(s, a, sign, side * y, 0.0, none)[0],
-    )
-    for _ in range(GOLDEN_STEPS):
-        if fx <= fy:
-            hi, y, fy = y, x, fx
-            x = hi - _GOLDEN * (hi - lo)
-            fx = sub_gaussian_utility_bound(s, a, sign, side * x, 0.0, none)[0]
-        else:
-            lo, x, fx = x, y, fy
-            y = lo + _GOLDEN * (hi - lo)
-            fy = sub_gaussian_utility_bound(s, a, sign, side * y, 0.0, none)[0]
-    if min(fx, fy) < least:
-        best = side * (x if fx <= fy else y)
+    search = golden_section(0.0, 2.0 * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)))
+    for _ in range(2 + GOLDEN_STEPS):
+        multiplier = side * golden_point(search)
+        golden_tell(search, -sub_gaussian_utility_bound(s, a, sign, multiplier, 0.0, none)[0])
+    where, highest = golden_best(search)
+    if -highest < least:
+        best = side * where
     return best

@@ -28,9 +28,16 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import update_confidence_sets
-from pmbandits.confidence._envelopes import bounds_survival_pointwise, survival_interval, update_kl_bands
+from pmbandits.confidence._envelopes import (
+    bounds_survival_pointwise,
+    cell_end,
+    n_cells,
+    pass_cell,
+    start_band_walk,
+)
+from pmbandits.confidence._golden_section import HI, LO, golden_best, golden_point, golden_section, golden_tell
 from pmbandits.confidence._sub_gaussian import fill_line_cells
-from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import BINARY, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.mixtures._optimistic_bound import CERTIFICATE_SLOPE_STEP, end_slope_error
 from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap, steepest_pair
@@ -38,8 +45,6 @@ from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
 from pmbandits.state.numba_types import State, unpack
-
-_GOLDEN_RATIO = 0.6180339887498949
 
 
 @shared("state, floats, table, table -> int")
@@ -80,45 +85,25 @@ def survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray, hig
     if s.sub_gaussian_sigma > 0.0:
         return copy_sub_gaussian_cells(s, width, low, high)
     sort_pool(s)
-    finite, set_kind, n_rewards, radius, share_errors, band = (
-        s.storage_mode == FINITE,
-        s.set_kind,
-        s.n_rewards,
-        s.radius,
-        update_kl_bands(s),
-        s.kl_band,
-    )
-    cells = s.n_atoms if finite else pool_size(s)
-    left, floor, top = n_rewards.copy(), np.empty(k), np.empty(k)
-    for i in range(k):
-        floor[i], top[i] = survival_interval(set_kind, left[i], n_rewards[i], radius[i], share_errors[i], band, i)
+    cells = n_cells(s)
+    left, floor, top = s.n_rewards.copy(), np.empty(k), np.empty(k)
+    share_errors = start_band_walk(s, left, floor, top)
     before, used, current = s.low, -1, -1
     for c in range(cells + 1):
-        here = s.high
-        if c < cells:
-            here = s.points[c] if finite else s.x[c]
+        here = cell_end(s, c)
         if here > before:
             group = c * width.size // (cells + 1)
             if group != current:
                 used += 1
-                current = group
-                width[used] = 0.0
+                current, width[used] = group, 0.0
                 for i in range(k):
                     high[used, i] = top[i]
             width[used] += here - before
             for i in range(k):
                 low[used, i] = floor[i]
             before = here
-        if c == cells:
-            break
-        first, last = (0, k) if finite else (s.pool_arm[c], s.pool_arm[c] + 1)
-        for i in range(first, last):
-            gone = s.counts[i, c] if finite else pool_weight_at(s, c)
-            if gone > 0:
-                left[i] -= gone
-                floor[i], top[i] = survival_interval(
-                    set_kind, left[i], n_rewards[i], radius[i], share_errors[i], band, i
-                )
+        if c < cells:
+            pass_cell(s, c, left, floor, top, share_errors)
     return used + 1
 
 
@@ -128,20 +113,12 @@ def furthest_above_chord(h: FloatArray, low: float, high: float) -> tuple[float,
     if not high > low:
         return low, 0.0
     slope = (h_value(h, high) - h_value(h, low)) / (high - low)
-    lo, hi = low, high
-    one, two = hi - _GOLDEN_RATIO * (hi - lo), lo + _GOLDEN_RATIO * (hi - lo)
-    at_one, at_two = h_value(h, one) - slope * one, h_value(h, two) - slope * two
-    for _ in range(32):
-        if at_one >= at_two:
-            hi, two, at_two = two, one, at_one
-            one = hi - _GOLDEN_RATIO * (hi - lo)
-            at_one = h_value(h, one) - slope * one
-        else:
-            lo, one, at_one = one, two, at_two
-            two = lo + _GOLDEN_RATIO * (hi - lo)
-            at_two = h_value(h, two) - slope * two
-    v = one if at_one >= at_two else two
-    top = max(at_one, at_two)
+    search = golden_section(low, high)
+    for _ in range(34):
+        u = golden_point(search)
+        golden_tell(search, h_value(h, u) - slope * u)
+    v, top = golden_best(search)
+    lo, hi = search[LO], search[HI]
     # To the right of v it rises by no more than the slope from lo to v says, and to the left likewise.
     rise = max(top - (h_value(h, lo) - slope * lo), 0.0) * (hi - v) / max(v - lo, 1e-300)
     fall = max(top - (h_value(h, hi) - slope * hi), 0.0) * (v - lo) / max(hi - v, 1e-300)

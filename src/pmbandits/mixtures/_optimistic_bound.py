@@ -9,14 +9,18 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, update_confidence_sets, utility_bound
 from pmbandits.confidence._envelopes import (
     BALL,
+    arms_at,
     bounds_survival_pointwise,
+    cell_end,
     has_tail_assumption,
-    survival_interval,
-    update_kl_bands,
+    n_cells,
+    pass_cell,
+    rewards_at,
+    start_band_walk,
 )
 from pmbandits.confidence._heavy_tails import best_tail_multiplier, reward_scale, tail_utility_bound
 from pmbandits.confidence._sub_gaussian import line_total_width
-from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import BINARY, pool_size, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_value
 from pmbandits.mixtures._constraints import maximise_linear
 from pmbandits.mixtures._index import dot, holder_utility_change, ready
@@ -35,44 +39,21 @@ def cellwise_upper_bound(s: State) -> float:
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
     if has_tail_assumption(s):
         return tail_utility_bound(s, np.empty(0), 1.0, s.tail_multipliers[0], 0.0, np.empty(0))
-    k, bounded, finite = s.n_arms, s.bounded == 1, s.storage_mode == FINITE
-    banded, set_kind = bounds_survival_pointwise(s), s.set_kind
+    k, bounded = s.n_arms, s.bounded == 1
     sort_pool(s)
-    cells = s.n_atoms if finite else pool_size(s)
-    n_rewards, radius, share_errors, band, left = (
-        s.n_rewards,
-        s.radius,
-        update_kl_bands(s),
-        s.kl_band,
-        s.n_rewards.copy(),
-    )
+    cells = n_cells(s)
+    left, floor, top = s.n_rewards.copy(), np.empty(k), np.empty(k)
+    share_errors = start_band_walk(s, left, floor, top)
     before = s.low if bounded else s.x[0]
     total = before * h_value(s.h, 1.0)
-    for c in range(cells + 1):
-        if c == cells and not bounded:
-            break
-        here = s.high
-        if c < cells:
-            here = s.points[c] if finite else s.x[c]
+    for c in range(cells + 1 if bounded else cells):
+        here = cell_end(s, c)
         if here > before:
-            low, high = 1.0, 0.0
-            for i in range(k):
-                if banded:
-                    lower, upper = survival_interval(
-                        set_kind, left[i], n_rewards[i], radius[i], share_errors[i], band, i
-                    )
-                else:
-                    lower = upper = left[i] / n_rewards[i] if n_rewards[i] > 0 else 0.0
-                low, high = min(low, lower), max(high, upper)
-            total += (here - before) * h_max(s.h, low, high)
+            total += (here - before) * h_max(s.h, smallest_of(floor), largest_of(top))
             before = here
         if c < cells:
-            if finite:
-                for i in range(k):
-                    left[i] -= s.counts[i, c]
-            else:
-                left[s.pool_arm[c]] -= pool_weight_at(s, c)
-    return total + (s.rounding_utility_bound if banded else 0.0)
+            pass_cell(s, c, left, floor, top, share_errors)
+    return total + (s.rounding_utility_bound if bounds_survival_pointwise(s) else 0.0)
 
 
 @kernel
@@ -193,29 +174,18 @@ def single_arm_upper_bounds(s: State, out: FloatArray) -> None:
             alone[i] = 0.0
         return
     sort_pool(s)
-    finite, set_kind, n_rewards, radius, share_errors, band = (
-        s.storage_mode == FINITE,
-        s.set_kind,
-        s.n_rewards,
-        s.radius,
-        update_kl_bands(s),
-        s.kl_band,
-    )
-    cells = s.n_atoms if finite else pool_size(s)
-    left, before = n_rewards.copy(), np.full(k, s.low)
+    cells, left, before, floor, top = n_cells(s), s.n_rewards.copy(), np.full(k, s.low), np.empty(k), np.empty(k)
+    share_errors = start_band_walk(s, left, floor, top)
     fill_with(out, s.low * h_value(s.h, 1.0) + s.rounding_utility_bound)
     for c in range(cells + 1):
-        here = s.high
-        if c < cells:
-            here = s.points[c] if finite else s.x[c]
-        first, last = (0, k) if finite or c == cells else (s.pool_arm[c], s.pool_arm[c] + 1)
+        here = cell_end(s, c)
+        first, last = arms_at(s, c) if c < cells else (0, k)
         for i in range(first, last):
-            gone = 0 if c == cells else s.counts[i, c] if finite else pool_weight_at(s, c)
-            if here > before[i] and (gone > 0 or c == cells):
-                low, high = survival_interval(set_kind, left[i], n_rewards[i], radius[i], share_errors[i], band, i)
-                out[i] += (here - before[i]) * h_max(s.h, low, high)
+            if here > before[i] and (c == cells or rewards_at(s, c, i) > 0):
+                out[i] += (here - before[i]) * h_max(s.h, floor[i], top[i])
                 before[i] = here
-            left[i] -= gone
+        if c < cells:
+            pass_cell(s, c, left, floor, top, share_errors)
 
 
 @kernel

@@ -8,9 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.confidence._envelopes import has_tail_assumption, survival_interval, update_kl_bands
+from pmbandits.confidence._envelopes import (
+    arms_at,
+    cell_end,
+    has_tail_assumption,
+    n_cells,
+    rewards_at,
+    start_band_walk,
+    survival_interval,
+)
 from pmbandits.confidence._heavy_tails import tail_utility_bound
-from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import BINARY, sort_pool
 from pmbandits.estimates._utility import empirical_slopes
 from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._index import dot
@@ -39,20 +47,16 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
             out[i] = up * s.upper[i] if up > 0.0 else down * s.lower[i] if down < 0.0 else 0.0
         return
     sort_pool(s)
-    finite = s.storage_mode == FINITE
-    cells = s.n_atoms if finite else pool_size(s)
-    share_errors, band = update_kl_bands(s), s.kl_band
+    cells = n_cells(s)
+    band = s.kl_band
     left = n_rewards.copy()
     floor, top = np.empty(k), np.empty(k)  # each arm's own lowest and highest survival here
     since_up, since_down = np.zeros(k), np.zeros(k)  # Φ when they last changed
-    for i in range(k):
-        floor[i], top[i] = survival_interval(set_kind, left[i], n_rewards[i], set_radius[i], share_errors[i], band, i)
+    share_errors = start_band_walk(s, left, floor, top)
     low, high, up, down = dot(a, floor), dot(a, top), 0.0, 0.0
     before = s.low
     for c in range(cells + 1):
-        here = s.high
-        if c < cells:
-            here = s.points[c] if finite else s.x[c]
+        here = cell_end(s, c)
         if here > before:
             rising = h_slope(h, high, slope_step)
             if rising > 0.0:
@@ -62,9 +66,9 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
             before = here
         if c == cells:
             break
-        first, last = (0, k) if finite else (s.pool_arm[c], s.pool_arm[c] + 1)
+        first, last = arms_at(s, c)
         for i in range(first, last):
-            gone = s.counts[i, c] if finite else pool_weight_at(s, c)
+            gone = rewards_at(s, c, i)
             if gone > 0:
                 out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
                 since_up[i], since_down[i] = up, down

@@ -239,15 +239,17 @@ def mixture_survival(s: State, a: FloatArray, above: FloatArray) -> None:
                 above[c] += a[i] * rows[i, c]
 
 
-@shared("state, floats, float, floats -> none")
-def weighted_h_slopes(s: State, above: FloatArray, slope_step: float, weighted_slopes: FloatArray) -> None:
-    """width·h' of each cell, where the mixture's survival is ``above``, into ``weighted_slopes``."""
+@shared("state, floats, float, floats, floats -> none")
+def h_slopes_by_cell(
+    s: State, above: FloatArray, slope_step: float, h_slopes: FloatArray, weighted_slopes: FloatArray
+) -> None:
+    """h' and width·h' of each cell, where the mixture's survival is ``above``."""
     last, slope, alone = -1.0, 0.0, is_one_family(s.h)
     for c in range(s.n_knots - 1):
         if above[c] != last:
             last = above[c]
             slope = one_family_slope(s.h, last, slope_step) if alone else h_slope(s.h, last, slope_step)
-        weighted_slopes[c] = (s.knots[c + 1] - s.knots[c]) * slope
+        h_slopes[c], weighted_slopes[c] = slope, (s.knots[c + 1] - s.knots[c]) * slope
 
 
 @shared("state, floats, int -> float")
@@ -273,7 +275,7 @@ def table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: floa
     """The gradient of U_h on the table, as an objective to maximise; ``radius`` is not used."""
     above = np.empty(s.n_knots)
     mixture_survival(s, a, above)
-    weighted_h_slopes(s, above, slope_step, above)
+    h_slopes_by_cell(s, above, slope_step, np.empty(s.n_knots), above)
     for i in range(s.n_arms):
         out[i] = slope_towards_arm(s, above, i)
 
@@ -291,16 +293,15 @@ table_utility, value_on_table = pointer_to(table_gradient), pointer_to(table_val
 
 @step("state, floats, floats, float, float, floats -> float")
 def directional_slope(
-    s: State, above: FloatArray, direction: FloatArray, step_length: float, slope_step: float, weighted: FloatArray
+    s: State, above: FloatArray, direction: FloatArray, step_length: float, slope_step: float, h_slopes: FloatArray
 ) -> float:
-    """The slope of U_h in a direction after ``step_length``; and width·h' there, in cells that change."""
+    """The slope of U_h in a direction after ``step_length``; and h' there, in cells that change."""
     total, alone = 0.0, is_one_family(s.h)
     for c in range(s.n_knots - 1):
         if direction[c] != 0.0:
             here = above[c] + step_length * direction[c]
-            slope = one_family_slope(s.h, here, slope_step) if alone else h_slope(s.h, here, slope_step)
-            weighted[c] = (s.knots[c + 1] - s.knots[c]) * slope
-            total += direction[c] * weighted[c]
+            h_slopes[c] = one_family_slope(s.h, here, slope_step) if alone else h_slope(s.h, here, slope_step)
+            total += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slopes[c]
     return total
 
 
@@ -311,20 +312,20 @@ def line_search_on_table(
     direction: FloatArray,
     max_step: float,
     slope_step: float,
-    weighted: FloatArray,
+    h_slopes: FloatArray,
     spare: FloatArray,
 ) -> float:
     """The step up to ``max_step`` at which concave U_h is largest along a rising direction; a little short of it.
 
-    ``weighted`` has width·h' of all cells where we start; at the end, where we arrive. ``spare`` is scratch memory.
+    ``h_slopes`` has h' of all cells where we start; at the end, where we arrive. ``spare`` is scratch memory.
     """
     lead = 0.0
     for c in range(s.n_knots - 1):
-        spare[c] = weighted[c]
-        lead += direction[c] * weighted[c]
+        spare[c] = h_slopes[c]
+        lead += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slopes[c]
     behind = directional_slope(s, above, direction, max_step, slope_step, spare)
     if behind >= 0.0:
-        copy_into(weighted, spare)
+        copy_into(h_slopes, spare)
         return max_step
     left, right, ahead = 0.0, max_step, lead
     for turn in range(60):
@@ -334,7 +335,7 @@ def line_search_on_table(
         slope = directional_slope(s, above, direction, middle, slope_step, spare)
         if slope >= 0.0:
             left, ahead = middle, slope
-            copy_into(weighted, spare)
+            copy_into(h_slopes, spare)
             if slope <= 1e-3 * lead:
                 break
         else:
@@ -354,12 +355,13 @@ def pairwise_ascent_on_table(
     one with the greatest, among those that have weight; after that, an arm without weight may enter.
     """
     k, cells = s.n_arms, s.n_knots - 1
-    above, direction, weighted, spare = np.empty(cells), np.empty(cells), np.empty(cells), np.empty(cells)
+    above, direction, weighted = np.empty(cells), np.empty(cells), np.empty(cells)
+    h_slopes, spare = np.empty(cells), np.empty(cells)
     slope, active = np.empty(k), np.zeros(k)
     gap = np.inf
     for _ in range(most):
         mixture_survival(s, a, above)
-        weighted_h_slopes(s, above, slope_step, weighted)
+        h_slopes_by_cell(s, above, slope_step, h_slopes, weighted)
         to = 0
         for i in range(k):
             slope[i] = slope_towards_arm(s, weighted, i)
@@ -390,7 +392,7 @@ def pairwise_ascent_on_table(
             for c in range(cells):
                 direction[c] = s.survival_rows[best, c] - s.survival_rows[worst, c]
             max_step = a[worst] - low[worst]
-            step_length = line_search_on_table(s, above, direction, max_step, slope_step, weighted, spare)
+            step_length = line_search_on_table(s, above, direction, max_step, slope_step, h_slopes, spare)
             if step_length <= 0.0:
                 break
             moved = True
@@ -398,6 +400,7 @@ def pairwise_ascent_on_table(
             a[worst] = low[worst] if step_length >= max_step else a[worst] - step_length
             for c in range(cells):
                 above[c] += step_length * direction[c]
+                weighted[c] = (s.knots[c + 1] - s.knots[c]) * h_slopes[c]
         if not moved:
             break
     return gap

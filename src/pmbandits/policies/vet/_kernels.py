@@ -29,6 +29,7 @@ from pmbandits.mixtures._survival_table import (
     cell_of,
     choose_knots,
     fill_survival_rows,
+    h_slopes_by_cell,
     maximise_on_table,
     mixture_survival,
     slope_towards_arm,
@@ -37,7 +38,6 @@ from pmbandits.mixtures._survival_table import (
     utility_of_survival,
     utility_scale,
     value_on_table,
-    weighted_h_slopes,
 )
 from pmbandits.mixtures._tracking import elapsed_rounds, n_observations
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
@@ -377,7 +377,7 @@ def compute_requirements(s: State, slope_step: float) -> None:
     if s.metric_shape != CONVEX:
         mixture_survival(s, s.target_shares, s.played_survival)
     steep = np.empty(s.n_knots)
-    weighted_h_slopes(s, s.played_survival, slope_step, steep)
+    h_slopes_by_cell(s, s.played_survival, slope_step, s.knot_scratch, steep)
     s.phi[0], s.top = 0.0, 0.0
     for c in range(s.n_knots - 1):
         s.phi[c + 1] = s.phi[c] + steep[c]
