@@ -18,7 +18,7 @@ define install
 $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1) || $(BIN)/python $(PIP) --require-hashes -r $(1)
 endef
 
-.PHONY: demo test test-all browser warm lint bench paper family docs prose look fuzz faults audit changelog hooks wheels numba lock clean
+.PHONY: demo test test-all validity browser warm lint bench paper family docs prose look fuzz faults audit changelog hooks wheels numba lock clean
 
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
@@ -50,6 +50,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# How often each statement with a probability is wrong. Stopped, it goes on where it was (out/validity.json).
+validity: $(BENCH)
+	$(BIN)/python -m benchmarks.validity
 
 bench: $(BENCH)
 	$(BIN)/python -m benchmarks

@@ -183,7 +183,9 @@ def test_arms_that_all_pay_the_same_fixed_reward_are_worth_it(name: str, reward:
 
 def test_a_distortion_given_as_a_function_is_solved_like_the_named_one() -> None:
     arms = [x for x, _ in random_arms(5, seed=2, kind="distinct")]
-    mine = pmb.Distortion.from_function(lambda u: u * (1 - u), name="mine", derivative=lambda u: 1 - 2 * u)
+    mine = pmb.Distortion.from_function(
+        lambda u: u * (1 - u), name="mine", derivative=lambda u: 1 - 2 * u, holder=(1.0, 1.0)
+    )
     best, named = pmb.oracle(mine, pmb.Bandit(arms)), pmb.oracle(pmb.GiniDeviation(), pmb.Bandit(arms))
     assert best.certified
     assert best.value == pytest.approx(named.value, rel=1e-8)
@@ -203,6 +205,26 @@ def test_answers_for_a_probed_function_are_never_called_certified() -> None:
     spike = pmb.Distortion.from_function(lambda u: u * (1 - u) + 0.4 * np.exp(-(((u - 0.6283) / 1e-7) ** 2)))
     best = pmb.oracle(spike, pmb.Bandit.bernoulli([0.4, 0.9]))
     assert not best.certified
+
+
+def test_a_function_is_certified_only_as_far_as_its_modulus_says() -> None:
+    def h(u: np.ndarray) -> np.ndarray:
+        return u * (1 - u) + 0.1 * np.exp(-(((u - 0.6283) / 1e-5) ** 2))
+
+    def slope(u: np.ndarray) -> np.ndarray:
+        return 1 - 2 * u - 0.2 * (u - 0.6283) / 1e-10 * np.exp(-(((u - 0.6283) / 1e-5) ** 2))
+
+    coins = pmb.Bandit.bernoulli([0.4, 0.9])
+    assert not pmb.oracle(pmb.Distortion.from_function(h, derivative=slope), coins).certified
+    stated = pmb.oracle(pmb.Distortion.from_function(h, derivative=slope, holder=(1.0, 1e4)), coins)
+    assert not stated.certified and stated.value + stated.gap >= float(h(np.array(0.6283)))
+    gini = pmb.Distortion.from_function(
+        lambda u: u * (1 - u), name="mine", derivative=lambda u: 1 - 2 * u, holder=(1.0, 1.0)
+    )
+    best = pmb.oracle(gini, coins)
+    assert best.certified and 1e-4 < best.gap < 1e-3  # 2·(π/2/2048)/2, where the steps of the grid are widest
+    unbounded = pmb.oracle(gini, pmb.Bandit([st.norm(0), st.norm(2)]))
+    assert not unbounded.certified
 
 
 # ---- continuous arms ------------------------------------------------------------------------------------

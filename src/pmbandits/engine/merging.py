@@ -41,6 +41,10 @@ class Merging(TicketMethods):
         - Sets with a horizon hold as long as an arm has no more rewards than that in both policies together.
         - The sets of sketches hold from the merge on.
         - Of two windows the last rewards of both are kept, side by side, and their sets hold from the merge on.
+        - What a policy said before a merge, and what it says afterwards, rest on different sets: the rewards came in
+          another order. Each of the two holds with the stated probability. That all statements before *and* after hold
+          together is certain only with twice the probability of failure. For anytime statements across merges, give
+          δ/(number of merges + 1) as ``delta``.
         - A policy that watches its arms for changes goes on with the rewards that it is told itself.
 
         Examples

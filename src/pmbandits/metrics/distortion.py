@@ -145,7 +145,9 @@ class Distortion(DistortionFunction):
         function : h, for a number or an array in [0, 1], with h(0) = 0 and finite values.
         name : what messages and pictures call it.
         derivative : h', if you have it. By default it is a difference quotient.
-        holder : (q, C) with |h(u) − h(v)| ≤ C|u − v|^q for all u and v, if you know it. Some policies need it.
+        holder : (q, C) with |h(u) − h(v)| ≤ C|u − v|^q for all u and v, if you know it. Some policies need it, and
+            :func:`oracle` certifies an answer only with it (and with ``derivative``): it says how much h can do between
+            the places where the library looks at it.
 
         Its shape is found numerically: a bend counts when h leaves its chord by more than 1e-10 of max|h|.
 

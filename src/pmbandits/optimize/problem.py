@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.distortion import Custom, Distortion
+from pmbandits.metrics.numeric import graded_grid
 from pmbandits.optimize.result import OracleResult
-from pmbandits.tables.distributions import Atoms, Distribution
+from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
 from pmbandits.tables.quadrature import TailDiverges
 from pmbandits.tables.survival_table import PanelTable, SurvivalTable
 
@@ -33,14 +35,33 @@ class Problem:
     scale: float
     table: SurvivalTable
 
-    @property
-    def slopes_are_known(self) -> bool:
-        """Whether slopes and peaks of h are known, not found by probing a user's function."""
-        return all(d._has_exact_derivative for _, d in self.metric.terms)
+    @cached_property
+    def unseen_utility(self) -> float:
+        """How much utility a user's function may hide between the places where it was looked at; inf if not known.
+
+        What is known of its shape and peaks was found on a grid. With a Hölder pair (q, C) it leaves the straight lines
+        between the points of the grid by at most C·(w/2)^q, where w is the widest step; so two utilities of rewards in
+        a range differ by at most twice that, times the range. The slopes must be stated, too.
+        """
+        hidden = 0.0
+        for factor, term in self.metric.terms:
+            if not term._has_exact_derivative:
+                return np.inf
+            if not isinstance(term, Custom):
+                continue
+            pair = term._modulus()
+            if isinstance(pair, str):
+                return np.inf
+            q, constant = pair
+            hidden += abs(factor) * constant * (0.5 * float(np.diff(graded_grid()).max())) ** q
+        if hidden == 0.0:
+            return 0.0
+        ends = [d.frozen.support() if isinstance(d, ScipyDistribution) else (d.lo, d.hi) for d in self.distributions]
+        return 2.0 * hidden * float(max(end[1] for end in ends) - min(end[0] for end in ends))
 
     def is_certificate(self, value: float, gap: float) -> bool:
         """Whether a gap is small enough to be a proof; also false if it is not a number."""
-        return self.slopes_are_known and (gap == 0.0 or gap <= _MAX_USEFUL_GAP * max(abs(value), self.scale))
+        return gap == 0.0 or gap <= _MAX_USEFUL_GAP * max(abs(value), self.scale)
 
     def best(
         self,
@@ -53,7 +74,8 @@ class Problem:
         unique: bool | None = None,
         alternative: FloatArray | None = None,
     ) -> OracleResult:
-        certified = certified and self.is_certificate(value, gap)
+        gap += self.unseen_utility if np.isfinite(self.unseen_utility) else 0.0
+        certified = certified and np.isfinite(self.unseen_utility) and self.is_certificate(value, gap)
         tie = value == self.corners[self.arm] and np.count_nonzero(weights) > 1
         if value < self.corners[self.arm] or tie:
             # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
@@ -83,11 +105,12 @@ class Problem:
     ) -> OracleResult:
         """The answer within limits; without ``multipliers`` they are not known."""
         weights = np.where(weights < 1e-15, 0.0, weights)
+        gap += self.unseen_utility if np.isfinite(self.unseen_utility) else 0.0
         return OracleResult(
             weights=weights / weights.sum(),
             value=value,
             gap=gap,
-            certified=self.is_certificate(value, gap),
+            certified=bool(np.isfinite(self.unseen_utility)) and self.is_certificate(value, gap),
             best_arm=self.arm,
             best_arm_value=float(self.corners[self.arm]),
             unique=None,

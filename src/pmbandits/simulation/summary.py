@@ -90,7 +90,8 @@ class Summary:
 
     It prints as a table, and can be turned into Markdown, LaTeX, or a pandas or polars data frame. ``rows`` and
     ``differences`` hold the same as plain data. ``low`` and ``high`` of a row are the ends of the interval for the mean
-    regret.
+    regret. With few trials the intervals miss the truth more often than in 5 % of cases: with 20 trials in 7 % on
+    average, and in up to 15 % where a few trials are much worse than all others. With 100 trials it is 5 %.
 
     Examples
     --------
