@@ -96,6 +96,7 @@ def rules_of(rng: np.random.Generator, kind: str, count: int) -> list[convex.Rul
     if kind == "mixed":
         some = rng.choice(count, size=min(count, 8), replace=False)
         cost, group = rng.uniform(0.2, 2.0, count), (rng.random(count) < 0.5).astype(float)
+        group[0] = 1.0
         lows = [(eye[i], ">=", float(hidden[i] * rng.uniform(0.1, 0.9))) for i in some[::2]]
         highs = [(eye[i], "<=", float(hidden[i] * rng.uniform(1.1, 3.0))) for i in some[1::2]]
         both = [(cost, "<=", float(cost @ hidden) * 1.02), (group, ">=", float(group @ hidden) * 0.97)]

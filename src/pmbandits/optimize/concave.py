@@ -24,7 +24,7 @@ from pmbandits.optimize.interior_point import InteriorPoint, Solution
 from pmbandits.tables.decomposition import SmoothPart
 from pmbandits.tables.survival_table import AtomTable, SurvivalTable
 
-_MAX_DENSE_WORK = 8_000_000  # arms² × cells up to which all arms are looked at in every step
+_MAX_DENSE_WORK = 4_000_000  # arms² × cells up to which all arms are looked at in every step
 _MAX_JOINING_ARMS = 6  # arms that join at a time where there are too many for that
 _ROUGH_ATOMS_PER_ARM = 25  # atoms an arm of the rough picture
 _MAX_ITERATIONS = 200
@@ -139,11 +139,13 @@ def _column_generation(
         if used.size <= inside.level.size:  # the equalities leave one mixture only
             share = np.zeros(count)
             share[used] = inside.centre
+            best = free.least + free.rest * share
+            slopes = table.gradient(metric, table.curve(best))
             if arms.size == count:
-                best = free.least + free.rest * share
-                slopes = table.gradient(metric, table.curve(best))
                 return ConcaveMaximum(best, 0.0, _linear_multipliers(free.allowed, slopes))
-            arms = np.arange(count)
+            others = np.setdiff1d(np.arange(count), arms)
+            order = np.argsort(-np.nan_to_num(slopes[others], nan=-np.inf), kind="stable")
+            arms = np.union1d(arms, others[order[: _MAX_JOINING_ARMS + arms.size]])
             continue
         part = table if used.size == count and base is None else table.restrict_to([int(i) for i in used], base)
         begin = share[used] / max(float(share[used].sum()), 1e-300)
@@ -170,6 +172,8 @@ def _column_generation(
             break
         joining = steeper[np.argsort(-rest[steeper], kind="stable")[:_MAX_JOINING_ARMS]]
         if joining.size == 0:
+            if free.limits.size == 0 or upper - value <= 100.0 * goal:
+                break  # rounding: nobody else could help
             joining = np.setdiff1d(np.arange(count), arms)
         stay = used[found.weights > drop_below] if free.limits.size == 0 else arms
         drop_below *= 0.1  # whoever left and came back stays longer
