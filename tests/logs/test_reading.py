@@ -295,10 +295,10 @@ def test_an_excel_file_with_a_cell_far_away_is_refused_at_once(tmp_path: Path) -
     for row in range(2, 3000):
         sheet.cell(row, 1, "a"), sheet.cell(row, 2, 1.0), sheet.cell(row, 16_000, 1.0)
     book.save(tmp_path / "wide.xlsx")
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match="cells"):
         read(tmp_path / "wide.xlsx")
-    assert time.perf_counter() - began < 10.0
+    assert time.process_time() - began < 10.0
 
 
 def test_an_excel_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path: Path) -> None:

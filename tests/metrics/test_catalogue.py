@@ -121,10 +121,10 @@ def test_every_number_in_a_phrase_counts_or_is_refused(said: str, meant: str | N
 
 
 def test_long_texts_are_refused_at_once() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in ("a" * 400_000, "mean + " * 60_000 + "mean", "1*" * 200_000):
         with pytest.raises(ValueError, match="10,000"):
             pmb.metric(text)
         with pytest.raises(ValueError, match="1,000"):
             pmb.preferences(text)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
