@@ -83,7 +83,7 @@ def run(*command: str, cache: Path) -> str:
         capture_output=True,
         text=True,
         env={**os.environ, "PMBANDITS_CACHE_DIR": str(cache)},
-        timeout=600,
+        timeout=3600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
