@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
@@ -15,6 +16,7 @@ import msgspec
 log = logging.getLogger("pmbandits.service")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 SLOW = 1.0  # seconds, from which on a request is in the log
+_PREFIX, _numbers = secrets.token_hex(6), itertools.count(1 << 20)  # of requests that bring no number of their own
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a client or a proxy: nothing that could break a line
 
 
@@ -47,8 +49,10 @@ def write_log(form: str = "text", level: str = "info") -> None:
 
 def begin_request(headers: list[tuple[bytes, bytes]]) -> str:
     """Give the request of this task its number: that of the header X-Request-ID, or a new one."""
-    given = next((value for name, value in headers if name == b"x-request-id"), b"")
-    number = given.decode() if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    number = f"{_PREFIX}{next(_numbers):x}"
+    for name, given in headers:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(given):
+            number = given.decode()
     request_id.set(number)
     return number
 
