@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import scipy.stats as st
@@ -75,3 +77,12 @@ def test_many_arms_come_by_columns_and_the_bound_holds_for_all(kind: str) -> Non
         for share in (0.01, 0.1, 1.0):
             other = table.value(metric, (1.0 - share) * found.weights + share * top.at)
             assert other <= value + found.gap + 1e-14 * value  # the rounding of the two sums
+
+
+def test_an_answer_for_a_function_of_the_user_can_be_written_as_json() -> None:
+    metric = pmb.Distortion.from_function(lambda u: np.log1p(9.0 * u) - u)
+    best = pmb.oracle(metric, pmb.Bandit([[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]))
+    assert json.loads(json.dumps({"certified": best.certified, "gap": best.gap})) == {
+        "certified": False,
+        "gap": best.gap,
+    }

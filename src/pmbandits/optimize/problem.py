@@ -75,7 +75,7 @@ class Problem:
         alternative: FloatArray | None = None,
     ) -> OracleResult:
         gap += self.unseen_utility if np.isfinite(self.unseen_utility) else 0.0
-        certified = certified and np.isfinite(self.unseen_utility) and self.is_certificate(value, gap)
+        certified = certified and bool(np.isfinite(self.unseen_utility)) and self.is_certificate(value, gap)
         tie = value == self.corners[self.arm] and np.count_nonzero(weights) > 1
         if value < self.corners[self.arm] or tie:
             # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
