@@ -337,9 +337,9 @@ def _draw(costs: dict[tuple[str, str], By], thresholds: tuple[float, ...]) -> An
                         color=LOOKS[p].colour, ls=dash, marker=LOOKS[p].mark, capsize=3, lw=1.5, label=f"{p}: {cost}",
                     )  # fmt: skip
             ax.axhline(1.0, color=draw.GREY, lw=0.8)
-            ax.set_ylim(0.02, 20.0)
+            ax.set_ylim(0.02, 300.0)
             draw.number_axis(ax, (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10), "y")
             ax.set_title(f"{how}: fixed ÷ CIRT", fontsize=10)
         axes[2].set_ylabel("above 1: CIRT needs less")
-        axes[3].legend(fontsize=7.5)
+        axes[3].legend(fontsize=7.5, loc="upper right")
     return figure
