@@ -12,14 +12,18 @@ from pmbandits import _html, _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import mixture_bounds
+from pmbandits.confidence.betting import mean_interval
 from pmbandits.engine.capacity import with_radius_table
 from pmbandits.engine.coarsen import CELLS, coarse_distributions, coarse_memory
 from pmbandits.engine.joint_regret import FINE_CELLS, joint_regret_bound
 from pmbandits.engine.reading import Reading
 from pmbandits.estimates._rewards import BINARY, SAMPLES
+from pmbandits.metrics.encoding import h_value
 from pmbandits.mixtures._optimistic_bound import find_most_optimistic_mixture, upper_bound_of_any_mixture
 from pmbandits.state.memory import Memory
+from pmbandits.supports import Interval
 
+MEAN_BY_BETTING = "mean of an arm stays inside its interval (by betting)"
 COARSEN_FROM = 4 * CELLS  # from so many rewards on, a search in cells comes first
 
 
@@ -99,12 +103,40 @@ def _tail_promise(memory: Memory) -> str:
 
 
 def certified_bounds(
-    memory: Memory, mix: FloatArray, cells: int = FINE_CELLS
+    memory: Memory, mix: FloatArray, cells: int = FINE_CELLS, mean_failure: float | None = None
 ) -> tuple[float, float, float, float, float]:
-    """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret."""
+    """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret.
+
+    For linear metrics, ``mean_failure`` is the probability of failure of the interval of one arm's mean, which then
+    takes the place of the arm's set.
+    """
     low, middle, high = utility_range(memory, mix)
+    if mean_failure is not None:
+        least, most = arm_utility_intervals(memory, mean_failure)
+        rival = float(most.max())
+        # One arm alone is best. Where it is arm i, the mixture falls short by Σ a_j·(U_i − U_j): its own share is none.
+        regret = float(((1.0 - mix) * most - (mix @ least - mix * least)).max())
+        return float(mix @ least), middle, float(mix @ most), rival, max(regret, 0.0)
     rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
     return low, middle, high, rival, min(rival - low, joint_regret_bound(memory, mix, cells))
+
+
+def arm_utility_intervals(memory: Memory, failure: float) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest utility of each arm, for a linear metric, from betting on the arms' means.
+
+    The pool of rewards must be sorted.
+    """
+    slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 2))
+    samples = memory.storage_mode == SAMPLES
+    x = memory.x[: memory.rewards] if samples else memory.points
+    for i in range(memory.n_arms):
+        mine = memory.pool_arm[: memory.rewards] == i if samples else memory.counts[i] > 0
+        rewards = x[mine]
+        counts = np.ones(rewards.size) if samples else memory.counts[i][mine].astype(np.float64)
+        low, high = mean_interval(rewards, counts, memory.low, memory.high, failure)
+        ends[i] = max(low - memory.rounding, memory.low), min(high + memory.rounding, memory.high)
+    ends = np.sort(slope * ends, axis=1)
+    return ends[:, 0], ends[:, 1]
 
 
 def initial_rival_mixture(memory: Memory) -> FloatArray:
@@ -130,7 +162,9 @@ class CertaintyMethods(Reading):
 
         The pessimistic and the optimistic one hold for all mixtures at once, if the true distribution of every arm lies
         in its confidence set. If each of K sets holds with probability p, that is so with probability 1 − K(1 − p) at
-        least. They are exact for one arm and for ``Binary`` rewards. In all other cases they are bounds.
+        least. They are exact for one arm and for ``Binary`` rewards. In all other cases they are bounds. For linear
+        metrics on an ``Interval`` they come from intervals of the arms' means (:mod:`pmbandits.confidence.betting`),
+        with the same probability, and ``exact`` changes nothing.
 
         Parameters
         ----------
@@ -150,6 +184,8 @@ class CertaintyMethods(Reading):
         """
         chosen = self._require_confidence_sets()
         clone, memory, mix = self._snapshot(weights)
+        if (failure := clone._mean_failure()) is not None:
+            return certified_bounds(memory, mix, mean_failure=failure)[:3]
         low, middle, high = utility_range(memory, mix)
         if exact and memory.storage_mode != BINARY and int((mix > 0.0).sum()) > 1:
             low, high = clone._exact_utility_range(chosen, memory, mix, low, high)
@@ -201,10 +237,29 @@ class CertaintyMethods(Reading):
         """
         self._require_confidence_sets()
         clone, memory, mix = self._snapshot(weights)
-        low, middle, high, rival, regret = certified_bounds(memory, mix)
+        failure = clone._mean_failure()
+        low, middle, high, rival, regret = certified_bounds(memory, mix, mean_failure=failure)
         wrong, chosen = clone._failure(), clone._require_confidence_sets()
         probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
-        return Certainty(middle, low, high, rival, regret, probability, chosen.meaning)
+        meaning = chosen.meaning
+        if failure is not None:
+            meaning = meaning.replace("distribution of an arm stays inside its set", MEAN_BY_BETTING)
+        return Certainty(middle, low, high, rival, regret, probability, meaning)
+
+    def _mean_failure(self) -> float | None:
+        """The probability of failure of an interval of an arm's mean, where such intervals say more than sets do.
+
+        For linear metrics only the means matter, and intervals by betting are narrower than what a band says of them.
+        They take the place of the sets, with the same probability of failure. This is decided by metric, support and
+        options alone, not by rewards. ``None``: the sets are used.
+        """
+        chosen, metric, support, memory = self.confidence, self.metric, self.support, self._memory
+        assert chosen is not None and metric is not None and support is not None
+        if metric.shape != "linear" or not isinstance(support, Interval) or chosen.name != "kl":
+            return None
+        if memory.storage_mode == BINARY or memory.sketch_size > 0 or self._plan.forgetting is not None:
+            return None
+        return chosen.failure
 
     def _snapshot(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
         """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.

@@ -141,7 +141,7 @@ class Extrapolation:
         """The certified regret as a multiple of the goal, if the arms have so many rewards, spread like ``counts``."""
         set_reward_counts(self.memory, counts, np.maximum(np.rint(n_rewards), 1).astype(np.int64), self.first)
         mixture = self._best_mixture() if mix is None else mix
-        low, _, _, rival, regret = certified_bounds(self.memory, mixture, CELLS)
+        low, _, _, rival, regret = certified_bounds(self.memory, mixture, CELLS, self.policy._mean_failure())
         return regret_over_goal(self.goal, regret, low, rival)
 
     def rounds(self) -> float:
