@@ -14,7 +14,7 @@ import pmbandits as pmb
 from pmbandits.confidence._bounds import mixture_bounds
 from pmbandits.engine.certainty import initial_rival_mixture
 from pmbandits.engine.coarsen import coarse_distributions, coarse_memory
-from pmbandits.engine.stopping import _water_fill, _where_power_law_is_one, parse_goal, regret_over_goal
+from pmbandits.engine.stopping import _water_fill, _round_of_crossing_one, parse_goal, regret_over_goal
 from pmbandits.mixtures._optimistic_bound import upper_bound_of_any_mixture
 from pmbandits.simulation.trial import Player
 from tests.engine.test_certainty import METRICS, POLICIES, SHARE, WORLDS, Shrunk, best, values
@@ -268,6 +268,6 @@ def test_the_rival_does_not_depend_on_where_the_search_begins(metric: Any) -> No
 
 
 def test_a_forecast_from_two_almost_equal_numbers_is_never_and_not_an_error() -> None:
-    assert _where_power_law_is_one(1e3, 50.0, 1.25e3, 50.0 * (1 - 1e-12)) == math.inf
-    assert _where_power_law_is_one(1e3, 2.0, 2e3, 1.0) == pytest.approx(2e3)
-    assert _where_power_law_is_one(1e3, 4.0, 2e3, 2.0) == pytest.approx(4e3)
+    assert _round_of_crossing_one(1e3, 50.0, 1.25e3, 50.0 * (1 - 1e-12)) == math.inf
+    assert _round_of_crossing_one(1e3, 2.0, 2e3, 1.0) == pytest.approx(2e3)
+    assert _round_of_crossing_one(1e3, 4.0, 2e3, 2.0) == pytest.approx(4e3)

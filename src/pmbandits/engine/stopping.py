@@ -165,7 +165,7 @@ class Extrapolation:
         (t, _, before), (further, _, after) = self.path[-2:]
         if not math.isfinite(before) or after >= before:
             return further
-        return _where_power_law_is_one(t, before, further, max(after, 1e-12))
+        return _round_of_crossing_one(t, before, further, max(after, 1e-12))
 
     def _rewards_after(self, n_rewards: FloatArray, t: float, further: float) -> FloatArray:
         """The rewards of each arm after t rounds: some for certifying, some for exploring, the rest for the mixture."""
@@ -200,10 +200,10 @@ class Extrapolation:
         (t, before), (further, after) = points
         if not (0.0 < after < before) or not math.isfinite(before):
             return np.inf if not after <= 1.0 else further
-        return _where_power_law_is_one(t, before, further, after)
+        return _round_of_crossing_one(t, before, further, after)
 
 
-def _where_power_law_is_one(t: float, before: float, further: float, after: float) -> float:
+def _round_of_crossing_one(t: float, before: float, further: float, after: float) -> float:
     """Where a number that falls like a power of t passes 1, from its values at two times; infinite if never."""
     growth = math.log(further / t) * math.log(before) / math.log(before / after)
     return t * math.exp(growth) if growth < math.log(MAX_ROUNDS) else np.inf
