@@ -14,7 +14,7 @@ import pmbandits as pmb
 from pmbandits.confidence._bounds import mixture_bounds
 from pmbandits.engine.certainty import initial_rival_mixture
 from pmbandits.engine.coarsen import coarse_distributions, coarse_memory
-from pmbandits.engine.stopping import _water_fill, _round_of_crossing_one, parse_goal, regret_over_goal
+from pmbandits.engine.stopping import _round_of_crossing_one, _water_fill, parse_goal, regret_over_goal
 from pmbandits.mixtures._optimistic_bound import upper_bound_of_any_mixture
 from pmbandits.simulation.trial import Player
 from tests.engine.test_certainty import METRICS, POLICIES, SHARE, WORLDS, Shrunk, best, values
