@@ -268,7 +268,7 @@ def _provenance(claims: dict[str, Any], times: dict[str, Any]) -> str:
         f"<p>pmbandits {escape(__version__)}, seed {claims['seed']}. The same seed gives the same data files, "
         "figures and "
         "verdicts, byte for byte, whatever the number of workers; only seconds differ, and with them what figure 8 "
-        "says, which is about seconds. Interrupted, the same command "
+        "says about seconds. Interrupted, the same command "
         "goes "
         "on where it was stopped.</p>\n"
         f"<pre>python -m research all{quick}{seed} --out FOLDER\npython -m research fig3 table2{quick}{seed} --out "

@@ -26,7 +26,7 @@ class ShadowPrice:
     text : the limit.
     multiplier : how fast the utility rises when the limit is loosened a little (for an equality: when its right side
         rises). NaN where the metric is not concave, because there a small step says little, and where limits
-        leave so little room that it was not found.
+        leave so few mixtures that it was not found.
     value, without : the utility with all limits, and without this one.
     arm : the arm that it limits, if it is only one.
     """
@@ -58,15 +58,15 @@ def compute_shadow_prices(
     out = {}
     multipliers = best.multipliers if best.multipliers is not None else np.full(len(limits), np.nan)
     size = max(abs(best.value), abs(best.best_arm_value))
-    slack = limits.polytope.bound - limits.polytope.matrix @ best.weights
-    for row, text, multiplier, room in zip(limits.matrix, limits.texts, multipliers, slack, strict=True):
+    slacks = limits.polytope.bound - limits.polytope.matrix @ best.weights
+    for row, text, multiplier, slack in zip(limits.matrix, limits.texts, multipliers, slacks, strict=True):
         used = np.flatnonzero(row)
         without = best.value
         # Concave: V without a limit is at most V + multiplier · (how far a mixture can be beyond it). Where limits
         # leave one mixture, or shut an arm out, the multipliers of limits that are met exactly can be wrong.
         max_excess = float(np.abs(row).sum()) * 2.0
         is_small = abs(multiplier) * max_excess <= _NOTHING * size
-        if not is_small or room < _NOTHING:
+        if not is_small or slack < _NOTHING:
             without = max(oracle(metric, bandit, shares=limits.without(text)).value, best.value)
             if is_small and without - best.value > 10 * _NOTHING * size:
                 multiplier = np.nan
