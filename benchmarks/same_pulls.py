@@ -44,22 +44,22 @@ POLICIES: dict[str, dict[str, Any]] = {
     "Track binned": {"estimates": "binned:256"},
     "Track sketch": {"estimates": "sketch:64"},
     "Track certify": {"certify": 0.3},
-    "Track limits": {"shares": "0 >= 20%; 1 + 2 <= 60%"},
-    "Track single limits": {"shares": "0 >= 20%; 1 <= 50%"},
+    "Track limits": {"shares": "arm 0 >= 20%; arm 1 + arm 2 <= 60%"},
+    "Track single limits": {"shares": "arm 0 >= 20%; arm 1 <= 50%"},
     "Track window": {"estimates": "window:200"},
     "Track discount": {"estimates": "discount:0.99"},
     "Track restart": {"detect": "restart"},
     "Vet": {},
     "Vet binned": {"estimates": "binned:256"},
     "Vet sketch": {"estimates": "sketch:64"},
-    "Vet limits": {"shares": "0 >= 20%; 1 + 2 <= 60%"},
-    "Vet single limits": {"shares": "0 >= 20%; 1 <= 50%"},
+    "Vet limits": {"shares": "arm 0 >= 20%; arm 1 + arm 2 <= 60%"},
+    "Vet single limits": {"shares": "arm 0 >= 20%; arm 1 <= 50%"},
     "Vet window": {"estimates": "window:200"},
     "UCFW": {},
     "UCFW variance": {"bonus": "variance"},
     "MixtureUCB": {},
-    "PMUCB limits": {"horizon": HORIZON, "shares": "0 >= 20%"},
-    "CIRT limits": {"epsilon": 0.2, "shares": "0 >= 20%"},
+    "PMUCB limits": {"horizon": HORIZON, "shares": "arm 0 >= 20%"},
+    "CIRT limits": {"epsilon": 0.2, "shares": "arm 0 >= 20%"},
     "Uniform": {},
     "SolitaryArm": {"arm": 1},
     "UCB1": {},
@@ -174,7 +174,10 @@ def main() -> None:
     one, two = (json.loads(Path(file).read_text()) for file in files)
     different = [name for name in one if name in two and one[name] != two[name]]
     played = sum(1 for name in one if name in two and one[name] != "refused")
+    refused = sum(1 for name in one if name in two and one[name] == "refused")
     print(f"{played} cases played, {played * (ROUNDS + TRIALS * HORIZON):,} rounds; {len(different)} differ")
+    never = {name.split(" | ")[0] for name in one} - {name.split(" | ")[0] for name in one if one[name] != "refused"}
+    print(f"{refused} cases refused by the policy; never played: {', '.join(sorted(never)) or 'none'}")
     for name in different:
         print("  ", name)
     missing = set(one) ^ set(two)
