@@ -54,7 +54,9 @@ def test_weight_moves_within_each_segment(segments: int) -> None:
             assert a[p] == pytest.approx(projection(target[p], low[p], high[p]), abs=1e-5)
 
 
-@pytest.mark.parametrize(("groups", "size"), [(7, 4), (13, 2), (4, 10)])
+@pytest.mark.parametrize(
+    ("groups", "size"), [(4, 3), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((7, 4), (13, 2), (4, 10)))]
+)
 @pytest.mark.parametrize("cls", [pmb.Track, pmb.Vet])
 def test_limits_on_many_groups_reach_what_the_oracle_finds(cls: Any, groups: int, size: int) -> None:
     rng, k = np.random.default_rng(groups), groups * size
