@@ -59,7 +59,7 @@ async def fill(url: str, name: str, options: dict[str, Any], events: int = EVENT
         k = np.array([place[arm] for arm in asked.arms])
         rewards = rng.beta(2.0 + k / 5.0, 2.0 + (ARMS - 1.0 - k) / 5.0)
         live.tell(Tell(tickets=asked.tickets, rewards=rewards.tolist()), draft)
-        live.seal(draft)
+        live.extend_hash_chain(draft)
         await transaction.commit(draft)
         live.trim_caches()
         if history.is_point_due(last, live.replay.seen):

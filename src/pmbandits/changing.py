@@ -167,7 +167,7 @@ class Changing:
         start = _validation.whole("start", start, 0, _MAX_ROUND)
         end = _validation.whole("end", end, start + 1, _MAX_ROUND)
         every = _piece_length(every, end - start)
-        between = _interpolate_bandits(first, last, by)
+        between = _bandit_path(first, last, by)
 
         def locate(t: int) -> tuple[int, int, float]:
             if not start <= t < end:
@@ -213,7 +213,7 @@ class Changing:
         check_bandit(other)
         period = _validation.whole("period", period, 2, _MAX_ROUND)
         every = _piece_length(every, period)
-        between = _interpolate_bandits(first, other, by)
+        between = _bandit_path(first, other, by)
 
         def locate(t: int) -> tuple[int, int, float]:
             base = t // period * period
@@ -401,7 +401,7 @@ def _common_support(supports: Sequence[Support | None]) -> Support | None:
 # ---- between two distributions -------------------------------------------------------------------------------
 
 
-def _interpolate_bandits(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
+def _bandit_path(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
     """The arms on the way from one bandit to another, as a function of how far the way is gone."""
     _validation.choice("by", by, ["parameters", "mixture"])
     _check_same_arms(first, last)

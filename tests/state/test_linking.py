@@ -14,7 +14,7 @@ import pytest
 
 from pmbandits.state import linking
 from pmbandits.state.layout import own_fields
-from pmbandits.state.linking import address, caller, numbered, pointer_to, shared, step
+from pmbandits.state.linking import address, caller, dispatch_table, pointer_to, shared, step
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state, unpack
 
@@ -176,7 +176,7 @@ def unused(x, y):  # type: ignore[no-untyped-def]
     return x.no_such_thing
 
 
-by_number = numbered("tests.by_number", "float, float -> float", [add, divide, unused])
+by_number = dispatch_table("tests.by_number", "float, float -> float", [add, divide, unused])
 
 
 @numba.njit

@@ -170,12 +170,12 @@ def arms_apart_in_time(log: Log) -> list[int]:
     return out
 
 
-def _serial_design_effect(rewards: FloatArray, block: NDArray[np.int64]) -> float:
+def _serial_design_effect(rewards: FloatArray, block_ids: NDArray[np.int64]) -> float:
     """How many rewards count as one because neighbours are alike, as if each depended only on the one before.
 
     Only neighbours in one block of time are looked at, around the mean of the block, so that drift does not count.
     """
-    _, at = np.unique(block, return_inverse=True)
+    _, at = np.unique(block_ids, return_inverse=True)
     away = rewards - (np.bincount(at, weights=rewards) / np.bincount(at))[at]
     same = at[1:] == at[:-1]
     power = float(away @ away)

@@ -273,7 +273,7 @@ def _numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
         "metric_shape": SHAPES[metric.shape],
         "max_h": metric.maximum().value,
         "max_abs_h": max(abs(metric.maximum().value), abs(metric.minimum().value)),
-        "lipschitz": _lipschitz(metric, support, chosen),
+        "lipschitz": _ball_holder_constant(metric, support, chosen),
         **basis.holder,
         # confidence sets
         **(tail_numbers(metric, support, chosen) if basis.has_unbounded_bands else {}),
@@ -320,8 +320,9 @@ def holder_numbers(metric: Distortion, support: Support) -> dict[str, float]:
     return {"holder_q": pair.q, "holder_c": pair.constant}
 
 
-def _lipschitz(metric: Distortion, support: Support, chosen: ConfidenceSet | None) -> float:
-    if chosen is None or not isinstance(support, Real) or chosen.kind != "ball":
+def _ball_holder_constant(metric: Distortion, support: Support, confidence: ConfidenceSet | None) -> float:
+    """The constant of the metric's Hölder pair where bounds need it: for balls on ``Real``; 0 elsewhere."""
+    if confidence is None or not isinstance(support, Real) or confidence.kind != "ball":
         return 0.0
     try:
         return metric.holder(support).constant

@@ -163,7 +163,7 @@ class CertaintyMethods(Reading):
         The pessimistic and the optimistic one hold for all mixtures at once, if the true distribution of every arm lies
         in its confidence set. If each of K sets holds with probability p, that is so with probability 1 − K(1 − p) at
         least. They are exact for one arm and for ``Binary`` rewards. In all other cases they are bounds. For linear
-        metrics on an ``Interval`` they come from intervals of the arms' means (:mod:`pmbandits.confidence.betting`),
+        metrics on an ``Interval`` they come from intervals of the arms' means (``pmbandits.confidence.betting``),
         with the same probability, and ``exact`` changes nothing.
 
         Parameters

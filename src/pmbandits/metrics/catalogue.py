@@ -8,7 +8,7 @@ from typing import overload
 
 from pmbandits import _html
 from pmbandits._text_tables import aligned_columns
-from pmbandits.metrics.distortion import Distortion, simplify
+from pmbandits.metrics.distortion import Distortion, linear_combination
 from pmbandits.metrics.phrases import PhraseNumbers, catalogue_key, phrase_numbers, split_weighted_phrase
 from pmbandits.metrics.registry import metric
 
@@ -153,7 +153,7 @@ def _weighted_preference(statement: str, weighted: list[tuple[float, str]]) -> P
     terms = [(share * c, d) for share, entry in entries for c, d in entry.metric.terms]
     does = "; ".join(f"{100 * share:.3g} % {entry.does}" for share, entry in entries)
     stated = ", ".join(f"{100 * share:.3g} % {entry.statement}" for share, entry in entries)
-    return Preference(stated, simplify(terms), does)
+    return Preference(stated, linear_combination(terms), does)
 
 
 @overload

@@ -128,7 +128,7 @@ class Distortion(DistortionFunction):
                 )
             weight = _validation.number(f"weight of term {k}", term["weight"])
             parts += [(weight * c, d) for c, d in Distortion.from_dict(term["metric"]).terms]
-        return simplify(parts)
+        return linear_combination(parts)
 
     @staticmethod
     def from_function(
@@ -185,7 +185,7 @@ class Distortion(DistortionFunction):
                 f"only a distortion can be added to a distortion, got {_validation.short(other)}; with a constant, "
                 "h(0) would not be 0."
             )
-        return simplify([*self.terms, *((sign * c, d) for c, d in other.terms)])
+        return linear_combination([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
     def __mul__(self, factor: object) -> Distortion:
         if isinstance(factor, Distortion):
@@ -193,7 +193,7 @@ class Distortion(DistortionFunction):
                 "a distortion can be multiplied by a number only; the product of two distortions is not defined."
             )
         scale = _validation.number("the factor of a distortion", factor)
-        return simplify([(scale * c, d) for c, d in self.terms])
+        return linear_combination([(scale * c, d) for c, d in self.terms])
 
     __rmul__ = __mul__
 
@@ -351,7 +351,7 @@ class Combination(Distortion):
         return text or "0*Mean()"
 
 
-def simplify(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
+def linear_combination(terms: Sequence[tuple[float, Distortion]]) -> Distortion:
     """A sum with equal terms merged and zero terms gone; a single term of weight 1 is that distortion itself."""
     merged: dict[Distortion, float] = {}
     for c, d in terms:

@@ -27,7 +27,7 @@ from pmbandits.metrics.family import Family
 from pmbandits.metrics.normal import normal_cdf, normal_quantile
 from pmbandits.metrics.numeric import graded_grid
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import numbered, shared, step
+from pmbandits.state.linking import dispatch_table, shared, step
 
 # The head.
 _N_TERMS, _N_EXTREMA, _N_POINTS, _SINGLE_PEAK = 0, 1, 2, 3
@@ -82,7 +82,7 @@ def _pad_to_two_parameters(cls: type[Family]) -> Callable[..., Any]:
     return copy
 
 
-_family_formula = numbered(
+_family_formula = dispatch_table(
     f"{__name__}.formula", "float, float, float -> float", [_pad_to_two_parameters(cls) for cls in _ENCODED_FAMILIES]
 )
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pmbandits import _validation
-from pmbandits.metrics.distortion import Distortion, simplify
+from pmbandits.metrics.distortion import Distortion, linear_combination
 from pmbandits.metrics.families import FAMILIES
 from pmbandits.metrics.names import ALIASES, REGISTRY, build_metric, registry_key
 
@@ -86,7 +86,7 @@ def _parse_sum(text: str) -> Distortion:
         built = build_metric(name, tuple(positional), named)
         parts += [(weight * c, d) for c, d in built.terms]
         position = found.end()
-    return simplify(parts)
+    return linear_combination(parts)
 
 
 def _parse_number(text: str, whole: str) -> float:

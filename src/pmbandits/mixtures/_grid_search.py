@@ -73,22 +73,22 @@ def random_tied_point(s: State, values: FloatArray, least: float) -> int:
 
 
 @shared("state, int -> int")
-def choose_grid_point(s: State, used: int) -> int:
+def choose_grid_point(s: State, n_used: int) -> int:
     """The grid point with the largest index; tied, the previous one; else the highest utility; else the first.
 
     Or, as the paper allows, any of those that are tied.
     """
     before = s.current_point
-    if is_still_best(s.index, used, before):
+    if is_still_best(s.index, n_used, before):
         return before
     top = s.index[0]
-    for g in range(1, used):
+    for g in range(1, n_used):
         top = max(top, s.index[g])
     slack = TIE * max(1.0, abs(top))
     if s.random_ties == 1:
         return random_tied_point(s, s.index, top - slack)
     chosen, best = -1, -np.inf
-    for g in range(used):
+    for g in range(n_used):
         if s.index[g] >= top - slack:
             value = utility(s, s.grid[g])
             if chosen < 0 or value > best + TIE * max(1.0, abs(best)):

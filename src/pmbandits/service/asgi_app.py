@@ -127,7 +127,7 @@ class AsgiApp:
                 return {"type": "http.request", "body": body, "more_body": False}
             return await receive()
 
-        async def counting_send(message: MutableMapping[str, Any]) -> None:
+        async def send_with_security_headers(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -135,7 +135,7 @@ class AsgiApp:
             await send(message)
 
         try:
-            await self.fallback_app(scope, buffered_receive, counting_send)
+            await self.fallback_app(scope, buffered_receive, send_with_security_headers)
         except Refused as error:
             if not status:
                 status = error.status

@@ -145,7 +145,7 @@ class LiveExperiment:
                 self.status = json.loads(data)
         return len(new_events)
 
-    def seal(self, batch: WriteBatch) -> None:
+    def extend_hash_chain(self, batch: WriteBatch) -> None:
         """Give all events that were drafted in this transaction their digest, and go on from there."""
         if batch.drafted:
             digest = self.replay.digest = chain_digest(self.replay.digest, batch.drafted)

@@ -288,7 +288,7 @@ class GroupCommit:
         """What all experiments write, with digests, and without those that failed."""
         for exp, draft in drafts.items():
             if draft is not None:
-                live_experiments[exp].seal(draft)
+                live_experiments[exp].extend_hash_chain(draft)
         good = [draft for draft in drafts.values() if draft is not None]
         if len(good) == 1:
             return good[0]

@@ -172,7 +172,7 @@ def is_made(connection: Connection) -> bool:
     return True
 
 
-def make(connection: Connection) -> None:
+def create_tables(connection: Connection) -> None:
     """Make the tables in an empty store; whoever calls has the store to itself."""
     metadata.create_all(connection)
     connection.execute(insert(schema_version).values(version=VERSION))

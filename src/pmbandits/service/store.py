@@ -123,7 +123,7 @@ class Store:
             if self._path is None:
                 connection.execute(sql("SELECT pg_advisory_xact_lock(:a, 0)"), {"a": 0x706D62})
             if not schema.is_made(connection):
-                schema.make(connection)
+                schema.create_tables(connection)
 
     def now_ms(self) -> int:
         """The time now by the clock of the store, in milliseconds since 1970: all who use the store agree on it."""

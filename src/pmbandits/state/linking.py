@@ -3,7 +3,7 @@
 numba compiles all that a kernel calls again for every kernel that calls it; what ten policies have in common would be
 compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
 
-``shared`` is for kernels that are known beforehand, ``numbered`` for several of one signature that are called by a
+``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by a
 number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels ``pointer_to``),
 and a ``caller`` for it.
 """
@@ -85,7 +85,7 @@ class TypedKernel(NamedTuple):
 
     own: Any
     arguments: tuple[Any, ...]
-    kind: str  # "shared", "step" or "numbered"
+    kind: str  # "shared", "step" or "dispatch"
 
 
 # by what kernels call: one, or all kernels that are called by a number
@@ -233,7 +233,7 @@ def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable
     return decorate
 
 
-def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+def dispatch_table(name: str, signature: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     """Shared kernels of one signature that are called by their number: ``call(number, …)``.
 
     Each is compiled when it is first called. A number beyond the last is not noticed.
@@ -251,11 +251,11 @@ def numbered(name: str, signature: str, functions: Sequence[Callable[..., Any]])
     def call(number: int, *given: Any) -> Any:
         return entries[number](*given)
 
-    TYPED_KERNELS[call] = [TypedKernel(one, typed.args, "numbered") for one in own]
+    TYPED_KERNELS[call] = [TypedKernel(one, typed.args, "dispatch") for one in own]
     _register_signature(call, typed.return_type(types.int64, *typed.args))
 
     @lower_builtin(call, types.int64, *typed.args)
-    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+    def emit_indirect_call(context: Any, builder: Any, _: Any, given: Any) -> Any:
         at = builder.gep(_slot_global(builder, name), [given[0]])
         return _emit_call(context, builder, _emit_slot_address(context, builder, at, name), typed, given[1:])
 
@@ -294,7 +294,7 @@ def caller(signature: str) -> Any:
     _register_signature(call, typed.return_type(types.int64, *typed.args))
 
     @lower_builtin(call, types.int64, *typed.args)
-    def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
+    def emit_indirect_call(context: Any, builder: Any, _: Any, given: Any) -> Any:
         return _emit_call(context, builder, builder.inttoptr(given[0], _POINTER), typed, given[1:])
 
     return call

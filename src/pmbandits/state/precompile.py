@@ -85,7 +85,7 @@ class _CompilePlan:
         for one in list(written.values()):
             for thing in referenced_objects(one.py_func):
                 for fixed in TYPED_KERNELS.get(thing, ()) if inspect.isfunction(thing) else ():
-                    if fixed.kind != "numbered":  # there are many, and a run needs one of them
+                    if fixed.kind != "dispatch":  # there are many, and a run needs one of them
                         at = self.add(fixed.own, fixed.arguments)
                         if fixed.kind == "step":
                             needs.add(at)
