@@ -3,8 +3,8 @@
 numba compiles all that a kernel calls again for every kernel that calls it; what ten policies have in common would be
 compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
 
-``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by a
-number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels ``pointer_to``),
+``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by
+a number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels ``pointer_to``),
 and a ``caller`` for it.
 """
 
