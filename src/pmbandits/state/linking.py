@@ -4,8 +4,8 @@ numba compiles all that a kernel calls again for every kernel that calls it; wha
 compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
 
 ``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by
-a number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels ``pointer_to``),
-and a ``caller`` for it.
+a number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels
+``pointer_to``), and a ``caller`` for it.
 """
 
 from __future__ import annotations
