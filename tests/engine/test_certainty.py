@@ -74,8 +74,7 @@ def holds(policy: Any, world: World, top: float) -> bool:
     assert 0.0 <= sure.regret <= sure.rival - sure.lower
     slack = 1e-9
     inside = sure.lower - slack <= truth <= sure.upper + slack and sure.rival >= top - slack
-    assert not inside or top - truth <= sure.regret + 2 * slack  # follows from the others
-    return inside
+    return inside and top - truth <= sure.regret + 2 * slack  # regret is a joint bound, which can fail by itself
 
 
 def fails(name: str, support: str, shape: str, seed: int, **options: Any) -> bool:
@@ -181,6 +180,8 @@ def test_for_concave_metrics_the_rival_is_the_best_of_all_mixtures_and_all_laws_
     name: str, support: str, metric: Any, h: convex.Concave
 ) -> None:
     """Exact: w[i] = a[i]·(survival of arm i), which falls and stays in a[i] times its band; then all is concave."""
+    if support == "interval" and metric.shape == "linear":
+        pytest.skip("the mean of rewards in an interval is bounded by betting: tests/confidence/test_betting.py")
     make, given = POLICIES[name]
     n = 300 if support == "finite" else 60
     policy, data = taught(metric, support, 3, n, seed=4, cls=make, **given)
