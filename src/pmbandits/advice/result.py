@@ -14,6 +14,7 @@ from pmbandits._text_tables import aligned_columns
 from pmbandits._validation import FloatArray
 from pmbandits.advice import sentences
 from pmbandits.advice.checks import Drift, HeavyTail
+from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
 from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
@@ -124,6 +125,15 @@ class Advice:
     def inconclusive(self) -> bool:
         """Whether nothing can be concluded, because of when the rewards came."""
         return bool(self.apart) or self.serial
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What the evidence allows to say: the decision, the size of the difference, the next step, and caveats."""
+        return decide(self)
+
+    def shown(self, value: float) -> float:
+        """A utility or an average in the sign of the data: losses are negated inside, and are losses again here."""
+        return -value if self.loss and value else value
 
     @property
     def lead(self) -> float:
@@ -263,6 +273,7 @@ class Advice:
         found = self.evidence
         return {
             "metric": _metric_dict(self.metric),
+            "decision": self.decision.to_dict(),
             "mixture": self.mixture,
             "value": _finite((self.value,))[0],
             "interval": _finite(self.interval),

@@ -1,0 +1,214 @@
+"""The decision that the evidence allows: what to do, how large the difference is, what comes next, and the caveats.
+
+All of it is numbers and names. The sentences are in :mod:`pmbandits.advice.sentences`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, Literal
+
+from scipy.special import stdtrit
+
+from pmbandits.advice import checks
+from pmbandits.supports import Heavy
+
+if TYPE_CHECKING:
+    from pmbandits.advice.result import Advice
+
+_LEADING_P_VALUE = 0.16  # one-sided, about one standard error: below it an arm "leads", above it one "cannot tell"
+_MOST_UNUSABLE = 0.5  # a larger share of unusable rows is a caveat
+
+Kind = Literal["choose", "leads", "cannot tell"]
+Step = Literal["nothing", "more rewards", "more of some arms", "same time", "other preference", "not known"]
+CaveatKind = Literal[
+    "direction assumed",  # a column that sounds like a loss: it was taken for one, or it was not
+    "wrong end",  # the metric looks at the best outcomes of losses only
+    "unusable rows",  # most rows could not be used
+    "range not known",  # a rare reward far outside of what was seen could change the result
+    "range matters",  # beyond chance as far as rewards go on as seen; not if any distribution in the range is possible
+    "moment bound broken",  # the rewards speak against the declared bound
+    "heavy tail",  # a few rewards decide the result
+    "outlier",  # a single reward of an arm decides how it compares
+    "few rewards",  # an arm has too few rewards to be compared
+    "few units",  # an arm has too few units (or blocks of time)
+    "few events",  # the weights of an arm are so uneven that few rewards count
+    "drift",  # rewards changed over time
+    "apart in time",  # arms were not tried at the same time
+    "serial",  # rewards depend on those before them for too long
+]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better the recommendation is than what stands next to it, in the unit of the rewards.
+
+    Attributes
+    ----------
+    rival : the arm that it is compared with: the best other one, or the best single arm if a mixture is recommended.
+    value, interval : by how much it is better, with an interval (NaN where none is known). Positive means better, for
+        rewards as for losses.
+    p_value : of the claim that the recommendation is better than every other arm.
+    matters : whether the difference is as large as the smallest one that matters: ``True``, ``False``, or ``None`` if
+        that is not settled, or if none was named.
+    """
+
+    rival: str
+    value: float
+    interval: tuple[float, float]
+    p_value: float
+    matters: bool | None = None
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What would settle the question.
+
+    Attributes
+    ----------
+    kind : ``"nothing"`` if it is settled, ``"more rewards"`` of every arm in ``rewards``, ``"more of some arms"``:
+        those in ``arms`` are the problem, ``"same time"``: rewards of all arms from one time, ``"other preference"``:
+        this one cannot tell the arms apart, or ``"not known"``.
+    rewards : how many more rewards of each arm would settle it in 8 of 10 cases.
+    arms : the arms that are the problem.
+    """
+
+    kind: Step
+    rewards: dict[str, int] = field(default_factory=dict)
+    arms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """Something that a reader must know: its kind, the arms that it is about, and numbers that belong to it."""
+
+    kind: CaveatKind
+    arms: tuple[str, ...] = ()
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the evidence allows to say.
+
+    Attributes
+    ----------
+    kind : ``"choose"`` (beyond chance), ``"leads"`` (ahead, but not settled) or ``"cannot tell"``.
+    mixture : what to play, or what leads, by the names of the arms.
+    beaten : the arms than which it is better beyond chance.
+    open : the arms with which it could not be settled.
+    difference : the size of the difference; ``None`` if there is nothing to compare with.
+    next_step : what would settle it.
+    caveats : what a reader must know, most important first.
+    """
+
+    kind: Kind
+    mixture: dict[str, float]
+    beaten: tuple[str, ...]
+    open: tuple[str, ...]
+    difference: Difference | None
+    next_step: NextStep
+    caveats: tuple[Caveat, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A description that can be written as JSON."""
+        out = asdict(self)
+        if self.difference is not None:
+            out["difference"]["interval"] = [x if isfinite(x) else None for x in self.difference.interval]
+            if not isfinite(self.difference.value):
+                out["difference"]["value"] = None
+        return out
+
+
+def decide(advice: Advice) -> Decision:
+    """The decision on one metric, from its evidence."""
+    rival = _rival(advice)
+    return Decision(
+        kind=_kind(advice),
+        mixture=advice.mixture,
+        beaten=() if advice.limits is not None else tuple(n for n in advice.names if _is_beaten(advice, n)),
+        open=() if advice.limits is not None else tuple(n for n in advice.names if _is_open(advice, n)),
+        difference=None if rival is None else _difference(advice, rival),
+        next_step=_next_step(advice),
+        caveats=tuple(_caveats(advice)),
+    )
+
+
+def _kind(advice: Advice) -> Kind:
+    if advice.sure == "surely" or (advice.sure == "looks" and not advice.drift):
+        return "choose"
+    if advice.sure == "looks":
+        return "leads"
+    closest = advice.evidence.closest_rival
+    if advice.inconclusive or advice.tied or advice.tails or closest is None or closest.p > _LEADING_P_VALUE:
+        return "cannot tell"
+    return "leads"
+
+
+def _is_beaten(advice: Advice, name: str) -> bool:
+    return advice.sure != "unclear" and advice.mixture.get(name, 0.0) < 1.0
+
+
+def _is_open(advice: Advice, name: str) -> bool:
+    return advice.sure == "unclear" and advice.mixture.get(name, 0.0) < 1.0
+
+
+def _rival(advice: Advice) -> str | None:
+    """The arm that the recommendation is compared with."""
+    if len(advice.mixture) > 1:
+        return advice.best_arm
+    others = [a for a in advice.arms if a.share == 0.0]
+    return max(others, key=lambda a: a.utility).name if others else None
+
+
+def _difference(advice: Advice, rival: str) -> Difference:
+    """The lead over the rival, with Student's interval."""
+    mixed = len(advice.mixture) > 1
+    value = advice.gain if mixed else advice.lead
+    interval = nan, nan
+    margin = next((m for m in advice.evidence.margins if advice.names[m.rival] == rival), None)
+    if margin is not None and advice.limits is None and isfinite(margin.error) and not advice.tails:
+        reach = float(stdtrit(margin.df, 0.5 + 0.5 * advice.level)) * margin.error + margin.slack
+        interval = value - reach, value + reach
+    return Difference(rival, value, interval, advice.evidence.p)
+
+
+def _next_step(advice: Advice) -> NextStep:
+    if advice.sure != "unclear" or len(advice.names) == 1:
+        return NextStep("nothing")
+    if advice.tied or advice.tails:
+        return NextStep("other preference", arms=tuple(advice.names[t.arm] for t in advice.tails))
+    if advice.inconclusive:
+        return NextStep("same time", arms=tuple(advice.names[k] for k in advice.apart))
+    if advice.more:
+        return NextStep("more rewards", rewards=dict(advice.more))
+    if advice.evidence.few:
+        return NextStep("more of some arms", arms=tuple(advice.names[k] for k in advice.evidence.few))
+    return NextStep("not known")
+
+
+def _caveats(advice: Advice) -> list[Caveat]:
+    out: list[Caveat] = []
+    log, support = advice.log, advice.support
+    if log.n_malformed > _MOST_UNUSABLE * log.rows:
+        out.append(Caveat("unusable rows", numbers={"unusable": log.n_malformed, "rows": log.rows, "used": log.used}))
+    negative = not advice.loss and max(float(arm.x[-1]) for arm in log.arms) <= 0.0
+    if checks.wrong_tail_warning(advice.metric, advice.loss, negative):
+        out.append(Caveat("wrong end"))
+    if advice.tails:
+        out.append(Caveat("heavy tail", tuple(dict.fromkeys(advice.names[t.arm] for t in advice.tails))))
+    if advice.apart:
+        out.append(Caveat("apart in time", tuple(advice.names[k] for k in advice.apart)))
+    if advice.serial:
+        out.append(Caveat("serial"))
+    out += [Caveat("drift", (advice.names[d.arm],), {"early": d.early, "late": d.late}) for d in advice.drift]
+    few = tuple(advice.names[k] for k in advice.evidence.few)
+    if few:
+        clustered = log.kept_rows is not None and log.kept_rows.cluster is not None
+        out.append(Caveat("few units" if clustered else "few rewards", few))
+    if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.all for arm in log.arms]):
+        out.append(Caveat("moment bound broken"))
+    if advice.support_assumed and not advice.tails and len(advice.names) > 1:
+        out.append(Caveat("range not known", numbers={"low": support.lo, "high": support.hi}))
+    return out
