@@ -11,11 +11,18 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from pmbandits.state.compile import cache_folder
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
 
 _MAGIC = b"pmbandits kernel 2\n"
 _DIGEST = hashlib.sha256().digest_size
@@ -27,6 +34,15 @@ class CorruptCacheFile(OSError):
 
 class _ChecksummedFiles(IndexDataCacheFile):
     """The index and the entries of one kernel."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write an entry and its line in the index.
+
+        One process at a time: of two that read the same index, one would lose its entry, or one number would name the
+        entries of both and a kernel would run the other's code.
+        """
+        with _exclusive(self._cache_path):
+            super().save(key, data)
 
     def _load_index(self) -> dict[Any, str]:
         try:
@@ -61,6 +77,20 @@ class _ChecksummedFiles(IndexDataCacheFile):
         content = self._dump(thing)
         with self._open_for_write(path) as file:
             file.write(_MAGIC + _digest(path, content) + content)
+
+
+@contextmanager
+def _exclusive(folder: str) -> Iterator[None]:
+    """Wait until nobody else holds this folder's lock, and hold it."""
+    if fcntl is None:
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _digest(path: str, content: bytes) -> bytes:
