@@ -25,7 +25,9 @@ from pmbandits.mixtures._certifying import certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
 from pmbandits.optimize import _barrier_problem as barrier
 from pmbandits.optimize import _interior_point as interior_point
-from pmbandits.policies import baselines, cirt
+from pmbandits.policies import baselines
+from pmbandits.policies.cirt import cirt
+from pmbandits.policies.cirt._kernels import steps_per_unit
 from pmbandits.simulation import _kernels as simulation
 from pmbandits.simulation.execute import resolve_n_jobs
 from pmbandits.simulation.progress import ProgressBar
@@ -151,7 +153,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
             yield compile_entry(steps.count_pull, "memory, int")
     for kernel in (cirt.begin, baselines.begin_fixed_arm):
         yield compile_entry(kernel, "memory")
-    yield compile_entry(cirt.steps_per_unit, "int, int")
+    yield compile_entry(steps_per_unit, "int, int")
     # What readers of a policy call: ``explain``, ``utility_bounds``, ``estimates``, ``certainty``.
     for own in dict.fromkeys(cls._own for cls in policies.values() if "confidence" in cls._declared):
         yield compile_entry(mixture_bounds, "state, floats", own)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies.cirt import lay_tracking_grid, unpack
+from pmbandits.policies.cirt._kernels import lay_tracking_grid, unpack
 from pmbandits.state.compile import kernel
 from tests.reference import policies as slow
 

@@ -7,7 +7,7 @@ from pmbandits.policies.baselines import UCB1 as UCB1
 from pmbandits.policies.baselines import SolitaryArm as SolitaryArm
 from pmbandits.policies.baselines import Uniform as Uniform
 from pmbandits.policies.ce_ucb import CEUCB as CEUCB
-from pmbandits.policies.cirt import CIRT as CIRT
+from pmbandits.policies.cirt.cirt import CIRT as CIRT
 from pmbandits.policies.fixed_grid import FixedGrid as FixedGrid
 from pmbandits.policies.pm_etc import PMETC as PMETC
 from pmbandits.policies.pm_ucb import PMUCB as PMUCB

@@ -1,0 +1,1 @@
+"""CIRT: the policy in ``cirt.py``, and its own kernels in ``_kernels.py``."""
