@@ -381,10 +381,9 @@ class AskTell(ArmLifecycle):
     ) -> int | None:
         """Replay asks (nan) and tells, while holding the lock; returns the first event that differs, or ``None``."""
         at, n, seen = 0, arms.size, None
-        code = np.zeros(1, dtype=np.int64)
         mask_of = np.full(n, -1, dtype=np.int64) if available.mask_of is None else available.mask_of
         while at < n:
-            plan, roster = self._plan, self._roster
+            roster = self._roster
             if at == 0 or (roster is not None and roster.place != seen):  # an arm became active
                 seen = None if roster is None else roster.place
                 places = arms if roster is None else np.array(seen)[arms]
@@ -397,24 +396,8 @@ class AskTell(ArmLifecycle):
             if check and roster is not None and roster.waiting:  # the next arm may be one that waits
                 end = at
             if end > at:
-                is_tell = int((~np.isnan(values[at:end])).sum())
-                if is_tell and plan.forgetting is None:
-                    self._memory = ensure_capacity(self._memory, plan, is_tell)
-                while True:
-                    part = slice(at, end)
-                    at += int(
-                        replay_events(*self._now[:2], places[part], values[part], mask_of[part], flat, check, code)
-                    )
-                    if code[0] == CHANGED:
-                        handle_changes(self._memory, plan)
-                    elif code[0] == NEEDS_CAPACITY:
-                        self._memory = ensure_capacity(self._memory, plan)
-                    else:
-                        break
-                    code[0] = OK
-                if code[0] == INVALID_CHOICE:
-                    self._raise_invalid_choice()
-                assert code[0] == OK, code
+                part = slice(at, end)
+                at += self._replay_active(places[part], values[part], mask_of[part], flat, check)
                 if at < end:
                     return at
                 continue
@@ -432,6 +415,33 @@ class AskTell(ArmLifecycle):
                 count_pull(roster.inactive_memory.address, -1 - int(places[at]))
             at += 1
         return None
+
+    def _replay_active(
+        self,
+        places: NDArray[np.int64],
+        values: FloatArray,
+        mask_of: NDArray[np.int64],
+        masks: NDArray[np.int64],
+        check: bool,
+    ) -> int:
+        """Replay events of active arms; returns how many were taken in, fewer if a choice differs from the stored."""
+        plan, at, code = self._plan, 0, np.zeros(1, dtype=np.int64)
+        n_tells = int((~np.isnan(values)).sum())
+        if n_tells and plan.forgetting is None:
+            self._memory = ensure_capacity(self._memory, plan, n_tells)
+        while True:
+            at += int(replay_events(*self._now[:2], places[at:], values[at:], mask_of[at:], masks, check, code))
+            if code[0] == CHANGED:
+                handle_changes(self._memory, plan)
+            elif code[0] == NEEDS_CAPACITY:
+                self._memory = ensure_capacity(self._memory, plan)
+            else:
+                break
+            code[0] = OK
+        if code[0] == INVALID_CHOICE:
+            self._raise_invalid_choice()
+        assert code[0] == OK, code
+        return at
 
     def _arm_positions(self, arms: Any) -> NDArray[np.int64]:
         """The positions of arms that are given by position or name; an error names the first that does not exist."""
