@@ -26,7 +26,7 @@ TIMES = int(os.environ.get("BENCH_TIMES", "40" if QUICK else "400"))
 Draw = Callable[[np.random.Generator, int], list[np.ndarray]]
 UNIT = pmb.Interval(0, 1)
 TEN = [
-    "mean", "gini", "lower_cvar(0.1)", "cvar(0.9)", "wang_right_tail", "pht(0.5)", "mean_median_deviation",
+    "mean", "gini", "lower_cvar(0.1)", "upper_cvar(0.9)", "wang_right_tail", "pht(0.5)", "mean_median_deviation",
     "dual_power(3)", "quadratic(0.5)", "wang_transform(-0.5)",
 ]  # fmt: skip
 
@@ -133,8 +133,8 @@ WORTH: dict[str, tuple[Draw, list[Any], str, pmb.Support | None, int, str]] = {
         lambda r, n: [r.beta(a, b, n) for a, b in ((2, 6), (6, 3), (1.2, 1.1))],
         [st.beta(2, 6), st.beta(6, 3), st.beta(1.2, 1.1)], "mean", UNIT, 100, "–",
     ),
-    "CVaR(.9), 3 equal Beta(2, 5), n = 200": (
-        lambda r, n: [r.beta(2, 5, n) for _ in range(3)], [st.beta(2, 5)] * 3, "cvar(0.9)", UNIT, 200, "–",
+    "upper CVaR(.9), 3 equal Beta(2, 5), n = 200": (
+        lambda r, n: [r.beta(2, 5, n) for _ in range(3)], [st.beta(2, 5)] * 3, "upper_cvar(0.9)", UNIT, 200, "–",
     ),
     "Wang, 2 Pareto 2.5, n = 500, no limits known": (
         lambda r, n: [r.pareto(2.5, n) for _ in range(2)], [st.lomax(2.5)] * 2, "wang_right_tail", None, 500, "–",

@@ -22,7 +22,7 @@ SHARES = (0.1, 0.05, 0.01)
 METRICS = {
     "Gini": pmb.GiniDeviation(),
     "Wang": pmb.WangRightTail(),
-    "CVaR(.9)": pmb.CVaR(0.9),
+    "upper CVaR(.9)": pmb.UpperCVaR(0.9),
     "quadratic": pmb.Quadratic(0.5),
 }
 UNIT = pmb.Interval(0.0, 1.0)
@@ -235,7 +235,7 @@ def reading() -> Table:
     rng = np.random.default_rng(1)
     shapes, arms = rng.uniform(0.5, 5.0, (10, 2)), rng.integers(0, 10, 100_000)
     rewards = rng.beta(*shapes[arms].T)
-    for name in ("gini", "wang_right_tail", "cvar(0.9)", "lower_cvar(0.2)"):
+    for name in ("gini", "wang_right_tail", "upper_cvar(0.9)", "lower_cvar(0.2)"):
         cells = []
         for keep in ("exact", "binned"):
             policy = pmb.Track(name, n_arms=10, support=UNIT, estimates=keep)

@@ -30,7 +30,7 @@ def samples() -> Table:
         pmb.Mean(),
         pmb.GiniDeviation(),
         pmb.WangRightTail(),
-        pmb.CVaR(0.9),
+        pmb.UpperCVaR(0.9),
         pmb.Quadratic(0.5),
         pmb.PHT(0.3),
         pmb.InvertedS(0.7),
@@ -59,7 +59,7 @@ def best_mixture() -> Table:
     draws = [rng.multinomial(5000, rng.dirichlet(np.full(1000, 0.1))) for _ in range(count)]
     shared = pmb.Bandit([np.repeat(np.arange(1000) / 1000, row) for row in draws])
     for label, bandit in (("shared", shared), ("own", own)):
-        for metric in (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Quadratic(0.5), pmb.CVaR(0.9)):
+        for metric in (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Quadratic(0.5), pmb.UpperCVaR(0.9)):
             laid = survival_table(metric, list(bandit.distributions), np.eye(count))
             start = np.full(count, 1 / count)
             weights, gap, _ = maximise_concave(metric, laid, start, accuracy=1e-9, scale=1e-300)

@@ -15,7 +15,7 @@ import pmbandits as pmb
 from pmbandits.optimize import utility_function
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
-METRICS = (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.CVaR(0.9))
+METRICS = (pmb.GiniDeviation(), pmb.WangRightTail(), pmb.UpperCVaR(0.9))
 
 
 def tables() -> Iterator[Table]:

@@ -43,7 +43,7 @@ def metric_of(rng: np.random.Generator) -> tuple[pmb.Distortion, convex.Concave 
     known = [
         (pmb.GiniDeviation(), convex.gini()),
         (pmb.WangRightTail(), convex.wang_right_tail()),
-        (pmb.CVaR(share), convex.cvar(share)),
+        (pmb.UpperCVaR(share), convex.upper_cvar(share)),
         (pmb.MeanMedianDeviation(), convex.mean_median_deviation()),
         (pmb.InterESRange(share), convex.inter_es_range(share)),
         (pmb.DualPower(level), convex.dual_power(level)),

@@ -94,7 +94,7 @@ def falling() -> Table:
         ("Wang right-tail, Bernoulli (.1,.7)", pmb.Bandit.bernoulli([0.1, 0.7]), pmb.WangRightTail()),
         ("lower CVaR(.2), Beta", safe, pmb.LowerCVaR(0.2)),
         ("inverted-S(.5), Beta", betas, pmb.InvertedS(0.5)),
-        ("0.7 mean + 0.3 CVaR(.9), Beta", betas, 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)),
+        ("0.7 mean + 0.3 upper CVaR(.9), Beta", betas, 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)),
         ("Gini, normal 1, 3, 5", pmb.Bandit([st.norm(1), st.norm(3), st.norm(5)]), pmb.GiniDeviation()),
     ]
     for label, bandit, metric in track(cases, description="falling", transient=True):

@@ -75,7 +75,14 @@ POLICIES: dict[str, dict[str, Any]] = {
     "RhoNPTS": {},
     "MVLCB": {"horizon": HORIZON},
 }
-METRICS = ("gini", "0.7*mean+0.3*cvar(0.9)", "wang_right_tail", "lower_cvar(0.5)", "inverted_s(0.6)", "mean - 0.5*gini")
+METRICS = (
+    "gini",
+    "0.7*mean+0.3*upper_cvar(0.9)",
+    "wang_right_tail",
+    "lower_cvar(0.5)",
+    "inverted_s(0.6)",
+    "mean - 0.5*gini",
+)
 HEAVY = ("gini", "lower_cvar(0.5)")  # of these, on heavy tails: bounds take long there
 
 
@@ -171,7 +178,8 @@ def main() -> None:
             print(name, digest, flush=True)
             path.write_text(json.dumps(found, indent=0, ensure_ascii=False))
         return
-    one, two = (json.loads(Path(file).read_text()) for file in files)
+    # Records that are older than the name upper_cvar say cvar.
+    one, two = (json.loads(Path(file).read_text().replace("*cvar(", "*upper_cvar(")) for file in files)
     different = [name for name in one if name in two and one[name] != two[name]]
     played = sum(1 for name in one if name in two and one[name] != "refused")
     refused = sum(1 for name in one if name in two and one[name] == "refused")

@@ -20,7 +20,7 @@ from pmbandits.confidence._bounds import mixture_bounds
 
 QUICK = bool(os.environ.get("QUICK"))
 UNIT = pmb.Interval(0, 1)
-METRICS = ("gini", "wang_right_tail", "cvar(0.9)", "lower_cvar(0.1)", "mean")
+METRICS = ("gini", "wang_right_tail", "upper_cvar(0.9)", "lower_cvar(0.1)", "mean")
 DELTA = 0.05
 
 
@@ -56,7 +56,7 @@ def widths() -> Table:
 
 def once() -> Table:
     table = Table(title="Berk and Jones ÷ Dvoretzky, Kiefer and Wolfowitz, Beta(2, 5), looked at once")
-    for column in ("n", "gini", "wang_right_tail", "cvar(0.9)"):
+    for column in ("n", "gini", "wang_right_tail", "upper_cvar(0.9)"):
         table.add_column(column, justify="right")
     for n in (200, 1000):
         x = np.sort(np.random.default_rng(1).beta(2, 5, n))
@@ -67,7 +67,7 @@ def once() -> Table:
             (np.maximum(np.arange(n + 1) / n - even, 0), np.minimum(np.arange(n + 1) / n + even, 1)),
         ]
         row = []
-        for name in ("gini", "wang_right_tail", "cvar(0.9)"):
+        for name in ("gini", "wang_right_tail", "upper_cvar(0.9)"):
             h = pmb.metric(name)
             spread = []
             for lo, hi in ends:
@@ -161,7 +161,7 @@ def values() -> Table:
     )
     for column in ("metric", "kl", "wasserstein", "width kl / wasserstein, n = 10, 100, 1,000, 5,000"):
         table.add_column(column, justify="left" if column == "metric" else "right")
-    for metric in ("gini", "cvar(0.9)", "mean", "quadratic(0.5)", "wang_right_tail"):
+    for metric in ("gini", "upper_cvar(0.9)", "mean", "quadratic(0.5)", "wang_right_tail"):
         truth = float(pmb.metric(metric).value(st.norm()))
         needed: dict[str, list[float]] = {"kl": [], "wasserstein": []}
         widths: dict[str, list[float]] = {"kl": [], "wasserstein": []}
@@ -229,7 +229,7 @@ def cost() -> Table:
     table = Table(title="Nanoseconds a reward of utility_bounds (three passes, three arms)")
     for column in ("metric", "n", "dkw", "kl", "kl / dkw"):
         table.add_column(column, justify="left" if column == "metric" else "right")
-    for metric in ("gini", "wang_right_tail", "cvar(0.9)"):
+    for metric in ("gini", "wang_right_tail", "upper_cvar(0.9)"):
         for n in (1000, 10_000, 100_000):
             spent = []
             for name in ("dkw", "kl"):
@@ -258,7 +258,7 @@ def regret() -> Table:
         "CIRT": lambda name: pmb.CIRT(confidence=name),
     }
     for policy, make in makes.items():
-        for metric in ("gini", "wang_right_tail", "cvar(0.9)"):
+        for metric in ("gini", "wang_right_tail", "upper_cvar(0.9)"):
             found, spent = [], []
             for name in ("dkw", "kl"):
                 start = time.process_time()

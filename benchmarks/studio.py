@@ -20,8 +20,8 @@ from pmbandits.pages.studio.table import Table as Rewards
 
 MOVES = {
     "quadratic({})": (0.2, 0.9),
-    "cvar({})": (0.5, 0.95),
-    "{}*mean + 0.3*cvar(0.9)": (0.3, 0.9),
+    "upper_cvar({})": (0.5, 0.95),
+    "{}*mean + 0.3*upper_cvar(0.9)": (0.3, 0.9),
     "pht({})": (0.3, 0.9),
     "lower_cvar({})": (0.05, 0.5),
     "mean - {}*gini": (0.1, 0.9),

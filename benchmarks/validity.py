@@ -150,7 +150,7 @@ def rows() -> list[Row]:
         Row("bounds", f"N(0, 1), Heavy({order:g}, {bound:g}), {metric}", 0.05,
             bounds_fail(st.norm(), pmb.Heavy(order, bound), metric, 200))
         for order, bound in ((2, 1.1), (4, 3.3), (6, 16.0))
-        for metric in ("mean", "lower_cvar(0.5)", "cvar(0.9)")
+        for metric in ("mean", "lower_cvar(0.5)", "upper_cvar(0.9)")
     ]  # fmt: skip
     out += [
         Row("bounds", f"{name}, {metric}", 0.05, bounds_fail(law, support, metric))
@@ -161,7 +161,7 @@ def rows() -> list[Row]:
             ("coin .3, Binary", st.bernoulli(0.3), pmb.Binary()),
             ("N(0, 1), Real(1)", st.norm(), pmb.Real(1.0)),
         )
-        for metric in ("mean", "gini", "cvar(0.9)")
+        for metric in ("mean", "gini", "upper_cvar(0.9)")
     ]
     coins = [st.bernoulli(0.4), st.bernoulli(0.9)]
     betas = [st.beta(2, 8), st.beta(5, 5), st.beta(8, 2)]

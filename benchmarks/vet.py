@@ -17,7 +17,7 @@ from pmbandits.state import timing
 
 ROUNDS = 100_000
 ARMS = (3, 30, 100)
-METRICS = ("gini", "cvar(0.9)", "wang_right_tail", "lower_cvar(0.2)")
+METRICS = ("gini", "upper_cvar(0.9)", "wang_right_tail", "lower_cvar(0.2)")
 KINDS = ("0/1", "256 bins", "exact")
 
 

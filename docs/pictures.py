@@ -40,7 +40,7 @@ def readme() -> None:
     }
     run = pmb.simulate(pmb.GiniDeviation(), coins, policies, far, trials=100, seed=0)
     print(run.summary())
-    run.plot(DOCS / "regret.png", title="two coins (0.4 and 0.9), variety: mean of 100 trials")
+    run.plot(path=DOCS / "regret.png", title="two coins (0.4 and 0.9), variety: mean of 100 trials")
     plt.close("all")
 
 

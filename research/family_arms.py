@@ -16,7 +16,6 @@ import numpy as np
 from pmbandits import (
     PHT,
     Bandit,
-    CVaR,
     Distortion,
     DualPower,
     Finite,
@@ -30,6 +29,7 @@ from pmbandits import (
     Real,
     TsallisPastEntropy,
     TverskyKahneman,
+    UpperCVaR,
     WangRightTail,
     WangTransform,
 )
@@ -225,7 +225,9 @@ def _handpicked_instances() -> list[Instance]:
         Instance("close-mean", "Bernoulli (0.5, 0.48, 0.48), mean", SINGLE, COINS, 3, mean, coins(0.5, 0.48, 0.48)),
         Instance("ten-mean", "Bernoulli, K = 10, mean", SINGLE, COINS, 10, mean, ten_coins, SETS),
         Instance("jackpot", "Sure ½ or 2 % of 1, PHT(0.5)", RARE, THREE, 2, PHT(0.5), jackpot),
-        Instance("beta10-cvar", "Beta, K = 10, upper CVaR(0.9)", RARE, BETA, 10, CVaR(0.9), random_betas(10), SETS),
+        Instance(
+            "beta10-cvar", "Beta, K = 10, upper CVaR(0.9)", RARE, BETA, 10, UpperCVaR(0.9), random_betas(10), SETS
+        ),
         Instance("two-s-0.5", "Beta, K = 2, inverted S(0.5)", NEITHER, BETA, 2, InvertedS(0.5), two_betas),
         Instance("two-s-1.5", "Beta, K = 2, inverted S(1.5)", NEITHER, BETA, 2, InvertedS(1.5), two_betas),
         Instance(
@@ -274,7 +276,7 @@ DRAWN_METRICS: tuple[tuple[str, Distortion], ...] = (
     ("mean", Mean()),
     ("Wang", WangRightTail()),
     ("inter-ES range(0.8)", InterESRange(0.8)),
-    ("upper CVaR(0.75)", CVaR(0.75)),
+    ("upper CVaR(0.75)", UpperCVaR(0.75)),
     ("past entropy", TsallisPastEntropy(1.0)),
     ("mean + Gini", Mean() + GiniDeviation()),
     ("lower CVaR(0.25)", LowerCVaR(0.25)),

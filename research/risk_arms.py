@@ -12,7 +12,6 @@ import numpy as np
 from pmbandits import (
     PHT,
     Bandit,
-    CVaR,
     Distortion,
     DualPower,
     Finite,
@@ -20,6 +19,7 @@ from pmbandits import (
     Interval,
     LowerCVaR,
     Quadratic,
+    UpperCVaR,
     WangRightTail,
 )
 from research.instances import discrete_arms
@@ -73,7 +73,7 @@ def binomial_arms() -> Bandit:
     return discrete_arms(distributions, Finite(TENTHS), [f"Binomial(10, {p:g})/10" for p in chances])
 
 
-UPPER_CVARS: tuple[Distortion, ...] = (CVaR(0.5), CVaR(0.75))  # the paper's CVaR: the mean of the best 1 − c
+UPPER_CVARS: tuple[Distortion, ...] = (UpperCVaR(0.5), UpperCVaR(0.75))  # the paper's CVaR: the mean of the best 1 − c
 DISTORTIONS: tuple[Distortion, ...] = (PHT(0.5), DualPower(2.0), Quadratic(0.5))
 
 

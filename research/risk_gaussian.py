@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.stats as st
 
-from pmbandits import Bandit, CVaR, Distortion, DualPower, Policy, Quadratic, SolitaryUCB
+from pmbandits import Bandit, Distortion, DualPower, Policy, Quadratic, SolitaryUCB, UpperCVaR
 from research.measure import Mean, every, play, positive
 from research.outcome import Claim, Context, FloatArray, Shown
 from research.risk_rates import EXPLORATIONS, Rate, explorer, explorers, exponent_text, take_tuned
 from research.risk_series import OURS_CE, OURS_ETC, PRASHANTH_BHAT, Series, beside, mean_error
 
-METRICS: tuple[Distortion, ...] = (CVaR(0.5), DualPower(2.0), Quadratic(0.5))
+METRICS: tuple[Distortion, ...] = (UpperCVaR(0.5), DualPower(2.0), Quadratic(0.5))
 MEANS = (0.0, 0.5, 1.0)
 SLACK = 0.1
 RULE = f"the fitted exponent must be above the claimed one less {SLACK:g}, by two standard errors over the trials"

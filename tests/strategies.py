@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from pmbandits.metrics import (
     PHT,
-    CVaR,
     Distortion,
     DualPower,
     GiniDeviation,
@@ -22,6 +21,7 @@ from pmbandits.metrics import (
     Quadratic,
     TsallisPastEntropy,
     TverskyKahneman,
+    UpperCVaR,
     VaR,
     WangRightTail,
     WangTransform,
@@ -32,7 +32,7 @@ METRICS: list[Distortion] = [
     Mean(),
     *(DualPower(s) for s in (1, 1.3, 2, 3.5, 20)),
     *(Quadratic(s) for s in (0, 0.4, 1)),
-    *(CVaR(c) for c in (0, 0.3, 0.9, 0.999)),
+    *(UpperCVaR(c) for c in (0, 0.3, 0.9, 0.999)),
     *(PHT(s) for s in (0.1, 0.5, 0.9, 1)),
     MeanMedianDeviation(),
     *(InterESRange(c) for c in (0.2, 0.5, 0.8)),

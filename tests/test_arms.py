@@ -13,7 +13,7 @@ from hypothesis import strategies as hs
 
 import pmbandits as pmb
 from pmbandits.arms import Bandit, utility, wasserstein_constant, wasserstein_distance
-from pmbandits.metrics import CVaR, GiniDeviation, Mean
+from pmbandits.metrics import GiniDeviation, Mean, UpperCVaR
 from pmbandits.supports import Binary, Finite, Interval, Real
 from tests.helpers import one_sentence
 from tests.reference.choquet import choquet_loop
@@ -252,7 +252,7 @@ def test_utility_agrees_with_the_value_of_a_large_draw():
     bandit = Bandit([st.norm(0), st.expon(), [0.0, 3.0]])
     a = [0.3, 0.3, 0.4]
     _, x = bandit.sample_mixture(a, 200_000, rng=5)
-    for m in (Mean(), GiniDeviation(), CVaR(0.9)):
+    for m in (Mean(), GiniDeviation(), UpperCVaR(0.9)):
         assert utility(m, bandit, a) == pytest.approx(m.value(x), abs=0.03)
 
 

@@ -55,7 +55,7 @@ def parsed(thing: Any) -> Strict:
     "thing",
     [
         GINI,
-        0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9),
+        0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9),
         pmb.VaR(0.9),
         pmb.Distortion.from_function(lambda u: u**0.7 - u, name="<i>mine</i>"),
         pmb.Bandit([st.norm(1), st.cauchy(), [1.0, 2.0]]),

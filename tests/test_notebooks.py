@@ -53,7 +53,7 @@ def errors(outputs: list[Any]) -> str:
 def test_pictures_appear_once_and_results_are_tables(tmp_path: Path) -> None:
     draws = [
         "pmb.plot_mixture(pmb.GiniDeviation(), coins)",
-        "pmb.plot_distortion(pmb.CVaR(0.9))",
+        "pmb.plot_distortion(pmb.UpperCVaR(0.9))",
         "advice = pmb.advise({'a': [0, 1, 0, 0, 1], 'b': [1, 1, 1, 0, 1]}, 'gini')\nadvice.plot()",
         "parts = advice.plot()",
         "pmb.plot_arms(coins); assert matplotlib.is_interactive()",

@@ -124,7 +124,7 @@ def test_drawing_leaves_the_users_matplotlib_settings_alone() -> None:
 
 def test_distortions_are_drawn_as_they_are_and_jumps_are_gaps(tmp_path: Path) -> None:
     path = tmp_path / "h.png"
-    metrics = [pmb.GiniDeviation(), pmb.CVaR(0.9), pmb.PHT(0.5)]
+    metrics = [pmb.GiniDeviation(), pmb.UpperCVaR(0.9), pmb.PHT(0.5)]
     ax = pmb.plot_distortion(*metrics, path=path)
     assert path.read_bytes().startswith(b"\x89PNG")
     for metric, line in zip(metrics, ax.lines, strict=False):
@@ -177,18 +177,18 @@ def test_the_life_of_a_run_is_one_trial_with_its_phases() -> None:
     ends = run.phase_ends("CIRT", 1)
     marks = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 2 and line.get_ls() == "--"]
     assert marks == pytest.approx(list(ends)) and ("a phase ends" in texts(ax)) == bool(ends)
-    assert "Uniform" in texts(pmb.plot_life(run, "Uniform"))
+    assert "Uniform" in texts(pmb.plot_life(run, policy="Uniform"))
     with pytest.raises(ValueError, match="no trial 7"):
         pmb.plot_life(run, trial=7)
     with pytest.raises(ValueError, match="Known: CIRT, Uniform"):
-        pmb.plot_life(run, "CIRTT")
+        pmb.plot_life(run, policy="CIRTT")
 
 
 def test_advice_is_drawn_with_what_the_metric_makes_of_the_arms(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     data = {"low": rng.normal(0, 1, 60), "high": rng.normal(4, 1, 60)}
     advice = pmb.advise(data, "gini")
-    left, middle, right = advice.plot(tmp_path / "advice.png")
+    left, middle, right = advice.plot(path=tmp_path / "advice.png")
     low, _, mixed = middle.lines[:3]
     x = np.asarray(low.get_xdata())
     above = np.array([(data["low"] > v).mean() for v in x])

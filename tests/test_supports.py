@@ -10,7 +10,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
 
-SUPPORTS = [Binary(), Finite([0, 0.5, 2]), Finite([-1.5, 3]), Interval(-1, 2.5), Real(), Real(sigma=0.3)]
+SUPPORTS = [Binary(), Finite([0, 0.5, 2]), Finite([-1.5, 3]), Interval(-1, 2.5), Real(1), Real(sigma=0.3)]
 
 
 @pytest.mark.parametrize("support", SUPPORTS, ids=repr)
@@ -27,7 +27,7 @@ def test_a_support_survives_json(support):
         (Binary(), [0, 1, 1.0], [0.5, -1, 2, np.nan, np.inf]),
         (Finite([0, 0.5, 2]), [0, 0.5, 2], [0.25, 3, -0.5, np.nan]),
         (Interval(-1, 2.5), [-1, 0, 2.5], [-1.01, 2.51, np.inf, np.nan]),
-        (Real(), [-1e300, 0, 1e300], [np.inf, -np.inf, np.nan]),
+        (Real(1), [-1e300, 0, 1e300], [np.inf, -np.inf, np.nan]),
     ],
     ids=repr,
 )

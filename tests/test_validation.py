@@ -47,7 +47,7 @@ GINI = pmb.GiniDeviation()
         lambda x: pmb.Finite(x),
         lambda x: pmb.utility(GINI, COINS, x),
         lambda x: pmb.Bandit.bernoulli(x),
-        lambda x: pmb.Track(GINI, n_arms=3, support=pmb.Real()).tell([0, 1, 2][: len(x)], x),
+        lambda x: pmb.Track(GINI, n_arms=3, support=pmb.Real(1)).tell([0, 1, 2][: len(x)], x),
     ],
     ids=["Bandit", "value", "h", "Finite", "utility", "bernoulli", "tell"],
 )
@@ -66,7 +66,7 @@ def test_a_mask_that_hides_nothing_does_no_harm() -> None:
     "given", [b"1", "1", 10**400, 1j, np.datetime64("2024"), np.timedelta64(1), None, np.ma.masked]
 )
 def test_what_is_no_number_is_refused(given: Any) -> None:
-    for take in (pmb.Real, lambda x: pmb.Interval(0, x), lambda x: pmb.CVaR(x), lambda x: pmb.CIRT(epsilon=x)):
+    for take in (pmb.Real, lambda x: pmb.Interval(0, x), lambda x: pmb.UpperCVaR(x), lambda x: pmb.CIRT(epsilon=x)):
         with pytest.raises((TypeError, ValueError)) as caught:
             take(given)
         one_sentence(caught.value)

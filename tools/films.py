@@ -191,7 +191,7 @@ def _team(folder: Path, browser: Any, address: str, admin: str) -> None:
             break
         except (OSError, urllib.error.URLError):
             time.sleep(0.5)
-    spec = {"metric": "0.7*mean + 0.3*cvar(0.9)", "arms": ["no offer", "ten off", "bundle"], "policy": "vet"}
+    spec = {"metric": "0.7*mean + 0.3*upper_cvar(0.9)", "arms": ["no offer", "ten off", "bundle"], "policy": "vet"}
     call("", {"name": "shop", **spec, "support": {"kind": "interval", "lo": 0, "hi": 1}})
     rng = random.Random(1)
 

@@ -45,7 +45,7 @@ def asking_and_telling(folder: Path) -> None:
     policy.save(folder / "policy.pmb")
     again = pmb.load(folder / "policy.pmb")
     assert [again.ask() for _ in range(20)] == [policy.ask() for _ in range(20)]
-    track = play(pmb.Track("cvar(0.9)", n_arms=2, support=pmb.Interval(0, 1)), 50)
+    track = play(pmb.Track("upper_cvar(0.9)", n_arms=2, support=pmb.Interval(0, 1)), 50)
     assert track.t == 50
 
 
@@ -82,7 +82,7 @@ def simulations_and_pictures(folder: Path) -> None:
     assert "vet" in str(run.summary()).lower()
     run.save(folder / "run.parquet")
     assert np.array_equal(pmb.Run.load(folder / "run.parquet").regret("Vet")[1], run.regret("Vet")[1])
-    run.plot(folder / "run.png")
+    run.plot(path=folder / "run.png")
     assert (folder / "run.png").stat().st_size > 5000
 
 

@@ -1,8 +1,8 @@
 """# Hits: only the best tenth counts
 
 A laboratory can test substances from four families. Most tests give little. What counts in the end is the average of
-the best tenth of all tests, and that is the preference `CVaR(0.9)`. The best plan mixes two families, and neither of
-the two is the best one alone.
+the best tenth of all tests, and that is the preference `UpperCVaR(0.9)`. The best plan mixes two families, and neither
+of the two is the best one alone.
 """
 
 # %%
@@ -22,7 +22,7 @@ families = pmb.Bandit.from_samples(
         "between": np.where(test < 15, 0.6, 0.0),
     }
 )
-hits = pmb.CVaR(0.9)
+hits = pmb.UpperCVaR(0.9)
 best = pmb.oracle(hits, families)
 print(best)
 ax = pmb.plot_mixture(hits, families)

@@ -46,10 +46,8 @@ if TYPE_CHECKING:
     from pmbandits.estimates import Change as Change
     from pmbandits.estimates import ChangeDetector as ChangeDetector
     from pmbandits.metrics import PHT as PHT
-    from pmbandits.metrics import CVaR as CVaR
     from pmbandits.metrics import Distortion as Distortion
     from pmbandits.metrics import DualPower as DualPower
-    from pmbandits.metrics import ExpectedShortfall as ExpectedShortfall
     from pmbandits.metrics import GiniDeviation as GiniDeviation
     from pmbandits.metrics import GiniShortfall as GiniShortfall
     from pmbandits.metrics import Holder as Holder
@@ -63,6 +61,7 @@ if TYPE_CHECKING:
     from pmbandits.metrics import Quadratic as Quadratic
     from pmbandits.metrics import TsallisPastEntropy as TsallisPastEntropy
     from pmbandits.metrics import TverskyKahneman as TverskyKahneman
+    from pmbandits.metrics import UpperCVaR as UpperCVaR
     from pmbandits.metrics import VaR as VaR
     from pmbandits.metrics import WangRightTail as WangRightTail
     from pmbandits.metrics import WangTransform as WangTransform
@@ -133,9 +132,9 @@ if not TYPE_CHECKING:
             "pmbandits.constraints": "Limits",
             "pmbandits.estimates": "Change ChangeDetector",
             "pmbandits.metrics": """
-            CVaR Distortion DualPower ExpectedShortfall GiniDeviation GiniShortfall Holder InterESRange
-            InterQuantileRange InvertedS LowerCVaR Mean MeanMedianDeviation PHT PowerDeviation Quadratic
-            TsallisPastEntropy TverskyKahneman VaR WangRightTail WangTransform metric preferences""",
+            Distortion DualPower GiniDeviation GiniShortfall Holder InterESRange InterQuantileRange
+            InvertedS LowerCVaR Mean MeanMedianDeviation PHT PowerDeviation Quadratic TsallisPastEntropy
+            TverskyKahneman UpperCVaR VaR WangRightTail WangTransform metric preferences""",
             "pmbandits.mixtures": "etc_grid grid_size ucb_grid",
             "pmbandits.optimize": "Gaps OracleResult ShadowPrice gaps oracle",
             "pmbandits.plots": "plot_arms plot_decomposition plot_distortion plot_life plot_mixture plot_regret",
@@ -147,4 +146,9 @@ if not TYPE_CHECKING:
             "pmbandits.warming": "Warmed warm",
         },
         submodules=("kit", "simulation", "theory"),
+        hints=dict.fromkeys(
+            ("CVaR", "ExpectedShortfall"),
+            "papers differ on the tail: UpperCVaR(0.9) is the average of the best 10 % of rewards, and LowerCVaR(0.1) "
+            "that of the worst 10 %.",
+        ),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_exports(
-    package: str, exports: Mapping[str, str], submodules: tuple[str, ...] = ()
+    package: str, exports: Mapping[str, str], submodules: tuple[str, ...] = (), hints: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
@@ -18,6 +18,7 @@ def lazy_exports(
     package : the name of the package.
     exports : for each module the names that it has, with blanks between them.
     submodules : modules of the package that are loaded when they are used, but are not in ``__all__``.
+    hints : for names that people may look for, a sentence that says what there is instead.
     """
     module_of = {name: module for module, names in exports.items() for name in names.split()}
 
@@ -25,12 +26,13 @@ def lazy_exports(
         if name in submodules:
             return importlib.import_module(f"{package}.{name}")
         if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = "" if not hints or name not in hints else f": {hints[name]}"
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         value = getattr(importlib.import_module(module_of[name]), name)
         setattr(sys.modules[package], name, value)  # the next use finds it there
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *module_of, *submodules})
+        return sorted({*(n for n in vars(sys.modules[package]) if n.startswith("__")), *module_of, *submodules})
 
     return load, names, sorted(module_of)

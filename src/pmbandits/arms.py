@@ -250,7 +250,7 @@ def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> flo
 
     Parameters
     ----------
-    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
     bandit : the arms.
     weights : the share of each arm.
 

@@ -102,9 +102,9 @@ def plot_distortion(
     --------
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pmbandits as pmb
-    >>> ax = pmb.plot_distortion(pmb.CVaR(0.9), pmb.Mean())
+    >>> ax = pmb.plot_distortion(pmb.UpperCVaR(0.9), pmb.Mean())
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['CVaR(c=0.9)', 'Mean()']
+    ['UpperCVaR(c=0.9)', 'Mean()']
     """
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
@@ -204,10 +204,10 @@ Snapshot = tuple[int, ArrayLike, ArrayLike]
 
 def plot_life(
     life: Run | Sequence[Snapshot],
-    policy: str | None = None,
-    trial: int | None = None,
     ax: Axes | None = None,
     *,
+    policy: str | None = None,
+    trial: int | None = None,
     names: Sequence[str] | None = None,
     title: str | None = None,
     path: str | Path | None = None,
@@ -220,8 +220,8 @@ def plot_life(
     ----------
     life : what :func:`simulate` returned, or notes ``[(policy.t, policy.pulls, policy.mixture), …]`` that you took
         while asking and telling.
-    policy, trial : for a run: which policy and which trial. By default the first.
     ax : the axes to draw on; by default those of a new figure.
+    policy, trial : for a run: which policy and which trial. By default the first.
     names : the names of the arms, for your own notes.
     title : the title; by default it names the policy.
     path : a file to which the picture is also written.
@@ -382,6 +382,10 @@ def save(ax: Axes, path: str | Path) -> None:
 def _drawing(ax: Axes | None, size: tuple[float, float], path: str | Path | None) -> Iterator[Axes]:
     """Axes to draw on in the library's style: the given ones, or those of a new figure; afterwards they are saved."""
     with style() as plt:
+        if isinstance(ax, (str, Path)):
+            raise TypeError(
+                f"ax must be axes of matplotlib, got {str(ax)!r}; to save the picture, give path={str(ax)!r}."
+            )
         if ax is None:
             _, ax = plt.subplots(figsize=size, layout="constrained")
         yield cast("Axes", ax)

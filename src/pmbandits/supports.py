@@ -186,13 +186,14 @@ class Real(Support):
     """Rewards can be any number, but large ones are rare: each arm is σ-sub-Gaussian around its own mean.
 
     That is, deviations from the mean are at most as likely as those of a normal distribution with standard deviation
-    ``sigma``. It is a promise, and what the library says about certainty is wrong if ``sigma`` is too small.
+    ``sigma``. You must give it, because it is a promise: what the library says about certainty is wrong if it is too
+    small.
 
     >>> Real(sigma=2).width
     inf
     """
 
-    sigma: float = 1.0
+    sigma: float
     lo: ClassVar[float] = -np.inf  # type: ignore[misc]
     hi: ClassVar[float] = np.inf  # type: ignore[misc]
 

@@ -16,8 +16,8 @@ from pmbandits.logs import read
 # How far below the best a quick look may be, as a share of it: searches of preferences with steps are rough.
 SHORT = {
     "gini": 1e-4,
-    "cvar(0.8)": 1e-4,
-    "0.5*mean + 0.5*cvar(0.9)": 1e-4,
+    "upper_cvar(0.8)": 1e-4,
+    "0.5*mean + 0.5*upper_cvar(0.9)": 1e-4,
     "pht(0.5)": 1e-3,
     "lower_cvar(0.2)": 1e-3,
     "mean": 1e-9,

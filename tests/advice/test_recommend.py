@@ -22,7 +22,7 @@ from pmbandits.logs.summary import RewardSummary
 Rng = np.random.Generator
 METRICS = [
     pmb.GiniDeviation(),
-    pmb.CVaR(0.9),
+    pmb.UpperCVaR(0.9),
     pmb.WangRightTail(),
     pmb.InvertedS(0.5),
     pmb.VaR(0.7),
@@ -107,7 +107,7 @@ def test_losses_are_reported_as_they_were_given() -> None:
 
 
 def test_several_metrics_give_a_table_that_reads_the_data_once() -> None:
-    table = pmb.advise(apart(np.random.default_rng(4)), ["gini", "mean", pmb.CVaR(0.9)])
+    table = pmb.advise(apart(np.random.default_rng(4)), ["gini", "mean", pmb.UpperCVaR(0.9)])
     assert isinstance(table, pmb.AdviceTable) and len(table) == 3
     assert [next(iter(a.mixture)) for a in table][1:] == ["high", "high"]
     assert len({id(a.log) for a in table}) == 1
@@ -474,7 +474,7 @@ def test_mostly_unusable_rows_are_the_headline() -> None:
 @pytest.mark.parametrize(
     ("metric", "meant"),
     [
-        ("cvar(0.9)", "LowerCVaR(alpha=0.1)"),
+        ("upper_cvar(0.9)", "LowerCVaR(alpha=0.1)"),
         ("var(0.95)", "VaR(c=0.05)"),
         ("wang_transform(0.5)", "WangTransform(shift=-0.5)"),
     ],

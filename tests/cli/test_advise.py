@@ -64,9 +64,9 @@ def test_limits_units_times_and_ways_to_write_numbers_are_options(tmp_path: Path
 
 def test_several_metrics_are_a_table_and_one_picture(log: Path, tmp_path: Path) -> None:
     picture = tmp_path / "table.png"
-    result = invoke("advise", log, "-m", "gini", "-m", "cvar:c=0.9", "-m", "mean", "-o", picture)
+    result = invoke("advise", log, "-m", "gini", "-m", "upper_cvar:c=0.9", "-m", "mean", "-o", picture)
     assert result.exit_code == 0, result.output
-    for words in ("CVaR(c=0.9)", "Mean()", "GiniDeviation()", "real"):
+    for words in ("UpperCVaR(c=0.9)", "Mean()", "GiniDeviation()", "real"):
         assert words in result.output
     assert picture.read_bytes().startswith(PNG)
 

@@ -103,7 +103,7 @@ def test_metrics_json_describes_every_metric_that_can_be_built_by_name() -> None
     rows = json.loads(invoke("metrics", "--json").stdout)
     names = [row["name"] for row in rows]
     assert len(names) == len(set(names)) >= 17
-    for expected in ("mean", "cvar", "gini_deviation", "wang_right_tail", "inverted_s", "lower_cvar", "var"):
+    for expected in ("mean", "upper_cvar", "gini_deviation", "wang_right_tail", "inverted_s", "lower_cvar", "var"):
         assert expected in names
     for row in rows:
         assert row["h"] and row["meaning"] and row["use"], row
@@ -166,8 +166,10 @@ def test_oracle_reads_the_same_distribution_twice_under_two_names() -> None:
 
 
 def test_oracle_reads_sums_of_metrics() -> None:
-    answer = json.loads(invoke("oracle", "-m", "0.7*mean + 0.3*cvar(0.9)", "-a", "bernoulli:0.4,0.9", "--json").stdout)
-    assert pmb.Distortion.from_dict(answer["metric"]) == 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    answer = json.loads(
+        invoke("oracle", "-m", "0.7*mean + 0.3*upper_cvar(0.9)", "-a", "bernoulli:0.4,0.9", "--json").stdout
+    )
+    assert pmb.Distortion.from_dict(answer["metric"]) == 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)
     assert answer["value"] == pytest.approx(0.7 * 0.9 + 0.3)
 
 
@@ -260,9 +262,9 @@ def assert_one_sentence(done: Done, *words: str) -> None:
     ("metric", "arms", "words"),
     [
         ("ginny", "bernoulli:0.4,0.9", ("unknown metric 'ginny'", "Did you mean 'gini'?")),
-        ("cvarr(0.9)", "bernoulli:0.4,0.9", ("unknown metric 'cvarr'", "Did you mean 'cvar'?")),
-        ("cvar(1.5)", "bernoulli:0.4,0.9", ("CVaR c", "1.5")),
-        ("cvar", "bernoulli:0.4,0.9", ("cvar", "'c'")),
+        ("cvarr(0.9)", "bernoulli:0.4,0.9", ("no metric 'cvarr'", "upper_cvar(0.9)", "lower_cvar(0.1)")),
+        ("upper_cvar(1.5)", "bernoulli:0.4,0.9", ("UpperCVaR c", "1.5")),
+        ("upper_cvar", "bernoulli:0.4,0.9", ("upper_cvar", "'c'")),
         ("0.5*mean +* gini", "bernoulli:0.4,0.9", ("cannot read the metric",)),
         ("gini", "bernoulli:0.4,1.9", ("mean of Bernoulli arm 1", "[0, 1]", "1.9")),
         ("gini", "bernoulli:0.4,x", ("'x'", "is not a number")),

@@ -51,7 +51,7 @@ bandits = {
     pmb.Real(1.0): pmb.Bandit([st.norm(0, 1), st.norm(0.5, 1)], support=pmb.Real(1.0)),
 }
 for support, bandit in bandits.items():
-    for metric in ("gini", "cvar(0.9)", "mean", "lower_cvar(0.5)"):
+    for metric in ("gini", "upper_cvar(0.9)", "mean", "lower_cvar(0.5)"):
         for name, cls in REGISTRY.items():
             options = {"estimates": estimates} if "estimates" in cls._declared else {}
             if estimates != "exact" and not options:

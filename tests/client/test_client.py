@@ -68,7 +68,7 @@ def test_the_same_pulls_as_a_policy(url: str, tmp_path: Path) -> None:
 
 
 def test_an_uploaded_policy_goes_on(url: str, tmp_path: Path) -> None:
-    policy = pmb.Vet("cvar(0.9)", names=["x", "y", "z"], support=pmb.Interval(0, 1))
+    policy = pmb.Vet("upper_cvar(0.9)", names=["x", "y", "z"], support=pmb.Interval(0, 1))
     policy.tell([0, 1, 2] * 10, np.linspace(0, 1, 30))
     policy.ask(5)
     with pmb.connect(url, timeout=60.0, patience=120.0) as client:

@@ -20,7 +20,7 @@ UNIT = pmb.Interval(0, 1)
 TABULATED = 1e-6  # what the compiled table of a user's function is good for
 WAVE = pmb.Distortion.from_function(lambda u: np.sin(5.0 * u), "wave")
 COMBINATIONS = [
-    0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9),
+    0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9),
     pmb.Mean() - 0.5 * pmb.GiniDeviation(),
     pmb.GiniDeviation() - pmb.WangRightTail(),
     -1.0 * pmb.WangRightTail(),
@@ -31,7 +31,7 @@ EVERY = [*SMOOTH, *STEPS, WAVE]
 FEW = [
     pmb.GiniDeviation(),
     pmb.WangRightTail(),
-    pmb.CVaR(0.7),
+    pmb.UpperCVaR(0.7),
     pmb.LowerCVaR(0.3),
     pmb.InvertedS(0.6),
     pmb.InvertedS(2.0),
@@ -282,7 +282,7 @@ ONE_WAY = [
     *((m, "inf") for m in [pmb.LowerCVaR(0.3), pmb.WangTransform(-0.7), *COMBINATIONS] if m.shape == "convex"),
     (pmb.DualPower(3), "sup"),
     (pmb.Quadratic(0.6), "sup"),
-    (pmb.CVaR(0.8), "sup"),
+    (pmb.UpperCVaR(0.8), "sup"),
     (pmb.PHT(0.5), "sup"),
     (pmb.GiniShortfall(0.6, 0.4), "sup"),
     (pmb.TsallisPastEntropy(1.0), "sup"),
@@ -307,7 +307,7 @@ def test_ball_bounds_equal_the_convex_program(metric, direction):
         assert (high if direction == "sup" else low) == pytest.approx(expected, rel=0, abs=1e-5)
 
 
-KINKED = [pmb.CVaR(0.5), pmb.LowerCVaR(0.5), pmb.MeanMedianDeviation(), pmb.InterESRange(0.75)]
+KINKED = [pmb.UpperCVaR(0.5), pmb.LowerCVaR(0.5), pmb.MeanMedianDeviation(), pmb.InterESRange(0.75)]
 BOTH_WAYS = [pmb.GiniDeviation(), pmb.InvertedS(0.6), pmb.InvertedS(2.0), pmb.GiniShortfall(0.5, 0.8), pmb.VaR(0.5)]
 
 
@@ -464,7 +464,7 @@ def test_the_mean_moves_by_the_radius_until_the_support_ends():
         (pmb.GiniDeviation(), 1.0),
         (pmb.Mean(), 1.0),
         (3.0 * pmb.GiniDeviation(), 3.0),
-        (pmb.CVaR(0.75), 4.0),
+        (pmb.UpperCVaR(0.75), 4.0),
         (pmb.LowerCVaR(0.5), 2.0),
     ],
     ids=str,
@@ -481,7 +481,7 @@ def test_on_the_line_the_bounds_are_the_value_plus_and_minus_the_steepest_slope_
     assert (low, middle, high) == pytest.approx((value - constant * pooled, value, value + constant * pooled), rel=1e-9)
 
 
-@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.Mean(), pmb.CVaR(0.75)], ids=str)
+@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.Mean(), pmb.UpperCVaR(0.75)], ids=str)
 def test_on_the_line_the_upper_bound_is_approached_by_mass_far_away(metric):
     """A share η moved by r/η to the right costs r; its gain tends to h'(0)·r as η falls."""
     rewards = [[0.0, 1.0, 2.0], [1.0, 4.0]]

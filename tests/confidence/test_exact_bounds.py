@@ -16,9 +16,12 @@ CONCAVE = {
     "gini": (pmb.GiniDeviation(), lambda s: s - cp.square(s)),
     "wang": (pmb.WangRightTail(), lambda s: cp.sqrt(s) - s),
     "dual": (pmb.DualPower(3), lambda s: 1 - cp.power(1 - s, 3)),
-    "cvar": (pmb.CVaR(0.6), lambda s: cp.minimum(s / 0.4, 1)),
+    "upper_cvar": (pmb.UpperCVaR(0.6), lambda s: cp.minimum(s / 0.4, 1)),
     "median": (pmb.MeanMedianDeviation(), lambda s: cp.minimum(s, 1 - s)),
-    "blend": (pmb.GiniDeviation() + 0.5 * pmb.CVaR(0.8), lambda s: s - cp.square(s) + 0.5 * cp.minimum(s / 0.2, 1)),
+    "blend": (
+        pmb.GiniDeviation() + 0.5 * pmb.UpperCVaR(0.8),
+        lambda s: s - cp.square(s) + 0.5 * cp.minimum(s / 0.2, 1),
+    ),
 }
 
 
@@ -80,7 +83,7 @@ def test_for_convex_metrics_the_least_is_the_program(metric: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.CVaR(0.6), pmb.LowerCVaR(0.3)], ids=repr
+    "metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.UpperCVaR(0.6), pmb.LowerCVaR(0.3)], ids=repr
 )
 @pytest.mark.parametrize("largest", [True, False])
 def test_no_random_curves_do_better_and_ends_are_reached(metric: Any, largest: bool) -> None:

@@ -35,7 +35,9 @@ def test_it_closes_in_on_the_peak(peak: float) -> None:
     assert abs(where - peak) <= width and value == -abs(where - peak)
 
 
-@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.PHT(0.5), pmb.CVaR(0.9)], ids=repr)
+@pytest.mark.parametrize(
+    "metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.PHT(0.5), pmb.UpperCVaR(0.9)], ids=repr
+)
 @pytest.mark.parametrize("tilt", [-2.0, -0.3, 0.0, 0.4, 3.0])
 def test_the_tilted_h_is_largest_where_scipy_finds_it(metric: pmb.Distortion, tilt: float) -> None:
     found = argmax_tilted_h(encode(metric), 1.0, tilt, 70)

@@ -94,7 +94,9 @@ def test_values_are_those_of_the_definition(metric, support):
     np.testing.assert_allclose(found[:, 2], most, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize(("metric", "h"), [(pmb.GiniDeviation(), convex.gini()), (pmb.CVaR(0.6), convex.cvar(0.6))])
+@pytest.mark.parametrize(
+    ("metric", "h"), [(pmb.GiniDeviation(), convex.gini()), (pmb.UpperCVaR(0.6), convex.upper_cvar(0.6))]
+)
 def test_for_one_arm_the_largest_value_is_that_of_the_best_law_inside(metric, h):
     policy, data = told(metric, ATOMS, (150,))
     points, survival = distributions(ATOMS, data)
@@ -131,7 +133,7 @@ def test_three_atoms_are_as_narrow_as_the_notes_say():
 def test_on_beta_arms_the_bounds_are_much_closer_than_those_of_the_band():
     rng = np.random.default_rng(2)
     rewards = rng.beta(2, 5, 10_000)
-    for metric, most in ((pmb.GiniDeviation(), 0.5), (pmb.WangRightTail(), 0.4), (pmb.CVaR(0.9), 0.35)):
+    for metric, most in ((pmb.GiniDeviation(), 0.5), (pmb.WangRightTail(), 0.4), (pmb.UpperCVaR(0.9), 0.35)):
         width = {}
         for confidence in ("auto", "dkw"):
             policy = pmb.Track(metric, n_arms=1, support=UNIT, confidence=confidence)

@@ -167,7 +167,7 @@ def test_a_reward_outside_the_support_is_named_and_the_whole_batch_left_out(name
 
 
 def test_more_rewards_than_room_at_once() -> None:
-    policy = make("PMUCB", support=pmb.Real())
+    policy = make("PMUCB", support=pmb.Real(1))
     rng = np.random.default_rng(0)
     rewards = rng.normal(size=1000)
     arms = rng.integers(0, 2, 1000)
@@ -321,7 +321,7 @@ def test_an_unbound_recipe_says_what_it_needs(recipe: Any, use: Any) -> None:
 def test_a_recipe_can_be_bound_to_different_problems() -> None:
     recipe = pmb.PMUCB(horizon=500)
     assert recipe.bind(GINI, 2, pmb.Binary()).n_arms == 2
-    assert recipe.bind(pmb.CVaR(0.9), 4, pmb.Real()).n_arms == 4
+    assert recipe.bind(pmb.UpperCVaR(0.9), 4, pmb.Real(1)).n_arms == 4
 
 
 def test_a_recipe_keeps_its_names_when_it_is_bound() -> None:
@@ -372,7 +372,7 @@ def test_the_band_of_a_cdf_contains_the_true_one(name: str, support: Any) -> Non
 
 
 def test_estimates_before_the_first_reward_say_nothing() -> None:
-    for support in (pmb.Binary(), UNIT, pmb.Real(), pmb.Finite([0, 1, 5])):
+    for support in (pmb.Binary(), UNIT, pmb.Real(1), pmb.Finite([0, 1, 5])):
         for estimate in make("PMUCB", support).estimates:
             assert estimate.n == 0
             assert np.isnan(estimate.mean)
@@ -383,8 +383,8 @@ def test_estimates_before_the_first_reward_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", WITH_SETS)
-@pytest.mark.parametrize("support", [pmb.Binary(), pmb.Finite([0, 0.5, 1]), UNIT, pmb.Real()], ids=repr)
-@pytest.mark.parametrize("metric", [GINI, pmb.LowerCVaR(0.3), pmb.CVaR(0.8)], ids=repr)
+@pytest.mark.parametrize("support", [pmb.Binary(), pmb.Finite([0, 0.5, 1]), UNIT, pmb.Real(1)], ids=repr)
+@pytest.mark.parametrize("metric", [GINI, pmb.LowerCVaR(0.3), pmb.UpperCVaR(0.8)], ids=repr)
 def test_bounds_of_utility_are_in_order_and_contain_the_truth(name: str, support: Any, metric: Any) -> None:
     policy = make(name, support, metric=metric)
     play(policy, 120)

@@ -54,7 +54,7 @@ def rewards_kept(data: np.ndarray, estimates: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("confidence", ["dkw", "wasserstein"])
-@pytest.mark.parametrize("metric", [pmb.Mean(), pmb.CVaR(0.5), pmb.PHT(0.6)], ids=repr)
+@pytest.mark.parametrize("metric", [pmb.Mean(), pmb.UpperCVaR(0.5), pmb.PHT(0.6)], ids=repr)
 def test_bounds_hold_in_spite_of_rounding_and_would_not_without_widening(metric: Any, confidence: str) -> None:
     """All rewards lie just below the middle of a cell, so all are rounded down."""
     n, cells = 20_000, 8
@@ -72,7 +72,7 @@ def test_bounds_hold_in_spite_of_rounding_and_would_not_without_widening(metric:
 @pytest.mark.parametrize("support", [UNIT, pmb.Real(0.3)], ids=repr)
 def test_bounds_hold_in_spite_of_sketching_and_would_not_without_widening(support: Any) -> None:
     bounded = support is UNIT
-    metric, truth = (pmb.VaR(0.5), 0.5) if bounded else (pmb.CVaR(0.5), 0.75)  # of a uniform law
+    metric, truth = (pmb.VaR(0.5), 0.5) if bounded else (pmb.UpperCVaR(0.5), 0.75)  # of a uniform law
     inside, narrow, runs = 0, 0, 12
     for run in range(runs):
         data = np.random.default_rng(run).random(20_000)
@@ -152,7 +152,7 @@ def test_unknown_estimates_are_refused(estimates: Any) -> None:
 
 def test_estimates_that_no_bound_exists_for_are_refused() -> None:
     with pytest.raises(ValueError, match=r"bounded support.*sketch"):
-        pmb.PMETC(GINI, n_arms=2, support=pmb.Real(), horizon=100, estimates="binned")
+        pmb.PMETC(GINI, n_arms=2, support=pmb.Real(1), horizon=100, estimates="binned")
     # Without a Hölder pair what rounding is worth follows from the total variation of h.
     binned = pmb.FixedGrid(pmb.VaR(0.5), n_arms=2, support=UNIT, estimates="binned:100")
     assert binned._memory.rounding_utility_bound == pytest.approx(0.005)

@@ -52,19 +52,19 @@ def test_metrics_that_need_a_bounded_support_are_refused_on_the_line(metric: Any
     options: dict[str, Any] = {"horizon": 1000} if policy in ("PMUCB", "CEUCB") else {}
     if policy != "CEUCB":  # belts have bounds for them
         options["confidence"] = "wasserstein"
-    text = refusal(ValueError, lambda: getattr(pmb, policy)(metric, n_arms=2, support=pmb.Real(), **options))
+    text = refusal(ValueError, lambda: getattr(pmb, policy)(metric, n_arms=2, support=pmb.Real(1), **options))
     assert "bounded" in text or "Interval" in text
 
 
 def test_etc_refuses_them_on_the_line_too() -> None:
-    text = refusal(ValueError, lambda: etc(pmb.WangRightTail(), support=pmb.Real(), horizon=40))
+    text = refusal(ValueError, lambda: etc(pmb.WangRightTail(), support=pmb.Real(1), horizon=40))
     assert "Interval" in text
 
 
 @pytest.mark.parametrize("make", [pmb.PMETC, pmb.CEUCB])
 def test_metrics_that_need_a_bounded_support_are_refused_on_real_rewards(make: type) -> None:
     with pytest.raises(ValueError, match="Interval"):
-        make(pmb.PHT(0.5), n_arms=2, support=pmb.Real(), horizon=1000, epsilon=0.25)
+        make(pmb.PHT(0.5), n_arms=2, support=pmb.Real(1), horizon=1000, epsilon=0.25)
 
 
 def test_a_gap_without_a_holder_pair_is_refused() -> None:
@@ -198,7 +198,7 @@ def test_a_delta_that_is_no_probability_is_refused_with_the_papers_radius_too(ma
 # ---- confidence ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [ucb, cirt], ids=["ucb", "cirt"])
 def test_dkw_needs_a_bounded_support(make: Any) -> None:
-    text = refusal(ValueError, lambda: make(support=pmb.Real(), confidence="dkw"))
+    text = refusal(ValueError, lambda: make(support=pmb.Real(1), confidence="dkw"))
     assert "bounded" in text
     assert "wasserstein" in text
 
@@ -232,7 +232,7 @@ def test_a_confidence_set_of_ones_own_must_be_one() -> None:
 
 def test_a_confidence_set_of_ones_own_must_suit_the_support() -> None:
     assert "Binary" in refusal(ValueError, lambda: ucb(support=UNIT, confidence=Interval()))
-    assert "bounded" in refusal(ValueError, lambda: ucb(support=pmb.Real(), confidence=Band()))
+    assert "bounded" in refusal(ValueError, lambda: ucb(support=pmb.Real(1), confidence=Band()))
 
 
 class Radius:
@@ -261,7 +261,7 @@ def test_a_metric_of_the_wrong_type_is_refused(make: Any, metric: Any) -> None:
 @pytest.mark.parametrize("make", [ucb, etc, cirt], ids=["ucb", "etc", "cirt"])
 def test_a_metric_can_be_given_by_name_or_text(make: Any) -> None:
     assert make("gini").metric == GINI
-    assert make("0.7*mean + 0.3*cvar(0.9)").metric == 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    assert make("0.7*mean + 0.3*upper_cvar(0.9)").metric == 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)
     assert "gini" in refusal(ValueError, lambda: make("ginni"))
 
 

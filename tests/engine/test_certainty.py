@@ -17,7 +17,7 @@ from tests.reference import convex
 from tests.reference.confidence import Confidence, belts, bounds, distributions, kl_interval
 
 GINI = pmb.GiniDeviation()
-BOTH = pmb.CVaR(0.75) + pmb.LowerCVaR(0.25)  # neither concave nor convex, with a Hölder pair
+BOTH = pmb.UpperCVaR(0.75) + pmb.LowerCVaR(0.25)  # neither concave nor convex, with a Hölder pair
 METRICS = {"concave": GINI, "convex": pmb.LowerCVaR(0.3), "neither": BOTH}
 HORIZON = 80
 # Failures are made likely (0.3 for all arms together), so that a promise that is too good shows.
@@ -168,7 +168,7 @@ def accuracy(policy: Any, data: dict[str, Any]) -> float:
     return 0.01 * span * reach / math.sqrt(rewards.size)
 
 
-CONCAVE = [(GINI, convex.gini()), (pmb.CVaR(0.6), convex.cvar(0.6)), (pmb.Mean(), convex.mean()),
+CONCAVE = [(GINI, convex.gini()), (pmb.UpperCVaR(0.6), convex.upper_cvar(0.6)), (pmb.Mean(), convex.mean()),
            (pmb.MeanMedianDeviation(), convex.mean_median_deviation()),
            (pmb.Quadratic(0.5), convex.quadratic(0.5))]  # fmt: skip
 

@@ -16,7 +16,7 @@ from pmbandits.mixtures._joint_regret import furthest_above_chord, survival_boun
 from tests.helpers import taught
 
 GINI = pmb.GiniDeviation()
-CONCAVE = [GINI, pmb.WangRightTail(), pmb.CVaR(0.7), pmb.Quadratic(0.5), pmb.MeanMedianDeviation(), pmb.Mean()]
+CONCAVE = [GINI, pmb.WangRightTail(), pmb.UpperCVaR(0.7), pmb.Quadratic(0.5), pmb.MeanMedianDeviation(), pmb.Mean()]
 
 
 def ends_of(memory: Any) -> tuple[Any, Any, Any]:

@@ -16,7 +16,7 @@ UNIT = pmb.Interval(0.0, 1.0)
 
 @pytest.mark.parametrize(
     ("support", "estimates"),
-    [(pmb.Binary(), "exact"), (UNIT, "exact"), (UNIT, "binned:32"), (UNIT, "sketch:8"), (pmb.Real(), "sketch:8")],
+    [(pmb.Binary(), "exact"), (UNIT, "exact"), (UNIT, "binned:32"), (UNIT, "sketch:8"), (pmb.Real(1), "sketch:8")],
     ids=str,
 )
 def test_merged_policies_know_and_count_what_both_did(support: Any, estimates: str) -> None:

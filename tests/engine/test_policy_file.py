@@ -116,13 +116,13 @@ def test_buffers_that_have_grown_come_back_with_all_rewards(path: Path, name: st
 
 
 def test_names_seed_and_options_are_kept(path: Path) -> None:
-    policy = pmb.Uniform(pmb.CVaR(0.9), names=["grün", "b", "c"], support=pmb.Interval(-1, 2), seed=12345)
+    policy = pmb.Uniform(pmb.UpperCVaR(0.9), names=["grün", "b", "c"], support=pmb.Interval(-1, 2), seed=12345)
     play(policy, 10)
     loaded = again(policy, path)
     assert type(loaded) is pmb.Uniform
     assert loaded.names == ("grün", "b", "c")
     assert loaded.seed == 12345
-    assert loaded.metric == pmb.CVaR(0.9)
+    assert loaded.metric == pmb.UpperCVaR(0.9)
     assert loaded.support == pmb.Interval(-1, 2)
     assert loaded.ask(30).tolist() == policy.ask(30).tolist()
     loaded.tell("grün", 0.5)
@@ -154,7 +154,7 @@ def test_options_given_as_numpy_numbers_can_be_saved(policy: pmb.Policy, tmp_pat
 
 
 def test_a_combined_metric_is_stored_as_data(path: Path) -> None:
-    metric = 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    metric = 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)
     policy = pmb.PMUCB(metric, n_arms=2, support=pmb.Interval(0, 1), horizon=100, epsilon=0.25)
     assert again(policy, path).metric == metric
 

@@ -60,7 +60,7 @@ def test_the_mixture_is_the_best_of_those_that_keep_the_limits_by_cvxpy(recipe: 
     found = limits(shares, NAMES)
     rules = [(row, "==" if e else "<=", b) for row, b, e in zip(found.matrix, found.bound, found.equal, strict=True)]
     points, above = convex.survival([(np.array(x), np.full(len(x), 1 / len(x))) for x in data.values()])
-    for metric, h in ((pmb.GiniDeviation(), convex.gini()), (pmb.CVaR(0.7), convex.cvar(0.7))):
+    for metric, h in ((pmb.GiniDeviation(), convex.gini()), (pmb.UpperCVaR(0.7), convex.upper_cvar(0.7))):
         policy = told(recipe(shares=shares), metric, support, data)
         assert policy.limits is not None and policy.limits.keeps(policy.mixture)
         best = convex.best_mixture(h, points, above, rules)[1]

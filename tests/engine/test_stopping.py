@@ -237,7 +237,7 @@ def test_pulls_are_filled_up_in_proportion(rows: list[tuple[float, float]], more
 
 
 # ---- what is worked out on few cells ---------------------------------------------------------------------
-@pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.CVaR(0.9)], ids=repr)
+@pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.UpperCVaR(0.9)], ids=repr)
 @pytest.mark.parametrize("support", ["interval", "real"])
 def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, support: str) -> None:
     policy, _ = taught(metric, support, 3, 4000)
@@ -250,7 +250,7 @@ def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, suppor
     assert rival - low == pytest.approx(sure.rival - sure.lower, rel=0.05)
 
 
-@pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.CVaR(0.9), pmb.MeanMedianDeviation()], ids=repr)
+@pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.UpperCVaR(0.9), pmb.MeanMedianDeviation()], ids=repr)
 def test_the_rival_does_not_depend_on_where_the_search_begins(metric: Any) -> None:
     policy, _ = taught(metric, "interval", 4, 5000)
     _, memory, mix = policy._snapshot(None)

@@ -33,7 +33,7 @@ RECIPES: dict[str, tuple[pmb.Policy, Any]] = {
     "ceucb-binned": (pmb.CEUCB(GINI, estimates="binned:32", **HORIZON), UNIT),
     "pmetc-interval": (pmb.PMETC(GINI, horizon=2000, epsilon=0.25, n_explore=100), UNIT),
     "fixed-grid-binary": (pmb.FixedGrid(GINI, epsilon=0.3), pmb.Binary()),
-    "track-real": (pmb.Track(pmb.CVaR(0.5)), LINE),
+    "track-real": (pmb.Track(pmb.UpperCVaR(0.5)), LINE),
     "track-neither": (pmb.Track(NEITHER), UNIT),
     "track-certify": (pmb.Track(GINI, certify=0.2), pmb.Binary()),
     "track-sketch": (pmb.Track(GINI, estimates="sketch:8"), LINE),
@@ -44,7 +44,7 @@ RECIPES: dict[str, tuple[pmb.Policy, Any]] = {
     "vet-window-interval": (pmb.Vet(GINI, estimates="window:50", detect="restart:0.3"), UNIT),
     "vet-window-finite": (pmb.Vet(GINI, estimates="window:50"), THREE),
     "track-discount-binary": (pmb.Track(GINI, estimates="discount:0.98"), pmb.Binary()),
-    "track-watched-real": (pmb.Track(pmb.CVaR(0.5), detect="warn"), LINE),
+    "track-watched-real": (pmb.Track(pmb.UpperCVaR(0.5), detect="warn"), LINE),
     "thompson-binary": (pmb.Thompson(), pmb.Binary()),
     "rho-npts-interval": (pmb.RhoNPTS(CAUTIOUS), UNIT),
     "b-cvts-interval": (pmb.BCVTS(CAUTIOUS), UNIT),
@@ -81,7 +81,12 @@ OTHERS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e300, -1e300
 STRANGE = (None, True, "", "x", "1", [], {}, [[1]], {"custom": "x"}, 10**30, -(10**30), 1.5, float("nan"), float("inf"))
 WORDS = ("auto", "grid", "continuous", "exact", "binned:8", "sketch:8", "sketch:1048576", "binned:1048576", "dkw", "kl",
          "window:8", "window:1073741824", "discount:0.9", "restart", "warn:0.5")  # fmt: skip
-METRICS = ({"name": "mean"}, {"name": "cvar", "c": 0.9}, {"name": "var", "c": 0.5}, {"name": "inverted_s", "s": 0.5})
+METRICS = (
+    {"name": "mean"},
+    {"name": "upper_cvar", "c": 0.9},
+    {"name": "var", "c": 0.5},
+    {"name": "inverted_s", "s": 0.5},
+)
 SUPPORTS = (
     {"kind": "binary"}, {"kind": "interval", "lo": -1, "hi": 5}, {"kind": "finite", "atoms": [0, 1]},
     {"kind": "finite", "atoms": list(range(5000))}, {"kind": "real", "sigma": 1e-300}, {"kind": "real", "sigma": 1e300},

@@ -16,7 +16,7 @@ from tests.metrics.phrases import PHRASES, TRIED_LATER
     [
         ("worst 10 %", pmb.LowerCVaR(0.1)),
         ("avoid the worst 5%", pmb.LowerCVaR(0.05)),
-        ("the top 20 percent", pmb.CVaR(0.8)),
+        ("the top 20 percent", pmb.UpperCVaR(0.8)),
         ("just the average", pmb.Mean()),
         ("average", pmb.Mean()),
         ("variety", pmb.GiniDeviation()),
@@ -92,7 +92,7 @@ def test_statements_that_mean_nothing_here_are_refused() -> None:
     [
         ("80 % average and 20 % worst 5 %", "0.8*mean + 0.2*lower_cvar(0.05)"),
         ("half average, half worst 95 %", "0.5*mean + 0.5*lower_cvar(0.95)"),
-        ("30 % best 10 %, 70 % the average", "0.7*mean + 0.3*cvar(0.9)"),
+        ("30 % best 10 %, 70 % the average", "0.7*mean + 0.3*upper_cvar(0.9)"),
         ("50% mean + 50% spread", "0.5*mean + 0.5*gini"),
         ("two wishes: 50 % mean", None),
         ("worst quarter", "lower_cvar(0.25)"),

@@ -35,7 +35,7 @@ SUMS: list[tuple[Any, int, float, float]] = [  # metric, category, q, constant o
     (pmb.DualPower(2) + pmb.GiniDeviation(), 1, 1.0, 3.0),
     (-1.0 * pmb.WangRightTail(), 1, 0.5, 1.0),
     (3 * pmb.MeanMedianDeviation() - pmb.InterESRange(0.5), 2, 1.0, 1.0),
-    (pmb.CVaR(0.5) - pmb.Mean(), 2, 1.0, 1.0),
+    (pmb.UpperCVaR(0.5) - pmb.Mean(), 2, 1.0, 1.0),
     (pmb.Mean() - pmb.LowerCVaR(0.5), 2, 1.0, 1.0),
 ]
 
@@ -80,7 +80,7 @@ def test_the_pair_holds_for_utilities_of_random_distributions(metric: Any) -> No
         pmb.Mean() - pmb.PHT(0.3),
         pmb.MeanMedianDeviation() + pmb.Mean(),
         pmb.InterESRange(0.8),
-        pmb.GiniDeviation() + pmb.CVaR(0.9),
+        pmb.GiniDeviation() + pmb.UpperCVaR(0.9),
         pmb.Mean() + 0.5 * pmb.DualPower(3),
         0.0 * pmb.Mean(),
     ],

@@ -9,10 +9,8 @@ import scipy.stats as st
 import pmbandits as pmb
 from pmbandits.metrics import (
     PHT,
-    CVaR,
     Distortion,
     DualPower,
-    ExpectedShortfall,
     GiniDeviation,
     GiniShortfall,
     InterESRange,
@@ -24,6 +22,7 @@ from pmbandits.metrics import (
     Quadratic,
     TsallisPastEntropy,
     TverskyKahneman,
+    UpperCVaR,
     VaR,
     WangRightTail,
     WangTransform,
@@ -136,7 +135,7 @@ def test_derivative_at_a_jump_is_infinite_with_the_sign_of_the_jump():
 @pytest.mark.parametrize(
     ("m", "u", "left"),
     [
-        (CVaR(0.75), 0.25, 4.0),
+        (UpperCVaR(0.75), 0.25, 4.0),
         (LowerCVaR(0.25), 0.75, 0.0),
         (MeanMedianDeviation(), 0.5, 1.0),
         (InterESRange(0.75), 0.25, 4.0),
@@ -190,7 +189,7 @@ def test_monotonicity_agrees_with_first_differences(m):
         (GiniShortfall(0.0, 0.0), "linear", "increasing"),
         (Quadratic(0), "linear", "increasing"),
         (DualPower(1), "linear", "increasing"),
-        (CVaR(0), "linear", "increasing"),
+        (UpperCVaR(0), "linear", "increasing"),
         (LowerCVaR(1), "linear", "increasing"),
         (LowerCVaR(0.1), "convex", "increasing"),
         (PHT(1), "linear", "increasing"),
@@ -254,7 +253,7 @@ def test_maximum_at_its_known_place(m, at, value):
 
 
 @pytest.mark.parametrize(
-    ("m", "at"), [(CVaR(0.75), 0.25), (GiniShortfall(0.75, 0.3), 0.25), (2 * CVaR(0.75), 0.25)], ids=str
+    ("m", "at"), [(UpperCVaR(0.75), 0.25), (GiniShortfall(0.75, 0.3), 0.25), (2 * UpperCVaR(0.75), 0.25)], ids=str
 )
 def test_the_least_maximiser_is_reported_on_a_plateau(m, at):
     assert m.maximum().at == pytest.approx(at, abs=1e-12)
@@ -288,7 +287,7 @@ HOLDER += [
     DualPower(100),
     TsallisPastEntropy(1.01),
 ]
-HOLDER += [0.7 * Mean() + 0.3 * CVaR(0.9), Mean() - 0.5 * WangRightTail() + PHT(0.3), GiniDeviation() * 0]
+HOLDER += [0.7 * Mean() + 0.3 * UpperCVaR(0.9), Mean() - 0.5 * WangRightTail() + PHT(0.3), GiniDeviation() * 0]
 
 
 @pytest.mark.parametrize("m", HOLDER, ids=label)
@@ -305,7 +304,7 @@ def test_holder_pair_bounds_h_pointwise_also_beside_the_ends(m):
 @pytest.mark.parametrize("m", [m for m in HOLDER if m.holder(Interval(0, 1)).q == 1.0], ids=label)
 def test_lipschitz_constant_is_not_below_the_steepest_slope(m):
     u = np.concatenate((np.linspace(1e-9, 1 - 1e-9, 400_001), np.logspace(-300, -3, 20_000)))
-    assert np.abs(m.derivative(u)).max() <= m.holder(Real()).constant * (1 + 1e-12)
+    assert np.abs(m.derivative(u)).max() <= m.holder(Real(1)).constant * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("m", HOLDER, ids=label)
@@ -338,7 +337,7 @@ def test_holder_pair_holds_on_random_pairs_of_distributions(m):
         (Mean(), 1.0, 1.0),
         (DualPower(3), 1.0, 3.0),
         (Quadratic(0.4), 1.0, 1.4),
-        (CVaR(0.75), 1.0, 4.0),
+        (UpperCVaR(0.75), 1.0, 4.0),
         (PHT(0.25), 0.25, 4**0.75),
         (MeanMedianDeviation(), 1.0, 1.0),
         (InterESRange(0.5), 1.0, 2.0),
@@ -370,11 +369,11 @@ def test_metrics_without_a_holder_pair_say_so_and_why(m):
 )
 def test_metrics_that_need_a_bounded_support_say_so_on_the_real_line(m):
     with pytest.raises(ValueError, match=r"unbounded support"):
-        m.holder(Real())
+        m.holder(Real(1))
 
 
 def test_lipschitz_metrics_have_a_pair_on_the_real_line():
-    assert (GiniDeviation().holder(Real()).q, GiniDeviation().holder(Real(3.0)).constant) == (1.0, 1.0)
+    assert (GiniDeviation().holder(Real(1)).q, GiniDeviation().holder(Real(3.0)).constant) == (1.0, 1.0)
 
 
 # ---- functions of the user ---------------------------------------------------------------------------------
@@ -481,12 +480,11 @@ def test_a_function_cannot_be_written_as_data():
         ("gini deviation", GiniDeviation()),
         ("iqr", InterQuantileRange()),
         ("inter_es_range", InterESRange(0.5)),
-        ("cvar(0.9)", CVaR(0.9)),
-        ("cvar(c=0.9)", CVaR(0.9)),
-        ("expected_shortfall(0.9)", CVaR(0.9)),
-        ("es(.9)", CVaR(0.9)),
+        ("upper_cvar(0.9)", UpperCVaR(0.9)),
+        ("upper_cvar(c=0.9)", UpperCVaR(0.9)),
+        ("UpperCVaR(c=.9)", UpperCVaR(0.9)),
         ("gini_shortfall(0.9, loading=0.2)", GiniShortfall(0.9, 0.2)),
-        ("0.7*mean + 0.3*cvar(0.9)", 0.7 * Mean() + 0.3 * CVaR(0.9)),
+        ("0.7*mean + 0.3*upper_cvar(0.9)", 0.7 * Mean() + 0.3 * UpperCVaR(0.9)),
         ("mean - 0.5*gini", Mean() - 0.5 * GiniDeviation()),
         ("-mean", -Mean()),
         ("1e-3*mean", 0.001 * Mean()),
@@ -505,22 +503,27 @@ def test_metric_reads_what_metrics_print():
 
 
 def test_metric_takes_parameters_by_name():
-    assert metric("cvar", c=0.9) == CVaR(0.9)
-    assert metric("expected_shortfall", c=0.9) == ExpectedShortfall(0.9)
+    assert metric("upper_cvar", c=0.9) == UpperCVaR(0.9)
     assert metric("lower-cvar", alpha=0.1) == LowerCVaR(0.1)
 
 
 @pytest.mark.parametrize(
     ("text", "nearest"),
-    [("ginni", "gini"), ("meen", "mean"), ("cvarr(0.9)", "cvar"), ("wang_righttail", "wang_right_tail")],
+    [("ginni", "gini"), ("meen", "mean"), ("wang_righttail", "wang_right_tail")],
 )
 def test_an_unknown_name_suggests_the_nearest(text, nearest):
     with pytest.raises(ValueError, match=f"Did you mean '{nearest}'"):
         metric(text)
 
 
+@pytest.mark.parametrize("text", ["cvar(0.9)", "CVaR", "cvarr(0.9)", "expected_shortfall(c=0.9)", "mean + es(0.5)"])
+def test_a_name_that_says_no_tail_is_refused_with_both(text):
+    with pytest.raises(ValueError, match=r"'upper_cvar\(0.9\)' .* 'lower_cvar\(0.1\)'"):
+        metric(text)
+
+
 def test_an_unknown_name_lists_what_there_is():
-    with pytest.raises(ValueError, match=r"Known: mean, cvar, .*dual_power"):
+    with pytest.raises(ValueError, match=r"Known: mean, upper_cvar, .*dual_power"):
         metric("qqqqqq")
 
 
@@ -530,13 +533,13 @@ def test_an_unknown_name_lists_what_there_is():
         ("mean +", "cannot read the metric"),
         ("mean * 2", "cannot read the metric"),
         ("0.5*(mean)", "cannot read the metric"),
-        ("cvar(0.9) cvar(0.8)", "cannot read the metric"),
-        ("cvar(high)", "'high' in the metric .* is not a number"),
+        ("upper_cvar(0.9) upper_cvar(0.8)", "cannot read the metric"),
+        ("upper_cvar(high)", "'high' in the metric .* is not a number"),
         ("1..2*mean", "'1..2' in the metric .* is not a number"),
-        ("cvar()", "metric 'cvar': .*missing a required argument: 'c'"),
-        ("cvar(0.9, 0.8)", "metric 'cvar': too many positional arguments"),
-        ("cvar(q=0.9)", "metric 'cvar': .*its parameters are: c"),
-        ("cvar(nan)", "CVaR c must be a finite number"),
+        ("upper_cvar()", "metric 'upper_cvar': .*missing a required argument: 'c'"),
+        ("upper_cvar(0.9, 0.8)", "metric 'upper_cvar': too many positional arguments"),
+        ("upper_cvar(q=0.9)", "metric 'upper_cvar': .*its parameters are: c"),
+        ("upper_cvar(nan)", "CVaR c must be a finite number"),
         ("__import__('os').system('true')", "cannot read|unknown metric|not a number"),
     ],
 )
@@ -548,9 +551,9 @@ def test_text_that_is_no_metric_is_refused(text, message):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("cvar(0.9", "not closed"),
-        ("cvar:d=0.9", "no parameter 'd'; its parameters are: c"),
-        ("cvar", "missing a required"),
+        ("upper_cvar(0.9", "not closed"),
+        ("upper_cvar:d=0.9", "no parameter 'd'; its parameters are: c"),
+        ("upper_cvar", "missing a required"),
     ],
 )
 def test_wrong_parameters_in_text_are_refused_with_the_reason(text: str, words: str) -> None:
@@ -561,8 +564,8 @@ def test_wrong_parameters_in_text_are_refused_with_the_reason(text: str, words: 
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("cvar", {"alpha": 0.9}, "its parameters are: c"),
-        ("cvar", {}, "missing a required argument: 'c'"),
+        ("upper_cvar", {"alpha": 0.9}, "its parameters are: c"),
+        ("upper_cvar", {}, "missing a required argument: 'c'"),
         ("mean", {"c": 0.9}, "its parameters are: none"),
         ("pht", {"s": 0.5, "t": 1}, "its parameters are: s"),
     ],
@@ -594,8 +597,8 @@ def test_a_name_that_is_not_text_is_refused():
             TypeError,
             "weight of term 0",
         ),
-        ({"name": "cvar", "c": "0.9"}, TypeError, "CVaR c must be a number"),
-        ({"name": "cvar", "c": None}, TypeError, "CVaR c must be a number"),
+        ({"name": "upper_cvar", "c": "0.9"}, TypeError, "CVaR c must be a number"),
+        ({"name": "upper_cvar", "c": None}, TypeError, "CVaR c must be a number"),
     ],
     ids=str,
 )
@@ -610,7 +613,7 @@ def test_bad_data_is_refused(data, error, message):
     [
         (DualPower, (0.9, -1, np.inf, np.nan), "DualPower s"),
         (Quadratic, (-0.1, 1.1, np.nan), "Quadratic s"),
-        (CVaR, (-0.1, 1.0, 1.5, np.nan), "CVaR c"),
+        (UpperCVaR, (-0.1, 1.0, 1.5, np.nan), "UpperCVaR c"),
         (PHT, (0.0, 1.1, -1, np.nan), "PHT s"),
         (InterESRange, (0.0, 1.0, 2, np.nan), "InterESRange c"),
         (VaR, (0.0, 1.0, -1, np.nan), "VaR c"),
@@ -643,7 +646,7 @@ def test_quantiles_out_of_order_are_refused():
 
 
 @pytest.mark.parametrize("u", [-0.1, 1.1, np.nan, [0.5, 2.0], np.inf])
-@pytest.mark.parametrize("m", [Mean(), CVaR(0.5), Mean() - CVaR(0.5)], ids=str)
+@pytest.mark.parametrize("m", [Mean(), UpperCVaR(0.5), Mean() - UpperCVaR(0.5)], ids=str)
 def test_probabilities_outside_the_unit_interval_are_refused(m, u):
     with pytest.raises(ValueError, match=r"probabilities in \[0, 1\]"):
         m(u)
@@ -653,7 +656,7 @@ def test_probabilities_outside_the_unit_interval_are_refused(m, u):
 
 def test_metrics_are_frozen():
     with pytest.raises(AttributeError):
-        CVaR(0.9).c = 0.5
+        UpperCVaR(0.9).c = 0.5
 
 
 @pytest.mark.parametrize("m", ONE_EACH, ids=label)

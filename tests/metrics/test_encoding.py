@@ -34,7 +34,7 @@ from tests.strategies import METRICS, label
 
 EXTRA = [
     pmb.DualPower(1.0000001),
-    pmb.CVaR(1e-9),
+    pmb.UpperCVaR(1e-9),
     pmb.PHT(0.01),
     pmb.InterESRange(0.999),
     pmb.VaR(0.7),
@@ -47,7 +47,7 @@ EXTRA = [
     pmb.TverskyKahneman(0.45),
 ]
 COMBINATIONS = [
-    0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9),
+    0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9),
     pmb.Mean() - 0.5 * pmb.GiniDeviation(),
     -1.0 * pmb.GiniDeviation(),
     3.0 * pmb.GiniDeviation(),
@@ -71,7 +71,7 @@ FUNCTIONS: dict[str, Callable] = {
     "line": lambda u: -2.0 * u,
 }
 CUSTOM = [pmb.Distortion.from_function(f, name) for name, f in FUNCTIONS.items()]
-MIXED = [0.5 * CUSTOM[0] + pmb.CVaR(0.8), CUSTOM[3] - 2.0 * CUSTOM[1] + pmb.GiniDeviation()]
+MIXED = [0.5 * CUSTOM[0] + pmb.UpperCVaR(0.8), CUSTOM[3] - 2.0 * CUSTOM[1] + pmb.GiniDeviation()]
 NAMED = [*METRICS, *EXTRA, *COMBINATIONS]
 EVERY = [*NAMED, *CUSTOM, *MIXED]
 
@@ -131,7 +131,7 @@ def test_every_family_has_its_own_number():
     assert {type(m) for m in METRICS} == set(FAMILY_NUMBERS), "the tests above must cover every family"
 
 
-@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), 0.25 * pmb.CVaR(0.9) + 0.75 * CUSTOM[0]], ids=label)
+@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), 0.25 * pmb.UpperCVaR(0.9) + 0.75 * CUSTOM[0]], ids=label)
 def test_a_packed_metric_is_one_plain_array_of_finite_numbers(metric):
     packed = encode(metric)
     assert packed.dtype == np.float64
@@ -202,7 +202,7 @@ def test_the_extrema_of_a_packed_metric_are_its_critical_points_and_h_there(metr
         (pmb.GiniDeviation(), 0.5),
         (3.0 * pmb.GiniDeviation(), 0.5),
         (pmb.WangRightTail(), 0.25),
-        (pmb.CVaR(0.75), 0.25),
+        (pmb.UpperCVaR(0.75), 0.25),
         (pmb.Mean(), None),
         (-1.0 * pmb.GiniDeviation(), None),
         (pmb.InterESRange(0.75), None),  # flat between two corners

@@ -12,13 +12,13 @@ from hypothesis import strategies as hs
 import pmbandits as pmb
 from pmbandits.metrics import (
     PHT,
-    CVaR,
     Distortion,
     GiniDeviation,
     InvertedS,
     LowerCVaR,
     Mean,
     MeanMedianDeviation,
+    UpperCVaR,
     VaR,
     WangRightTail,
     WangTransform,
@@ -164,17 +164,17 @@ def test_extrema_of_a_combination_beat_a_dense_grid(m1, m2, a, b, lo, hi):
 @pytest.mark.parametrize(
     ("m", "shape", "direction"),
     [
-        (0.7 * Mean() + 0.3 * CVaR(0.9), "concave", "increasing"),
+        (0.7 * Mean() + 0.3 * UpperCVaR(0.9), "concave", "increasing"),
         (Mean() - 0.5 * GiniDeviation(), "convex", "increasing"),
         (Mean() - GiniDeviation(), "convex", "increasing"),
         (Mean() - 1.5 * GiniDeviation(), "convex", "neither"),
         (Mean() - LowerCVaR(0.1), "concave", "neither"),
-        (CVaR(0.9) + LowerCVaR(0.1), "neither", "increasing"),
+        (UpperCVaR(0.9) + LowerCVaR(0.1), "neither", "increasing"),
         (-Mean(), "linear", "decreasing"),
-        (-CVaR(0.5), "convex", "decreasing"),
+        (-UpperCVaR(0.5), "convex", "decreasing"),
         (-1 * WangRightTail(), "convex", "neither"),
         (GiniDeviation() - MeanMedianDeviation(), "neither", "neither"),
-        (0.5 * CVaR(0.9) - 0.5 * CVaR(0.8), "neither", "neither"),
+        (0.5 * UpperCVaR(0.9) - 0.5 * UpperCVaR(0.8), "neither", "neither"),
         (Mean() + 0.0 * VaR(0.9), "linear", "increasing"),
         (Mean() + 1e-3 * VaR(0.9), "neither", "increasing"),
         (PHT(0.5) - Mean() - WangRightTail(), "linear", "constant"),
@@ -187,7 +187,7 @@ def test_shape_of_known_combinations(m, shape, direction):
 
 
 def test_equal_terms_merge():
-    zero = CVaR(0.9) - CVaR(0.9)
+    zero = UpperCVaR(0.9) - UpperCVaR(0.9)
     assert (zero.shape, zero.monotonicity) == ("linear", "constant")
     assert zero.terms == ()
     assert zero(0.37) == 0.0
@@ -195,7 +195,7 @@ def test_equal_terms_merge():
     assert zero.derivative(0.2) == 0.0
     assert zero.kinks == []
     assert Mean() + Mean() == 2 * Mean()
-    assert (CVaR(0.9) + GiniDeviation() - CVaR(0.9)) == GiniDeviation()
+    assert (UpperCVaR(0.9) + GiniDeviation() - UpperCVaR(0.9)) == GiniDeviation()
     assert type(0.5 * Mean() + 0.5 * Mean()) is Mean
 
 
@@ -204,8 +204,8 @@ def test_subtraction_division_negation_and_sums_follow_arithmetic():
     assert m / 2 == 0.5 * Mean() - 0.25 * GiniDeviation()
     negated = -m
     assert -negated == m
-    assert sum([Mean(), CVaR(0.5)]) == Mean() + CVaR(0.5)
-    assert 2 * (Mean() + CVaR(0.5)) == 2 * Mean() + 2 * CVaR(0.5)
+    assert sum([Mean(), UpperCVaR(0.5)]) == Mean() + UpperCVaR(0.5)
+    assert 2 * (Mean() + UpperCVaR(0.5)) == 2 * Mean() + 2 * UpperCVaR(0.5)
     assert Mean() * 3 == 3 * Mean()
 
 
@@ -227,11 +227,11 @@ def test_meaningless_arithmetic_is_refused(build, error, message):
 
 
 def test_equal_metrics_hash_alike_and_different_ones_differ():
-    assert CVaR(0.9) == CVaR(0.9)
-    assert hash(CVaR(0.9)) == hash(CVaR(0.9))
-    assert CVaR(0.9) != CVaR(0.8)
-    assert CVaR(0.5) != VaR(0.5)
-    assert CVaR(0.5) != 0.5
+    assert UpperCVaR(0.9) == UpperCVaR(0.9)
+    assert hash(UpperCVaR(0.9)) == hash(UpperCVaR(0.9))
+    assert UpperCVaR(0.9) != UpperCVaR(0.8)
+    assert UpperCVaR(0.5) != VaR(0.5)
+    assert UpperCVaR(0.5) != 0.5
     assert len({*METRICS, *METRICS}) == len(METRICS)
 
 
@@ -256,7 +256,7 @@ def test_a_combination_survives_json(terms, sample):
 @few
 @given(hs.floats(0, 1, exclude_max=True))
 def test_parameters_survive_json_to_the_last_bit(c):
-    again = Distortion.from_dict(json.loads(json.dumps(CVaR(c).to_dict())))
+    again = Distortion.from_dict(json.loads(json.dumps(UpperCVaR(c).to_dict())))
     assert again.c == c
 
 
@@ -272,7 +272,7 @@ def test_text_and_arithmetic_build_the_same_metric(terms):
 
 def test_what_is_a_distortion_risk_measure():
     """``sec: risk_application``: h(1) = 1; and h must not fall, which the paper does not say."""
-    yes = [pmb.Mean(), pmb.CVaR(0.9), pmb.PHT(0.5), pmb.DualPower(2), pmb.Quadratic(0.5), pmb.LowerCVaR(0.1)]
+    yes = [pmb.Mean(), pmb.UpperCVaR(0.9), pmb.PHT(0.5), pmb.DualPower(2), pmb.Quadratic(0.5), pmb.LowerCVaR(0.1)]
     no = [pmb.GiniDeviation(), pmb.WangRightTail(), 2 * pmb.Mean(), pmb.Mean() - 3 * pmb.GiniDeviation()]
     assert [metric.is_distortion_risk_measure for metric in (*yes, *no)] == [True] * len(yes) + [False] * len(no)
     assert float(no[-1](1.0)) == 1.0  # h(1) = 1 alone is not enough

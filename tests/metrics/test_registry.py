@@ -73,7 +73,7 @@ def test_a_name_stands_for_the_metric(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.__name__)
 def test_policies_take_a_metric_as_text(policy: Any) -> None:
     options = {"horizon": 100} if "horizon" in inspect.signature(policy).parameters else {}
-    assert policy("0.7*mean + 0.3*cvar(0.9)", **options).metric == 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    assert policy("0.7*mean + 0.3*upper_cvar(0.9)", **options).metric == 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)
 
 
 @pytest.mark.parametrize("given", [None, 3.0, ["gini"], pmb.GiniDeviation])

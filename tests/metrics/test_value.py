@@ -11,7 +11,6 @@ import scipy.stats as st
 
 from pmbandits.metrics import (
     PHT,
-    CVaR,
     Distortion,
     DualPower,
     GiniDeviation,
@@ -25,6 +24,7 @@ from pmbandits.metrics import (
     Quadratic,
     TsallisPastEntropy,
     TverskyKahneman,
+    UpperCVaR,
     VaR,
     WangRightTail,
     WangTransform,
@@ -98,12 +98,12 @@ CLOSED = [
     (PHT(0.6), st.weibull_min(0.8), sp.gamma(2.25) * 0.6**-1.25),
     (PHT(0.5), st.geom(0.2), 1 / (1 - np.sqrt(0.8))),
     (PHT(0.5), st.lomax(4), 1.0),
-    (CVaR(0.95), st.norm(1, 2), 1 + 2 * PHI(Z(0.95)) / 0.05),
-    (CVaR(0.9), st.uniform(), 0.95),
-    (CVaR(0.9), st.expon(), 1 - np.log(0.1)),
-    (CVaR(0.9), st.pareto(2), 2 / np.sqrt(0.1)),
-    (CVaR(0.9), st.lognorm(0.5), np.exp(0.125) * st.norm.cdf(0.5 - Z(0.9)) / 0.1),
-    (CVaR(0.9), st.t(3), t_cvar(0.9, 3)),
+    (UpperCVaR(0.95), st.norm(1, 2), 1 + 2 * PHI(Z(0.95)) / 0.05),
+    (UpperCVaR(0.9), st.uniform(), 0.95),
+    (UpperCVaR(0.9), st.expon(), 1 - np.log(0.1)),
+    (UpperCVaR(0.9), st.pareto(2), 2 / np.sqrt(0.1)),
+    (UpperCVaR(0.9), st.lognorm(0.5), np.exp(0.125) * st.norm.cdf(0.5 - Z(0.9)) / 0.1),
+    (UpperCVaR(0.9), st.t(3), t_cvar(0.9, 3)),
     (LowerCVaR(0.05), st.norm(1, 2), 1 - 2 * PHI(Z(0.05)) / 0.05),
     (LowerCVaR(0.2), st.uniform(), 0.1),
     (LowerCVaR(0.2), st.expon(), (0.8 * np.log(0.8) + 0.2) / 0.2),
@@ -147,7 +147,7 @@ CLOSED = [
     (TsallisPastEntropy(1.5), st.expon(), (sp.digamma(2.5) + EULER - 1) / 0.5),
     (TsallisPastEntropy(0.5), st.beta(3, 1), (1 / 4 - 1 / 2.5) / -0.5),
     (TverskyKahneman(0.61), st.bernoulli(0.2), 0.2**0.61 / (0.2**0.61 + 0.8**0.61) ** (1 / 0.61)),
-    (0.7 * mean + 0.3 * CVaR(0.9), st.expon(), 0.7 + 0.3 * (1 - np.log(0.1))),
+    (0.7 * mean + 0.3 * UpperCVaR(0.9), st.expon(), 0.7 + 0.3 * (1 - np.log(0.1))),
     (mean - 0.5 * gini, st.norm(1, 2), 1 - 1 / np.sqrt(np.pi)),
     (VaR(0.9) - VaR(0.1), st.norm(), 2 * Z(0.9)),
 ]
@@ -191,7 +191,7 @@ def test_gini_of_a_mixture_is_the_quadratic_form_of_mean_distances():
 # ---- quadrature --------------------------------------------------------------------------------------------
 def kinks_of(m):
     places = {
-        "cvar": lambda: [1 - m.c],
+        "upper_cvar": lambda: [1 - m.c],
         "var": lambda: [1 - m.c],
         "lower_cvar": lambda: [1 - m.alpha],
         "mean_median_deviation": lambda: [0.5],
@@ -294,7 +294,7 @@ def by_quadrature(m, parts, weights):
     return choquet_quad(plain(m.name, m.parameters), cdf, sf, edges, tails)
 
 
-QUADRATURE = [mean, gini, DualPower(2.5), Quadratic(0.4), CVaR(0.83), PHT(0.45), MeanMedianDeviation()]
+QUADRATURE = [mean, gini, DualPower(2.5), Quadratic(0.4), UpperCVaR(0.83), PHT(0.45), MeanMedianDeviation()]
 QUADRATURE += [InterESRange(0.8), WangRightTail(), VaR(0.37), LowerCVaR(0.17), GiniShortfall(0.3, 0.9)]
 QUADRATURE += [InterQuantileRange(0.13, 0.71), InvertedS(1.4), TsallisPastEntropy(0.6), WangTransform(-0.8)]
 QUADRATURE += [TverskyKahneman(0.61)]
@@ -341,7 +341,7 @@ def test_an_arm_of_weight_zero_does_not_matter_even_if_it_is_infinite(weight):
 
 
 @pytest.mark.parametrize("distribution", [st.norm(1, 2), st.poisson(3), st.beta(2, 3)], ids=name_of)
-@pytest.mark.parametrize("m", [gini, CVaR(0.9), PHT(0.5), TsallisPastEntropy(0.5)], ids=label)
+@pytest.mark.parametrize("m", [gini, UpperCVaR(0.9), PHT(0.5), TsallisPastEntropy(0.5)], ids=label)
 def test_a_mixture_of_equal_distributions_is_that_distribution(m, distribution):
     got = m.value([distribution, distribution, distribution], weights=[0.2, 0.3, 0.5])
     assert got == pytest.approx(m.value(distribution), rel=1e-10)
@@ -370,7 +370,7 @@ LATTICES = [
         gini,
         DualPower(2.5),
         Quadratic(0.5),
-        CVaR(0.83),
+        UpperCVaR(0.83),
         PHT(0.5),
         MeanMedianDeviation(),
         InterESRange(0.7),
@@ -428,7 +428,7 @@ def test_the_value_of_atoms_keeps_its_digits_when_the_mass_lies_on_few_of_them(m
     assert m.value(distribution) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("m", [mean, gini, PHT(0.5), InterQuantileRange(0.9, 0.94), CVaR(0.97)], ids=label)
+@pytest.mark.parametrize("m", [mean, gini, PHT(0.5), InterQuantileRange(0.9, 0.94), UpperCVaR(0.97)], ids=label)
 def test_a_wide_lattice_beside_a_far_atom_keeps_its_value_in_a_mixture(m):
     distribution, far = st.geom(0.01), st.rv_discrete(values=([-50, 5000], [0.5, 0.5]))
     k = np.arange(1, 40_001)
@@ -450,7 +450,7 @@ def test_a_wide_lattice_beside_a_far_atom_keeps_its_value_in_a_mixture(m):
         (mean, st.zipf(1.5), "upper"),
         (mean, st.cauchy(), "lower|upper"),
         (gini, st.cauchy(), "lower|upper"),
-        (CVaR(0.9), st.cauchy(), "upper"),
+        (UpperCVaR(0.9), st.cauchy(), "upper"),
         (LowerCVaR(0.1), st.cauchy(), "lower"),
         (-1 * LowerCVaR(0.1), st.cauchy(), "lower"),
         (PHT(0.5), st.pareto(2), "upper"),
@@ -531,7 +531,7 @@ def test_equal_weights_repeat_the_plain_sample(m):
     assert m.value(x, weights=np.full(7, 1 / 7)) == pytest.approx(m.value(x), abs=1e-12)
 
 
-@pytest.mark.parametrize("m", [mean, gini, PHT(0.5), CVaR(0.99), VaR(0.999), TsallisPastEntropy(1)], ids=label)
+@pytest.mark.parametrize("m", [mean, gini, PHT(0.5), UpperCVaR(0.99), VaR(0.999), TsallisPastEntropy(1)], ids=label)
 def test_a_long_sample_is_summed_over_all_its_blocks(m):
     x = np.random.default_rng(13).normal(size=50_001)
     ordered = np.sort(x)
@@ -591,8 +591,8 @@ def test_var_at_a_whole_share_is_the_order_statistic_of_that_rank(n):
     [
         (PHT(0.5), "ph", 0.5),
         (PHT(0.83), "ph", 0.83),
-        (CVaR(0.9), "tvar", 0.9),
-        (CVaR(0.3), "tvar", 0.3),
+        (UpperCVaR(0.9), "tvar", 0.9),
+        (UpperCVaR(0.3), "tvar", 0.3),
         (DualPower(2.5), "dual", 2.5),
         (WangTransform(0.7), "wang", 0.7),
     ],

@@ -23,7 +23,7 @@ CONCAVE = [
     GINI,
     pmb.WangRightTail(),
     pmb.Quadratic(0.5),
-    pmb.CVaR(0.8),
+    pmb.UpperCVaR(0.8),
     pmb.InterESRange(0.5),
     pmb.PHT(0.5),
     pmb.MeanMedianDeviation(),

@@ -231,7 +231,7 @@ def test_other_metrics_it_does_not_matter_where_zero_is() -> None:
 
 
 # ---- coins ------------------------------------------------------------------------------------------------
-COINS = [pmb.GiniDeviation(), pmb.Mean(), pmb.CVaR(0.9), pmb.PHT(0.5), pmb.LowerCVaR(0.5), *NEITHERS]
+COINS = [pmb.GiniDeviation(), pmb.Mean(), pmb.UpperCVaR(0.9), pmb.PHT(0.5), pmb.LowerCVaR(0.5), *NEITHERS]
 
 
 @pytest.mark.parametrize("metric", COINS, ids=str)

@@ -27,7 +27,7 @@ METRICS = {
     "wang": pmb.WangRightTail(),
     "inverted S": pmb.InvertedS(1.5),
     "inverted S, no pair": pmb.InvertedS(0.5),
-    "cvar": pmb.CVaR(0.8),
+    "upper_cvar": pmb.UpperCVaR(0.8),
     "mean": pmb.Mean(),
     "lower cvar": pmb.LowerCVaR(0.3),
     "own": pmb.Distortion.from_function(bumpy, name="own", holder=(1.0, 1.3)),

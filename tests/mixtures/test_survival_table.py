@@ -14,7 +14,7 @@ from tests.reference.vet import survival
 METRICS: dict[str, Any] = {
     "gini": pmb.GiniDeviation(),
     "wang": pmb.WangRightTail(),
-    "cvar": pmb.CVaR(0.9),
+    "upper_cvar": pmb.UpperCVaR(0.9),
     "mean": pmb.Mean(),
     "pht": pmb.PHT(0.5),
     "lower_cvar": pmb.LowerCVaR(0.5),
@@ -96,7 +96,7 @@ def test_nothing_is_left_above_the_largest_reward() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["gini", "wang", "cvar", "pht", "lower_cvar", "mean"])
+@pytest.mark.parametrize("name", ["gini", "wang", "upper_cvar", "pht", "lower_cvar", "mean"])
 def test_the_best_mixture_on_the_table_is_as_good_as_that_of_all_rewards(name: str, kind: str) -> None:
     """The bound is what the search may miss, and twice what the table may be wrong by."""
     metric = METRICS[name]

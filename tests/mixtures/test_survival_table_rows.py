@@ -47,7 +47,7 @@ def check_rows(policy: pmb.Vet, rewards: list[list[float]]) -> int:
     return right
 
 
-@pytest.mark.parametrize("metric", ["cvar(0.9)", "lower_cvar(0.5)"])
+@pytest.mark.parametrize("metric", ["upper_cvar(0.9)", "lower_cvar(0.5)"])
 @pytest.mark.parametrize(("digits", "history"), [(9, 0), (9, 3000), (2, 1500), (3, 2000)])
 def test_rows_and_knots_are_those_of_the_rewards(metric: str, digits: int, history: int) -> None:
     """Between looks rows are only added to; the table of many rewards is laid out in leaps. Both must not be seen."""

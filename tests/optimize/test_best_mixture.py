@@ -28,7 +28,7 @@ CONCAVE = {
     "quadratic": (pmb.Quadratic(0.7), convex.quadratic(0.7)),
     "dual_power_2": (pmb.DualPower(2), convex.dual_power(2)),
     "dual_power_3": (pmb.DualPower(3), convex.dual_power(3)),
-    "cvar": (pmb.CVaR(0.8), convex.cvar(0.8)),
+    "upper_cvar": (pmb.UpperCVaR(0.8), convex.upper_cvar(0.8)),
     "mean_median_deviation": (pmb.MeanMedianDeviation(), convex.mean_median_deviation()),
     "inter_es_range_half": (pmb.InterESRange(), convex.inter_es_range(0.5)),
     "inter_es_range_wide": (pmb.InterESRange(0.8), convex.inter_es_range(0.8)),
@@ -38,8 +38,8 @@ CONCAVE = {
     "tsallis_3": (pmb.TsallisPastEntropy(3.0), convex.tsallis_past_entropy(3.0)),
     "gini_shortfall": (pmb.GiniShortfall(0.6, 0.3), convex.gini_shortfall(0.6, 0.3)),
     "mean_and_cvar": (
-        0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9),
-        convex.total((0.7, convex.mean()), (0.3, convex.cvar(0.9))),
+        0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9),
+        convex.total((0.7, convex.mean()), (0.3, convex.upper_cvar(0.9))),
     ),
     "gini_and_kink": (
         pmb.GiniDeviation() + 0.5 * pmb.MeanMedianDeviation(),
@@ -108,7 +108,7 @@ def test_agrees_with_a_convex_solver_and_certifies_it(name: str, count: int, kin
     assert best.value + best.gap >= max(others) - 1e-13 * scale
 
 
-@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "mean_median_deviation", "cvar"])
+@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "mean_median_deviation", "upper_cvar"])
 @pytest.mark.parametrize(("factor", "shift"), [(1e-6, 0.0), (1e6, 0.0), (1.0, 1e3), (1e-3, -7.0)])
 def test_scaling_and_shifting_rewards_moves_the_value_and_nothing_else(name: str, factor: float, shift: float) -> None:
     metric, _ = CONCAVE[name]
@@ -121,7 +121,7 @@ def test_scaling_and_shifting_rewards_moves_the_value_and_nothing_else(name: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "tsallis_1", "mean_median_deviation", "cvar"])
+@pytest.mark.parametrize("name", ["gini", "wang_right_tail", "tsallis_1", "mean_median_deviation", "upper_cvar"])
 def test_forty_arms_with_many_atoms_are_certified(name: str) -> None:
     metric, h = CONCAVE[name]
     rng = np.random.default_rng(3)
@@ -292,7 +292,7 @@ PLAIN_H = {
     "wang_right_tail": (pmb.WangRightTail(), lambda u: math.sqrt(u) - u),
     "tsallis_1": (pmb.TsallisPastEntropy(1.0), lambda u: 0.0 if u >= 1 else -(1 - u) * math.log1p(-u)),
     "mean_median_deviation": (pmb.MeanMedianDeviation(), lambda u: min(u, 1 - u)),
-    "cvar": (pmb.CVaR(0.7), lambda u: min(u / (1 - 0.7), 1.0)),
+    "upper_cvar": (pmb.UpperCVaR(0.7), lambda u: min(u / (1 - 0.7), 1.0)),
 }
 
 
@@ -327,7 +327,7 @@ def utility_by_quadrature(h: Callable[[float], float], pair: Pair, share: float)
         ("uniforms", "tsallis_1"),
         ("uniforms", "mean_median_deviation"),
         ("normals", "gini"),
-        ("normals", "cvar"),
+        ("normals", "upper_cvar"),
         ("normal_and_exponential", "gini"),
         ("normal_and_exponential", "dual_power"),
     ],
@@ -462,10 +462,10 @@ def test_bernoulli_arms_with_the_best_mean_among_them_return_that_arm_and_an_equ
     ("means", "metric"),
     [
         ([0.1, 0.5, 0.9], pmb.InterESRange(0.25)),  # h is flat between ¼ and ¾
-        ([0.2, 0.6, 0.9], pmb.CVaR(0.5)),  # h is flat from ½ on
+        ([0.2, 0.6, 0.9], pmb.UpperCVaR(0.5)),  # h is flat from ½ on
         ([0.2, 0.5, 0.8], pmb.InterQuantileRange()),  # h is 1 between ¼ and ¾
     ],
-    ids=["inter_es_range", "cvar", "iqr"],
+    ids=["inter_es_range", "upper_cvar", "iqr"],
 )
 def test_bernoulli_arms_on_a_flat_top_return_a_single_arm(means: list[float], metric: pmb.Distortion) -> None:
     bandit = pmb.Bandit.bernoulli(means)
@@ -634,7 +634,7 @@ def test_metrics_of_neither_shape_on_continuous_arms_are_at_least_as_good_as_a_g
         pmb.GiniShortfall(0.3, 2.0),
         pmb.InvertedS(0.5) - pmb.Mean(),
         pmb.WangRightTail(),
-        pmb.CVaR(0.9),
+        pmb.UpperCVaR(0.9),
     ],
     ids=repr,
 )

@@ -63,7 +63,7 @@ def test_segments_with_more_corners_than_could_be_listed(groups: int, size: int,
 def test_many_arms_come_by_columns_and_the_bound_holds_for_all(kind: str) -> None:
     rng = np.random.default_rng([1, KINDS.index(kind)])
     bandit, rules = bandit_of(arms_of(rng, 150, 600)), rules_of(rng, kind, 150)
-    metric = pmb.GiniDeviation() + 0.5 * pmb.CVaR(0.8)
+    metric = pmb.GiniDeviation() + 0.5 * pmb.UpperCVaR(0.8)
     polytope = limits(as_shares(rules, bandit.names), bandit.names).polytope
     table = build_arm_table(metric, list(bandit.distributions))
     found = maximise_concave(metric, table, np.ones(150), accuracy=1e-10, scale=0.0, polytope=polytope)

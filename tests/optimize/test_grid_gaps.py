@@ -44,7 +44,7 @@ BANDITS = {
 @pytest.mark.parametrize("kind", ["etc", "ucb"])
 @pytest.mark.parametrize("epsilon", [0.5, 0.25, 0.1, 0.15])
 @pytest.mark.parametrize(
-    "metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Mean(), pmb.CVaR(0.9), pmb.VaR(0.9)], ids=repr
+    "metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Mean(), pmb.UpperCVaR(0.9), pmb.VaR(0.9)], ids=repr
 )
 @pytest.mark.parametrize("name", BANDITS)
 def test_gaps_equal_the_differences_of_an_enumeration(

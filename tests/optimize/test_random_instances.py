@@ -54,7 +54,7 @@ def vertical(rng: np.random.Generator) -> list[Term]:
         (1.0, "tsallis_past_entropy", (1.0,)),
     ]
     out = [first[int(rng.integers(5))]]
-    more: list[Term] = [(1.0, "mean", ()), (0.5, "gini_deviation", ()), (0.3, "cvar", (0.8,))]
+    more: list[Term] = [(1.0, "mean", ()), (0.5, "gini_deviation", ()), (0.3, "upper_cvar", (0.8,))]
     if rng.random() < 0.4:
         out.append(more[int(rng.integers(3))])
     return out
@@ -69,7 +69,7 @@ def any_metric(rng: np.random.Generator) -> list[Term]:
         (1.0, "pht", (uniform(rng, 0.5, 0.95),)),
         (1.0, "quadratic", (uniform(rng, 0.1, 1.0),)),
         (1.0, "dual_power", (uniform(rng, 1.1, 4.0),)),
-        (1.0, "cvar", (uniform(rng, 0.1, 0.95),)),
+        (1.0, "upper_cvar", (uniform(rng, 0.1, 0.95),)),
         (1.0, "lower_cvar", (uniform(rng, 0.05, 0.9),)),
         (1.0, "mean_median_deviation", ()),
         (1.0, "inter_es_range", (uniform(rng, 0.5, 0.9),)),

@@ -83,7 +83,7 @@ def test_agrees_with_a_convex_solver_and_certifies_it(name: str, arms: int, seed
     agree(name, arms, seed, 4)
 
 
-@pytest.mark.parametrize("name", ["gini", "cvar", "wang_right_tail", "mean_median_deviation"])
+@pytest.mark.parametrize("name", ["gini", "upper_cvar", "wang_right_tail", "mean_median_deviation"])
 def test_many_arms_and_limits(name: str) -> None:
     for seed in range(2):
         agree(name, 30, seed, 20)
@@ -99,7 +99,7 @@ def test_five_hundred_random_limits(block: int) -> None:
 
 # ---- every shape and every kind of arms against brute force -----------------------------------------------
 
-METRICS = ["gini", "pht(0.5)", "cvar(0.8)", "mean", "lower_cvar(0.3)", "-1*gini", "mean - 0.5*gini", "var(0.7)"]
+METRICS = ["gini", "pht(0.5)", "upper_cvar(0.8)", "mean", "lower_cvar(0.3)", "-1*gini", "mean - 0.5*gini", "var(0.7)"]
 METRICS += ["inverted_s(0.7)", "tversky_kahneman(0.65)", "gini - 0.7*mean_median_deviation", "wang_right_tail"]
 
 
@@ -254,7 +254,7 @@ def test_limits_that_leave_one_mixture_or_shut_an_arm_out_have_their_price(share
 
 
 @settings(max_examples=8, deadline=None)
-@given(s.sampled_from(["gini", "cvar(0.8)", "mean", "dual_power(3)", "wang_right_tail"]), s.integers(0, 10_000))
+@given(s.sampled_from(["gini", "upper_cvar(0.8)", "mean", "dual_power(3)", "wang_right_tail"]), s.integers(0, 10_000))
 def test_prices_are_those_of_solving_again(name: str, seed: int) -> None:
     rng = np.random.default_rng([23, seed])
     arms = int(rng.integers(2, 6))

@@ -196,8 +196,8 @@ def test_a_density_that_is_infinite_at_an_end_has_the_right_tail() -> None:
     # Beta(1, b): survival (1 − x)^b. With b = 0.1 the 90 % quantile is 1 − 1e-10.
     b = 0.1
     exact = 1.0 - 1e-10 * (1.0 - 1.0 / (1.0 + b))
-    assert pmb.CVaR(0.9).value(st.beta(1, b)) == pytest.approx(exact, rel=1e-14)
-    metric = pmb.CVaR(0.9) - pmb.Mean()
+    assert pmb.UpperCVaR(0.9).value(st.beta(1, b)) == pytest.approx(exact, rel=1e-14)
+    metric = pmb.UpperCVaR(0.9) - pmb.Mean()
     assert metric.value(st.beta(1, b)) == pytest.approx(exact - 1.0 / (1.0 + b), rel=1e-12)
 
 
@@ -205,7 +205,7 @@ def test_a_hundred_arms_with_steep_ends_need_no_more_panels_than_others() -> Non
     # Near 1 the last digit of a position is felt in the survival; panels were once split there without end.
     rng = np.random.default_rng(5)
     bandit = pmb.Bandit([st.beta(*rng.uniform(0.1, 0.9, 2)) for _ in range(100)])
-    metric = pmb.CVaR(0.9) - pmb.Mean()
+    metric = pmb.UpperCVaR(0.9) - pmb.Mean()
     assert build_arm_table(metric, list(bandit.distributions)).cell_widths.size < 5_000  # 102,520 then
     best = pmb.oracle(metric, bandit)
     assert best.certified and best.gap <= 1e-9 * best.value
@@ -257,7 +257,9 @@ def test_a_quantile_is_largest_on_one_arm(c: float) -> None:
 BETAS = [(1, 3), (4, 2), (2, 2), (7, 1), (1, 1), (3, 6)]
 
 
-@pytest.mark.parametrize(("name", "metric"), [("gini", "gini"), ("wang", "wang_right_tail"), ("cvar", "cvar(0.9)")])
+@pytest.mark.parametrize(
+    ("name", "metric"), [("gini", "gini"), ("wang", "wang_right_tail"), ("upper_cvar", "upper_cvar(0.9)")]
+)
 def test_values_of_beta_mixtures_have_ten_digits_and_more(name: str, metric: str) -> None:
     bandit = pmb.Bandit([st.beta(a, b) for a, b in BETAS])
     best = pmb.oracle(metric, bandit)
@@ -267,7 +269,7 @@ def test_values_of_beta_mixtures_have_ten_digits_and_more(name: str, metric: str
     assert best.value == pytest.approx(slow[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("metric", ["gini", "wang_right_tail", "cvar(0.9)", "pht(0.6)"])
+@pytest.mark.parametrize("metric", ["gini", "wang_right_tail", "upper_cvar(0.9)", "pht(0.6)"])
 def test_a_hundred_beta_arms_are_certified(metric: str) -> None:
     rng = np.random.default_rng(0)
     bandit = pmb.Bandit([st.beta(*rng.uniform(0.5, 5.0, 2)) for _ in range(100)])
@@ -276,7 +278,7 @@ def test_a_hundred_beta_arms_are_certified(metric: str) -> None:
     assert beaten_by(pmb.metric(metric), bandit, best) <= best.gap + 1e-12
 
 
-@pytest.mark.parametrize("metric", ["gini", "wang_right_tail", "cvar(0.9)", "mean_median_deviation"])
+@pytest.mark.parametrize("metric", ["gini", "wang_right_tail", "upper_cvar(0.9)", "mean_median_deviation"])
 def test_many_atoms_are_certified(metric: str) -> None:
     rng = np.random.default_rng(5)
     bandit = pmb.Bandit([rng.normal(rng.normal(), rng.uniform(0.5, 1.5), size=1000) for _ in range(60)])

@@ -149,7 +149,9 @@ def _rewards(path: Path) -> dict[str, np.ndarray]:
     return {name: np.array([float(row[3]) for row in rows if row[2] == name]) for name in names}
 
 
-@pytest.mark.parametrize("text", ["mean", "gini", "0.7*mean + 0.3*cvar(0.9)", "mean - 0.5*gini", "lower_cvar(0.9)"])
+@pytest.mark.parametrize(
+    "text", ["mean", "gini", "0.7*mean + 0.3*upper_cvar(0.9)", "mean - 0.5*gini", "lower_cvar(0.9)"]
+)
 def test_quick_numbers_are_those_of_the_rewards(shop: Path, ask: Ask, text: str) -> None:
     rewards = _rewards(shop)
     found = ask("/look", metric=text)
@@ -169,11 +171,11 @@ def test_quick_numbers_are_those_of_the_rewards(shop: Path, ask: Ask, text: str)
 
 def test_limits_are_kept_and_their_cost_is_what_the_best_mixture_loses(shop: Path, ask: Ask) -> None:
     limits = {"arms": {"bundle": [0, 20], "no offer": [10, 100]}}
-    free, found = ask("/look", metric="cvar(0.9)"), ask("/look", metric="cvar(0.9)", limits=limits)
+    free, found = ask("/look", metric="upper_cvar(0.9)"), ask("/look", metric="upper_cvar(0.9)", limits=limits)
     shares = {arm["name"]: arm["share"] for arm in found["arms"]}
     assert shares["bundle"] <= 0.2 + 1e-6 and shares["no offer"] >= 0.1 - 1e-6
     assert found["limits"]["cost"] == pytest.approx(free["worth"] - found["worth"], rel=1e-4)
-    best = pmb.oracle("cvar(0.9)", pmb.Bandit.from_samples(_rewards(shop)), shares=found["limits"]["text"])
+    best = pmb.oracle("upper_cvar(0.9)", pmb.Bandit.from_samples(_rewards(shop)), shares=found["limits"]["text"])
     assert found["worth"] == pytest.approx(best.value, rel=1e-3)
     assert (
         "least shares" in ask("/look", 400, metric="mean", limits={"text": "bundle >= 0.6; 'no offer' >= 0.6"})["error"]
@@ -181,8 +183,8 @@ def test_limits_are_kept_and_their_cost_is_what_the_best_mixture_loses(shop: Pat
 
 
 def test_the_careful_verdict_is_that_of_advise(shop: Path, ask: Ask) -> None:
-    found = ask("/verdict", metric="cvar(0.9)")["advice"][0]
-    expected = advise(shop, "cvar(0.9)", arm="offer", reward="revenue")
+    found = ask("/verdict", metric="upper_cvar(0.9)")["advice"][0]
+    expected = advise(shop, "upper_cvar(0.9)", arm="offer", reward="revenue")
     assert (found["sure"], found["verdict"], found["reason"]) == (expected.sure, expected.verdict, expected.reason)
     assert found["mixture"] == pytest.approx(expected.mixture, abs=1e-6)
     assert found["interval"] == pytest.approx(expected.interval, rel=1e-6)
@@ -193,7 +195,7 @@ def test_the_command_and_the_lines_that_are_taken_away_give_the_same_advice(
 ) -> None:
     from pmbandits.cli.app import app
 
-    again = ask("/look", metric="cvar(0.9)", limits={"arms": {"bundle": [0, 20]}})["again"]
+    again = ask("/look", metric="upper_cvar(0.9)", limits={"arms": {"bundle": [0, 20]}})["again"]
     scope: dict[str, Any] = {}
     exec(again["python"], scope)
     assert scope["advice"].recommendation in capsys.readouterr().out  # the lines also print it
@@ -217,19 +219,19 @@ def test_the_report_is_one_file_with_all_preferences_that_were_kept(client: Clie
 
 
 def test_along_the_slider_the_shares_are_those_of_the_single_looks(ask: Ask) -> None:
-    found = ask("/way", **{"from": "mean", "to": "cvar(0.9)"})
-    middle = ask("/look", metric="0.5*mean + 0.5*cvar(0.9)")
+    found = ask("/way", **{"from": "mean", "to": "upper_cvar(0.9)"})
+    middle = ask("/look", metric="0.5*mean + 0.5*upper_cvar(0.9)")
     shares = {arm["name"]: arm["shares"][10] for arm in found["arms"]}
     for arm in middle["arms"]:
         assert shares.get(arm["name"], 0.0) == pytest.approx(100 * arm["share"], abs=1.0)
 
 
 def test_preferences_side_by_side_say_what_each_loses_by_the_choice_of_another(shop: Path, ask: Ask) -> None:
-    found = ask("/compare", rows=[{"metric": "mean"}, {"metric": "cvar(0.9)"}])
+    found = ask("/compare", rows=[{"metric": "mean"}, {"metric": "upper_cvar(0.9)"}])
     rewards = _rewards(shop)
     best = max(rewards, key=lambda name: rewards[name].mean())
     assert found["rows"][0]["plays"] == best
-    assert found["rows"][1]["others"][0] == pytest.approx(pmb.CVaR(0.9).value(rewards[best]), rel=1e-5)
+    assert found["rows"][1]["others"][0] == pytest.approx(pmb.UpperCVaR(0.9).value(rewards[best]), rel=1e-5)
     assert found["rows"][1]["others"][1] == pytest.approx(found["rows"][1]["worth"], rel=1e-6)
 
 
@@ -264,7 +266,7 @@ def test_every_named_preference_can_be_written_and_read_again() -> None:
     [
         ("avoid the worst 5 %", "lower_cvar(0.05)"),
         ("reward spread", "gini_deviation"),
-        ("cvar(0.8)", "cvar(0.8)"),
+        ("upper_cvar(0.8)", "upper_cvar(0.8)"),
         ("lower CVaR", "lower_cvar(0.1)"),
         ("worst quarter", "lower_cvar(0.25)"),
         ("80 % average and 20 % worst 5 %", "0.8*mean + 0.2*lower_cvar(0.05)"),
@@ -278,7 +280,7 @@ def test_words_and_formulas_are_understood(ask: Ask, said: str, text: str) -> No
 def test_what_is_not_understood_gets_one_sentence(ask: Ask) -> None:
     unclear = ask("/wish", 400, said="purple elephants, not the median")
     assert unclear["error"].startswith("Cannot tell what") and unclear["nearest"][0] == "the median"
-    assert "cvar" in ask("/wish", 400, said="cvarr(0.8)")["error"]
+    assert "upper_cvar" in ask("/wish", 400, said="cvarr(0.8)")["error"]
     assert "say what you value" in ask("/wish", 400, said=" ")["error"]
     assert "must be text" in ask("/look", 400, metric=3)["error"]
     assert "not there" in ask("/look", 400, table=99, metric="mean")["error"]

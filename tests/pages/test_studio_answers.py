@@ -105,7 +105,7 @@ def test_a_mixture_of_arms_that_are_worth_the_same_alone_is_no_tie(ask: Ask) -> 
 
 
 def test_what_a_choice_costs_by_the_plain_average_is_said(ask: Ask, rewards: dict[str, np.ndarray]) -> None:
-    found = ask("/look", metric="cvar(0.9)")
+    found = ask("/look", metric="upper_cvar(0.9)")
     mean = sum(arm["share"] * rewards[arm["name"]].mean() for arm in found["arms"])
     best = max(x.mean() for x in rewards.values())
     assert found["average"] == pytest.approx(mean, rel=1e-6)
@@ -118,7 +118,7 @@ def test_what_a_choice_costs_by_the_plain_average_is_said(ask: Ask, rewards: dic
 
 
 def test_why_a_mixture_is_best_is_said_with_numbers_of_the_rewards(ask: Ask, rewards: dict[str, np.ndarray]) -> None:
-    found = {**ask("/look", metric="cvar(0.9)"), **ask("/why", metric="cvar(0.9)")}
+    found = {**ask("/look", metric="upper_cvar(0.9)"), **ask("/why", metric="upper_cvar(0.9)")}
     for name in ("bundle", "ten off"):
         above = rewards[name][rewards[name] > 0]
         share = 100 * above.size / rewards[name].size
@@ -128,10 +128,12 @@ def test_why_a_mixture_is_best_is_said_with_numbers_of_the_rewards(ask: Ask, rew
     shares["free shipping"] += 0.1
     x = np.concatenate(list(rewards.values()))
     p = np.concatenate([np.full(r.size, shares[name] / r.size) for name, r in rewards.items()])
-    assert f"{pmb.CVaR(0.9).value(x, p):.4g} instead of {found['worth']:.4g}" in found["why"]
+    assert f"{pmb.UpperCVaR(0.9).value(x, p):.4g} instead of {found['worth']:.4g}" in found["why"]
 
 
-@pytest.mark.parametrize("text", ["cvar(0.9)", "lower_cvar(0.9)", "mean", "gini", "0.5*mean + 0.5*lower_cvar(0.95)"])
+@pytest.mark.parametrize(
+    "text", ["upper_cvar(0.9)", "lower_cvar(0.9)", "mean", "gini", "0.5*mean + 0.5*lower_cvar(0.95)"]
+)
 def test_what_the_bend_of_the_curve_says_of_mixtures_is_true(
     ask: Ask, rewards: dict[str, np.ndarray], text: str
 ) -> None:
@@ -171,7 +173,7 @@ def _folder() -> str:
 
 def test_an_example_shows_a_mixture_that_is_surely_best(tmp_path: Path) -> None:
     table = examples.write("scouts", tmp_path)
-    found = pmb.advise(table, "cvar(0.9)", arm="place", reward="score", support=pmb.Interval(0, 100))
+    found = pmb.advise(table, "upper_cvar(0.9)", arm="place", reward="score", support=pmb.Interval(0, 100))
     assert found.verdict == "real" and found.proven and len(found.mixture) == 2 and found.gain > 3
 
 
@@ -191,7 +193,7 @@ def test_limits_are_kept_with_a_row_of_the_comparison(ask: Ask) -> None:
     [
         ("mean", "the plain average"),
         ("lower_cvar(0.95)", "the average of the worst 95 %"),
-        ("0.8*mean + 0.2*cvar(0.95)", "80 % the plain average, 20 % the average of the best 5 %"),
+        ("0.8*mean + 0.2*upper_cvar(0.95)", "80 % the plain average, 20 % the average of the best 5 %"),
         ("var(0.1)", "the level that is reached in 90 % of the cases"),
     ],
 )

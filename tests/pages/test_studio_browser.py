@@ -62,8 +62,8 @@ def test_from_an_example_to_a_verdict_and_a_report(opened: Any, address: str, tm
     page.keyboard.press("Tab")
     slider.focus()
     page.keyboard.press("End")
-    _expect(page.locator("#formula")).to_have_value("cvar(0.9)")
-    _expect(page.locator("#command")).to_contain_text("cvar(0.9)")
+    _expect(page.locator("#formula")).to_have_value("upper_cvar(0.9)")
+    _expect(page.locator("#command")).to_contain_text("upper_cvar(0.9)")
     page.get_by_role("button", name="Keep this preference").click()
     page.wait_for_selector("#compared tbody tr:nth-child(2)")
     _settled(page)
@@ -71,7 +71,7 @@ def test_from_an_example_to_a_verdict_and_a_report(opened: Any, address: str, tm
         page.get_by_role("button", name="Download the report").click()
     download.value.save_as(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
-    assert "Advice on shop.csv" in text and "CVaR(c=0.9)" in text
+    assert "Advice on shop.csv" in text and "UpperCVaR(c=0.9)" in text
     assert before != page.inner_text("#gives")
     watched.accessible()
     watched.check()

@@ -274,7 +274,9 @@ def test_merged_policies_look_at_once() -> None:
 
 
 # ---- errors ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("metric", [pmb.PHT(0.5), pmb.WangRightTail(), pmb.DualPower(3), -1.0 * GINI, pmb.CVaR(0.5)])
+@pytest.mark.parametrize(
+    "metric", [pmb.PHT(0.5), pmb.WangRightTail(), pmb.DualPower(3), -1.0 * GINI, pmb.UpperCVaR(0.5)]
+)
 def test_mixture_ucb_wants_a_concave_quadratic(metric: Any) -> None:
     with pytest.raises(ValueError, match="UCFW or Track") as caught:
         pmb.MixtureUCB(metric, n_arms=2, support=UNIT)
@@ -283,7 +285,7 @@ def test_mixture_ucb_wants_a_concave_quadratic(metric: Any) -> None:
 
 def test_what_they_do_not_take_is_refused_in_a_sentence() -> None:
     for made, word in (
-        (lambda: pmb.MixtureUCB(GINI, n_arms=2, support=pmb.Real()), "Interval"),
+        (lambda: pmb.MixtureUCB(GINI, n_arms=2, support=pmb.Real(1)), "Interval"),
         (lambda: pmb.UCFW(pmb.VaR(0.9), n_arms=2, support=UNIT), "jumps"),
         (lambda: pmb.UCFW(bonus="none"), "published"),
         (lambda: pmb.UCFW(tolerance=-0.1), "tolerance"),

@@ -63,7 +63,7 @@ CASES = [
     ("MCVTS", "m_cvts", ("binary", "finite"), [TAIL, pmb.LowerCVaR(0.9)], {}),
     ("BCVTS", "b_cvts", ("binary", "finite", "interval"), [TAIL, pmb.LowerCVaR(0.9)], {}),
     ("RhoNPTS", "rho_npts", ("finite", "interval"), [TAIL, pmb.PHT(0.5), pmb.GiniDeviation()], {}),
-    ("RhoNPTS", "rho_npts", ("interval",), [0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)], {}),
+    ("RhoNPTS", "rho_npts", ("interval",), [0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)], {}),
     ("MVLCB", "mv_lcb", ("binary", "finite", "interval"), [TAIL], {}),
 ]
 FLAT = [(p, s, k, m, o) for p, s, kinds, metrics, o in CASES for k in kinds for m in metrics]
@@ -355,11 +355,11 @@ def refusal(make_it: Any) -> str:
 
 @pytest.mark.parametrize("name", TAILED)
 def test_cvar_policies_refuse_other_metrics_and_name_the_way_out(name: str) -> None:
-    text = refusal(lambda: make(name, pmb.Binary(), pmb.CVaR(0.9)))
+    text = refusal(lambda: make(name, pmb.Binary(), pmb.UpperCVaR(0.9)))
     assert name in text
     assert "LowerCVaR(alpha)" in text
     assert "alpha=" in text
-    assert make(name, pmb.Binary(), pmb.CVaR(0.9), alpha=0.1).ask() in (0, 1)
+    assert make(name, pmb.Binary(), pmb.UpperCVaR(0.9), alpha=0.1).ask() in (0, 1)
     assert make(name, pmb.Binary(), None, alpha=0.1).metric == pmb.LowerCVaR(0.1)
     for alpha in (0.0, 1.5):
         assert "alpha" in refusal(lambda alpha=alpha: make(name, pmb.Binary(), alpha=alpha))
@@ -367,7 +367,7 @@ def test_cvar_policies_refuse_other_metrics_and_name_the_way_out(name: str) -> N
 
 @pytest.mark.parametrize("name", ["CVaRUCB", "BrownUCB", "UUCB", "WUCB", "BCVTS", "RhoNPTS", "MVLCB"])
 def test_an_unbounded_support_is_refused(name: str) -> None:
-    text = refusal(lambda: make(name, pmb.Real()))
+    text = refusal(lambda: make(name, pmb.Real(1)))
     assert name in text
     assert "Interval" in text
 

@@ -21,11 +21,11 @@ def dampened(u: Any) -> Any:
 METRICS: dict[str, Any] = {
     "gini": pmb.GiniDeviation(),
     "wang": pmb.WangRightTail(),
-    "cvar": pmb.CVaR(0.9),
+    "upper_cvar": pmb.UpperCVaR(0.9),
     "lower_cvar": pmb.LowerCVaR(0.2),
     "quadratic": pmb.Quadratic(0.5),
     "inverted_s": pmb.InvertedS(0.5),
-    "blend": 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9),
+    "blend": 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9),
     "shortfall": pmb.GiniShortfall(0.5, 0.8),
     "function": pmb.Distortion.from_function(dampened, name="dampened", holder=(1.0, 1.3)),
 }
@@ -338,7 +338,7 @@ def test_etc_makes_the_same_pulls_past_its_horizon(options: dict[str, Any]) -> N
         ("PMUCB", "binary", "gini", 900, {"horizon": 900, "epsilon": 1 / 8}),
         ("PMUCB", "finite", "gini", 250, {"horizon": 250, "epsilon": 1 / 4}),
         ("CEUCB", "binary", "gini", 600, {"horizon": 600, "epsilon": 1 / 8}),
-        ("PMETC", "binary", "cvar", 300, {"horizon": 300, "epsilon": 1 / 8}),
+        ("PMETC", "binary", "upper_cvar", 300, {"horizon": 300, "epsilon": 1 / 8}),
     ],
 )
 @pytest.mark.parametrize("seed", [0, 11])

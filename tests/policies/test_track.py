@@ -36,7 +36,14 @@ def test_pulls_follow_the_rule(support: str) -> None:
 
 def test_of_equally_good_mixtures_of_bernoulli_arms_the_present_one_stays() -> None:
     """The closed form beside its plain description: h(mean) is best nearest to the mean being played."""
-    metrics = [GINI, pmb.WangRightTail(), pmb.InterESRange(0.4), pmb.CVaR(0.7), pmb.LowerCVaR(0.4), pmb.InvertedS(0.6)]
+    metrics = [
+        GINI,
+        pmb.WangRightTail(),
+        pmb.InterESRange(0.4),
+        pmb.UpperCVaR(0.7),
+        pmb.LowerCVaR(0.4),
+        pmb.InvertedS(0.6),
+    ]
     grid = np.linspace(0, 1, 4001)
     for seed, metric in enumerate(metrics):
         for n_arms in (2, 4):

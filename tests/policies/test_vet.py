@@ -20,7 +20,7 @@ from tests.reference import vet as slow
 METRICS: dict[str, Any] = {
     "gini": pmb.GiniDeviation(),
     "wang": pmb.WangRightTail(),
-    "cvar": pmb.CVaR(0.9),
+    "upper_cvar": pmb.UpperCVaR(0.9),
     "mean": pmb.Mean(),
     "pht": pmb.PHT(0.5),
     "lower_cvar": pmb.LowerCVaR(0.5),
@@ -30,7 +30,7 @@ METRICS: dict[str, Any] = {
 PROGRAMS = {
     "gini": convex.gini(),
     "wang": convex.wang_right_tail(),
-    "cvar": convex.cvar(0.9),
+    "upper_cvar": convex.upper_cvar(0.9),
     "mean": convex.mean(),
     "pht": convex.pht(0.5),
 }
@@ -177,7 +177,7 @@ def test_it_pulls_what_the_rule_says_with_a_metric_of_neither_shape(n_arms: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", ["gini", "wang", "cvar"])
+@pytest.mark.parametrize("metric", ["gini", "wang", "upper_cvar"])
 def test_it_pulls_what_the_rule_says_when_the_table_is_thinned_out(metric: str) -> None:
     """More different rewards than the table has cells: the reference still takes them all one by one.
 
@@ -201,7 +201,7 @@ def after_one_bad_reward(metric: Any, estimates: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("metric", "least"), [(pmb.Mean(), 1900), (pmb.LowerCVaR(0.5), 1900), (pmb.CVaR(0.9), 190)], ids=str
+    ("metric", "least"), [(pmb.Mean(), 1900), (pmb.LowerCVaR(0.5), 1900), (pmb.UpperCVaR(0.9), 190)], ids=str
 )
 @pytest.mark.parametrize("estimates", ["exact", "binned:64", "binned:16"])
 def test_an_arm_is_not_given_up_after_one_bad_reward(metric: Any, least: int, estimates: str) -> None:

@@ -53,7 +53,7 @@ def pht(s: float) -> Concave:
     return Concave(lambda u: u**s, _plain(lambda u: cp.power(u, s)))
 
 
-def cvar(c: float) -> Concave:
+def upper_cvar(c: float) -> Concave:
     return Concave(lambda u: np.minimum(u / (1 - c), 1), _plain(lambda u: cp.minimum(u / (1 - c), 1)))
 
 

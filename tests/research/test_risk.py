@@ -136,7 +136,7 @@ def test_a_rate_is_judged_by_its_exponent(power: float, verdict: str) -> None:
     noise = 1.0 + 1e-3 * np.random.default_rng(0).standard_normal((20, 3))
     curve = (np.log(t) / t) ** power * noise
     part = module.Series("a", t, {"PM-ETC-M, ε = 1": curve, "PM-UCB-M, β = 1": curve}, {})
-    etc, ucb = risk_claims.rates([risk_rates.Rate(pmb.CVaR(0.5), part, {})], "CVaR", "cvar")
+    etc, ucb = risk_claims.rates([risk_rates.Rate(pmb.UpperCVaR(0.5), part, {})], "CVaR", "cvar")
     assert etc.verdict == verdict
     assert ucb.verdict == ("does not hold" if power == 0.0 else "holds")  # κ = ¼
     assert etc.numbers["exponent a"] == pytest.approx(power, abs=0.01)
@@ -174,7 +174,7 @@ def test_who_is_tied_is_told_on_the_same_rewards() -> None:
 
 def test_the_baseline_of_prashanth_and_bhat_is_their_index() -> None:
     """The arm with the largest empirical value plus 𝓛·r^q, with r = 16(√(2e·log T) + 32)/√n."""
-    metric, horizon = pmb.CVaR(0.5), 400
+    metric, horizon = pmb.UpperCVaR(0.5), 400
     bandit = risk_gaussian.arms()
     policy = pmb.SolitaryUCB(metric, n_arms=3, support=bandit.support, horizon=horizon, index="additive",
                              confidence="paper")  # fmt: skip
@@ -202,7 +202,7 @@ def test_rates_on_normal_arms_can_go_both_ways(power: float, verdict: str) -> No
     horizons = np.array([1_000, 3_000, 10_000])
     path = (np.log(horizons) / horizons) ** power * (1 + 0.01 * np.sin(np.arange(16.0)))[:, None]
     regret = {risk_series.OURS_ETC: path, risk_series.PRASHANTH_BHAT: 2.0 * path}
-    part = risk_rates.Rate(pmb.CVaR(0.5), risk_series.Series("one", horizons, regret, {}), {})
+    part = risk_rates.Rate(pmb.UpperCVaR(0.5), risk_series.Series("one", horizons, regret, {}), {})
     found = {claim.name: claim for claim in risk_gaussian.claims([part])}
     assert found["gaussian-etc-rate"].verdict == verdict
     assert found["gaussian-better-than-prashanth-bhat"].verdict == "holds"

@@ -273,7 +273,7 @@ def test_mistakes_are_one_sentence_and_change_nothing(
 
 def test_experiments_that_cannot_be_are_refused(service: Served) -> None:
     for change in (
-        {"name": "<script>"}, {"name": "x" * 101}, {"metric": "cvar("}, {"metric": "nothing"}, {"arms": []},
+        {"name": "<script>"}, {"name": "x" * 101}, {"metric": "upper_cvar("}, {"metric": "nothing"}, {"arms": []},
         {"arms": ["A", "A"]}, {"arms": ["A\u001b[2J", "B"]}, {"support": {"kind": "interval", "lo": 1, "hi": 0}},
         {"support": {}}, {"policy": "best"}, {"options": {"speed": 3}}, {"seed": -1}, {"shares": "A >= 200%"},
         {"extra": 1},

@@ -19,7 +19,7 @@ from tests.client.test_client import url as url  # a service, over a real connec
 GOOD: dict[str, dict[str, list[Any]]] = {
     "POST /v1/experiments": {
         "name": [f"new-{k}" for k in range(10_000)],
-        "metric": ["gini", "cvar(0.9)", "0.7*mean + 0.3*cvar(0.9)", "inverted_s(0.7)"],
+        "metric": ["gini", "upper_cvar(0.9)", "0.7*mean + 0.3*upper_cvar(0.9)", "inverted_s(0.7)"],
         "arms": [["A", "B"], ["<b>", "=1", "é"], [f"arm {k}" for k in range(40)]],
         "support": [{"kind": "binary"}, {"kind": "interval", "lo": 0, "hi": 2}, {"kind": "finite", "atoms": [0, 1, 5]}],
         "policy": ["vet", "track", "thompson", "uniform", "ucb1"],

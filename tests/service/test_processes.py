@@ -137,7 +137,9 @@ def test_requests_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_a_saved_policy_becomes_an_experiment_and_back(tmp_path: Path) -> None:
-    policy = pmb.Track("0.7*mean + 0.3*cvar(0.9)", names=["x", "y"], support=pmb.Interval(0, 2), shares="x >= 10%")
+    policy = pmb.Track(
+        "0.7*mean + 0.3*upper_cvar(0.9)", names=["x", "y"], support=pmb.Interval(0, 2), shares="x >= 10%"
+    )
     for k in range(50):
         policy.tell(policy.ask(), (k * 0.37) % 2)
     policy.save(tmp_path / "policy.pmb")

@@ -45,7 +45,7 @@ def test_an_act_is_answered_with_the_experiment_as_it_is_now(tmp_path: Path) -> 
 
 
 def test_an_imported_policy_says_in_which_round_it_came(tmp_path: Path) -> None:
-    policy = pmb.Vet("cvar(0.9)", names=["x", "y"], support=pmb.Interval(0, 1))
+    policy = pmb.Vet("upper_cvar(0.9)", names=["x", "y"], support=pmb.Interval(0, 1))
     policy.ask(7)
     with serving(tmp_path / "store.db") as served:
         sent = served.send("POST", "/v1/import?name=moved", content=replay.policy_to_bytes(policy))

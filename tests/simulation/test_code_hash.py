@@ -148,7 +148,7 @@ class Holder:
         (Holder(1), Holder(2)),
         (Holder(1).method, Holder(2).method),
         (Holder(1), Holder(True)),
-        (Holder(pmb.CVaR(0.9)), Holder(pmb.CVaR(0.8))),
+        (Holder(pmb.UpperCVaR(0.9)), Holder(pmb.UpperCVaR(0.8))),
         (Holder(np.zeros(2)), Holder(np.zeros(3))),
         (Holder(np.zeros(2)), Holder(np.zeros(2, dtype=np.float32))),
         (Holder({"a": 1}), Holder({"a": 2})),

@@ -81,9 +81,9 @@ def test_cirt_is_compared_with_all_grids_that_it_can_track(run: pmb.Run) -> None
 def test_text_picture_and_refusals(run: pmb.Run, tmp_path: Path) -> None:
     parts = run.decomposition("etc")
     assert "15 mixtures of its grid, ε = 0.25" in str(parts) and "(estimation)" in str(parts)
-    parts.plot(tmp_path / "parts.png")
+    parts.plot(path=tmp_path / "parts.png")
     assert (tmp_path / "parts.png").stat().st_size > 5000
-    run.decomposition("track").plot(tmp_path / "none.png")
+    run.decomposition("track").plot(path=tmp_path / "none.png")
     with pytest.raises(ValueError, match="epsilon"):
         run.decomposition("etc", grid="ucb")
     with pytest.raises(ValueError, match="fewer than rank"):

@@ -186,7 +186,7 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("name", WORLDS)
-@pytest.mark.parametrize("metric", [GINI, pmb.CVaR(0.7)], ids=repr)
+@pytest.mark.parametrize("metric", [GINI, pmb.UpperCVaR(0.7)], ids=repr)
 def test_regret_is_that_of_its_definition(name: str, metric: Any) -> None:
     world, rounds = WORLDS[name], 200
     run = pmb.simulate(metric, world, ["track", "uniform"], rounds, trials=2, seed=2, checkpoints=range(1, rounds + 1))

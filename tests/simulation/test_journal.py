@@ -390,7 +390,7 @@ def test_a_refused_folder_is_left_closed(tmp_path: Path) -> None:
 def identity(**changes: Any) -> str:
     given: dict[str, Any] = {
         "bandit": BANDIT,
-        "metric": pmb.CVaR(0.9),
+        "metric": pmb.UpperCVaR(0.9),
         "policies": [pmb.PMUCB(horizon=60, epsilon=0.25)],
         "horizon": 60,
         "trials": 6,
@@ -421,8 +421,8 @@ def test_what_is_played_has_one_identity_and_everything_else_another() -> None:
         {"checkpoints": None},
         {"checkpoints": 5},
         {"checkpoints": [4]},
-        {"metric": pmb.CVaR(0.8)},
-        {"metric": 0.5 * pmb.CVaR(0.9)},
+        {"metric": pmb.UpperCVaR(0.8)},
+        {"metric": 0.5 * pmb.UpperCVaR(0.9)},
         {"metric": pmb.Distortion.from_function(hump, name="hump", holder=(1.0, 1.0))},
         {"metric": pmb.Distortion.from_function(lambda u: 2 * hump(u), name="hump", holder=(1.0, 2.0))},
         {"bandit": pmb.Bandit.bernoulli([0.4, 0.8])},

@@ -22,8 +22,8 @@ def play(metric: Any, policies: Any, horizon: Any = 200) -> pmb.Run:
     ("text", "metric"),
     [
         ("gini", GINI),
-        ("cvar:c=0.9", pmb.CVaR(0.9)),
-        ("0.7*mean+0.3*cvar(0.9)", 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)),
+        ("upper_cvar:c=0.9", pmb.UpperCVaR(0.9)),
+        ("0.7*mean+0.3*upper_cvar(0.9)", 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)),
     ],
 )
 def test_a_metric_by_text_is_the_metric(text: str, metric: pmb.Distortion) -> None:

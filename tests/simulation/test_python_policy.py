@@ -161,7 +161,7 @@ def test_the_table_the_figure_and_the_file_have_it_like_all_others(tmp_path: Pat
     assert t.tolist() == [1, 2, 50, 100]
     assert (pulls.sum(axis=2) == t).all()
     assert run.phase_ends("mine", 0) == ()
-    assert len(run.plot(tmp_path / "regret.png").get_lines()) >= 2
+    assert len(run.plot(path=tmp_path / "regret.png").get_lines()) >= 2
     run.save(tmp_path / "run.parquet")
     assert pmb.Run.load(tmp_path / "run.parquet").equals(run)
     described = run.spec["policies"][0]

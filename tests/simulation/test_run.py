@@ -332,9 +332,9 @@ def test_policies_of_one_class_are_told_apart_by_what_differs() -> None:
     assert labels([pmb.SolitaryArm(arm=0), pmb.SolitaryArm(arm="fast")]) == (
         "SolitaryArm(arm=0)", "SolitaryArm(arm=fast)",
     )  # fmt: skip
-    two = labels([pmb.CIRT(epsilon=0.25), pmb.CIRT(pmb.CVaR(0.9), epsilon=0.25)])
+    two = labels([pmb.CIRT(epsilon=0.25), pmb.CIRT(pmb.UpperCVaR(0.9), epsilon=0.25)])
     assert len(set(two)) == 2
-    assert "CVaR" in two[1]
+    assert "UpperCVaR" in two[1]
 
 
 def test_a_mapping_names_the_policies() -> None:
@@ -553,19 +553,19 @@ def test_a_picture_has_a_line_and_a_band_for_each_policy(run: pmb.Run) -> None:
 
 def test_a_picture_goes_where_it_is_told(run: pmb.Run, tmp_path: Path) -> None:
     _, mine = plt.subplots()
-    assert run.plot(ax=mine, title="My title") is mine
+    assert run.plot(mine, title="My title") is mine
     assert "My title" in mine.get_title(loc="left") + mine.get_title()
-    run.plot(tmp_path / "new" / "regret.png")
+    run.plot(path=tmp_path / "new" / "regret.png")
     assert (tmp_path / "new" / "regret.png").read_bytes().startswith(b"\x89PNG")
-    run.plot(str(tmp_path / "regret.svg"))
+    run.plot(path=str(tmp_path / "regret.svg"))
     assert "<svg" in (tmp_path / "regret.svg").read_text()
-    run.plot(tmp_path / "bare")
+    run.plot(path=tmp_path / "bare")
     assert (tmp_path / "bare.png").read_bytes().startswith(b"\x89PNG")
     assert pmb.plot_regret(run).get_xscale() == "log"
 
 
 def test_several_horizons_are_points_with_error_bars(several: pmb.Run, tmp_path: Path) -> None:
-    ax = several.plot(tmp_path / "regret.png")
+    ax = several.plot(path=tmp_path / "regret.png")
     assert sorted(named(ax)) == ["PMUCB", "Uniform"]
     assert len(ax.containers) == 1
     points = ax.containers[0].lines[0]
@@ -579,20 +579,20 @@ def test_one_trial_can_be_drawn(tmp_path: Path) -> None:
     policies = [pmb.PMUCB(horizon=100, epsilon=0.25), pmb.Uniform()]
     for horizon in (50, [50, 100]):
         run = pmb.simulate(GINI, BANDIT, policies, horizon, trials=1, n_jobs=1)
-        assert sorted(named(run.plot(tmp_path / "regret.png"))) == ["PMUCB", "Uniform"]
+        assert sorted(named(run.plot(path=tmp_path / "regret.png"))) == ["PMUCB", "Uniform"]
 
 
 def test_no_regret_at_all_can_be_drawn(tmp_path: Path) -> None:
     run = pmb.simulate(pmb.Mean(), BANDIT, pmb.SolitaryArm(arm="fast"), 100, trials=3, n_jobs=1)
     assert np.abs(run.regret("SolitaryArm")[1]).max() <= 1e-15
-    ax = run.plot(tmp_path / "regret.png")
+    ax = run.plot(path=tmp_path / "regret.png")
     assert named(ax) == ["SolitaryArm"]
     assert np.isnan(np.asarray(ax.lines[0].get_ydata(), dtype=float)).all()
 
 
 def test_a_policy_without_regret_beside_another_can_be_drawn(tmp_path: Path) -> None:
     both = pmb.simulate(pmb.Mean(), BANDIT, [pmb.SolitaryArm(arm="fast"), pmb.Uniform()], 100, trials=3, n_jobs=1)
-    ax = both.plot(tmp_path / "both.svg")
+    ax = both.plot(path=tmp_path / "both.svg")
     assert ax.get_yscale() == "log"
     assert named(ax) == ["SolitaryArm", "Uniform"]
     assert np.isnan(np.asarray(ax.lines[0].get_ydata(), dtype=float)).all()
@@ -601,7 +601,7 @@ def test_a_policy_without_regret_beside_another_can_be_drawn(tmp_path: Path) -> 
 def test_many_policies_are_told_apart(tmp_path: Path) -> None:
     policies = {f"policy {j}": pmb.UCB1(seed=j) for j in range(8)}
     run = pmb.simulate(GINI, BANDIT, policies, 100, trials=1, n_jobs=1, checkpoints=4)
-    ax = run.plot(tmp_path / "regret.png")
+    ax = run.plot(path=tmp_path / "regret.png")
     assert named(ax) == list(policies)
 
 

@@ -65,7 +65,7 @@ CASES = [
     ("bernoulli", GINI, 400),
     ("bernoulli 3", pmb.WangRightTail(), 400),
     ("bernoulli", MIXED, 300),
-    ("bernoulli 3", pmb.CVaR(0.7), 300),
+    ("bernoulli 3", pmb.UpperCVaR(0.7), 300),
     ("finite", GINI, 300),
     ("finite", pmb.LowerCVaR(0.3), 200),
     ("beta", GINI, 150),
@@ -142,11 +142,11 @@ SCORED = [
     *(
         (name, metric)
         for name in ("bernoulli", "bernoulli 3", "finite")
-        for metric in (GINI, pmb.CVaR(0.6), pmb.VaR(0.5))
+        for metric in (GINI, pmb.UpperCVaR(0.6), pmb.VaR(0.5))
     ),
     *((name, GINI) for name in ("normal", "gamma")),
     *((name, MIXED) for name in ("beta", "block")),
-    ("normal", pmb.CVaR(0.6)),
+    ("normal", pmb.UpperCVaR(0.6)),
 ]
 
 

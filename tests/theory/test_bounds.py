@@ -22,7 +22,7 @@ INSTANCES = {
     "gini": (GINI, pmb.Bandit.bernoulli([0.3, 0.9]), 0.4),
     "wang": (pmb.WangRightTail(), pmb.Bandit.bernoulli([0.1, 0.6]), 0.4),
     "mean": (MEAN, pmb.Bandit.bernoulli([0.2, 0.5, 0.9]), 0.3),
-    "normal": (pmb.CVaR(0.5), pmb.Bandit([st.norm(0, 1), st.norm(0.5, 0.8)]), 0.4),
+    "normal": (pmb.UpperCVaR(0.5), pmb.Bandit([st.norm(0, 1), st.norm(0.5, 0.8)]), 0.4),
 }
 BOUNDS = {"etc": theory.etc_bound, "ucb": theory.ucb_bound, "ce": theory.ce_ucb_bound}
 

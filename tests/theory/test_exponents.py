@@ -30,8 +30,8 @@ def test_known_exponents_are_those_of_the_printed_table(name: str) -> None:
 
 def test_known_exponents_follow_the_parameter() -> None:
     assert str(theory.known_exponents(pmb.PHT(0.3)).beta) == "[0.3, 1]"
-    assert "0.3" in theory.known_exponents(pmb.CVaR(0.7)).proviso
-    assert theory.known_exponents(pmb.CVaR(0.0)).proviso == ""
+    assert "0.3" in theory.known_exponents(pmb.UpperCVaR(0.7)).proviso
+    assert theory.known_exponents(pmb.UpperCVaR(0.0)).proviso == ""
 
 
 def test_scaled_and_mixed_metrics_are_judged_by_their_own_shape() -> None:
@@ -62,7 +62,7 @@ def test_the_line_is_that_of_scipy() -> None:
     assert found.residual == pytest.approx(worst, rel=1e-6)
 
 
-@pytest.mark.parametrize("metric", [m for m in PAPER_METRICS if not isinstance(m, pmb.CVaR)], ids=repr)
+@pytest.mark.parametrize("metric", [m for m in PAPER_METRICS if not isinstance(m, pmb.UpperCVaR)], ids=repr)
 @pytest.mark.parametrize("means", [[0.4, 0.9], [0.1, 0.43]])
 def test_gaps_are_those_of_h_on_the_grids_means(metric: pmb.Distortion, means: list[float]) -> None:
     found = theory.gap_exponent(metric, pmb.Bandit.bernoulli(means), [1 / 8, 1 / 20, 1 / 33], gap="13")
@@ -79,7 +79,7 @@ def test_for_the_mean_the_exponent_is_one_to_the_last_digit() -> None:
 
 
 # ---- two arms: as the paper says -------------------------------------------------------------------------
-@pytest.mark.parametrize("metric", [m for m in PAPER_METRICS if not isinstance(m, pmb.CVaR)], ids=repr)
+@pytest.mark.parametrize("metric", [m for m in PAPER_METRICS if not isinstance(m, pmb.UpperCVaR)], ids=repr)
 @pytest.mark.parametrize("means", [[0.4, 0.9], [0.1, 0.43], [0.15, 0.62]])
 def test_with_two_bernoulli_arms_the_measured_exponent_lies_in_the_papers_range(
     metric: pmb.Distortion, means: list[float]
@@ -110,9 +110,9 @@ def test_continuous_arms_have_exponents_1_and_2() -> None:
 
 def test_cvar_needs_means_where_h_still_rises() -> None:
     low = pmb.Bandit.bernoulli([0.1, 0.43])
-    assert theory.gap_exponent(pmb.CVaR(0.5), low).exponent == pytest.approx(1.0, abs=1e-6)
+    assert theory.gap_exponent(pmb.UpperCVaR(0.5), low).exponent == pytest.approx(1.0, abs=1e-6)
     # above 1 − c mixtures tie, also those of δ_13, which the paper's lemma excludes by calling V(a⁽²⁾) < 1
-    high = theory.gap_exponent(pmb.CVaR(0.5), pmb.Bandit.bernoulli([0.4, 0.9]), gap="13")
+    high = theory.gap_exponent(pmb.UpperCVaR(0.5), pmb.Bandit.bernoulli([0.4, 0.9]), gap="13")
     assert high.degenerate and "tie" in high.why
 
 

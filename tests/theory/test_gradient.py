@@ -80,7 +80,7 @@ def test_where_beta_does_not_exist_none_is_given() -> None:
         (pmb.MeanMedianDeviation(), pmb.Binary(), 1.0),
         (pmb.MeanMedianDeviation(), pmb.Finite([0, 1, 3]), 1.0),
         (pmb.MeanMedianDeviation(), pmb.Interval(0, 1), 2.0),
-        (pmb.CVaR(0.9), pmb.Binary(), 1.0),
+        (pmb.UpperCVaR(0.9), pmb.Binary(), 1.0),
         (pmb.Quadratic(1.0), pmb.Binary(), 1.0),
         (pmb.VaR(0.5), pmb.Binary(), 2.0),
     ],

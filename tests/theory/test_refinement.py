@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 import pmbandits as pmb
 from pmbandits.theory import refinement_oracle, utility_limit
 
-INCREASING = [pmb.PHT(0.5), pmb.Quadratic(0.8), pmb.CVaR(0.3), pmb.DualPower(3), pmb.Mean()]
+INCREASING = [pmb.PHT(0.5), pmb.Quadratic(0.8), pmb.UpperCVaR(0.3), pmb.DualPower(3), pmb.Mean()]
 PEAKED = [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.MeanMedianDeviation(), pmb.PowerDeviation(0.7, 0.8)]
 
 

@@ -22,7 +22,7 @@ INSTANCES = {
     "wang": (pmb.WangRightTail(), pmb.Bandit.bernoulli([0.1, 0.6])),
     "mean": (pmb.Mean(), pmb.Bandit.bernoulli([0.2, 0.5, 0.9])),
     "dual_power": (pmb.DualPower(3), pmb.Bandit([[0.0, 0.4, 1.0], [0.2, 0.3], [0.7, 0.9]])),
-    "normal": (pmb.CVaR(0.5), pmb.Bandit([st.norm(0, 1), st.norm(0.5, 0.8)])),
+    "normal": (pmb.UpperCVaR(0.5), pmb.Bandit([st.norm(0, 1), st.norm(0.5, 0.8)])),
 }
 EPSILONS = {"gini": 0.4, "wang": 0.3, "mean": 0.25, "dual_power": 0.2, "normal": 0.4}
 positive = s.floats(0.05, 4.0)
@@ -131,7 +131,7 @@ def test_no_law_on_a_support_is_worth_more_than_the_largest_utility(metric: pmb.
 
 def test_the_largest_utility_on_the_line_is_refused() -> None:
     with pytest.raises(ValueError, match="give the bandit"):
-        theory.largest_utility(GINI, pmb.Real())
+        theory.largest_utility(GINI, pmb.Real(1))
     assert theory.largest_utility(GINI, TWO) == pytest.approx(0.25)
 
 

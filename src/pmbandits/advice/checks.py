@@ -105,7 +105,7 @@ def has_infinite_slope_at_ends(metric: Distortion) -> bool:
 
 TAIL_ROBUST_METRICS = {  # (upper heavy, lower heavy): metrics that ignore these tails, best proposal first
     (True, False): ("var(0.5)", "inter_quantile_range", "lower_cvar(0.1)", "lower_cvar(0.9)", "lower_cvar(0.98)"),
-    (False, True): ("var(0.5)", "inter_quantile_range", "cvar(0.9)", "cvar(0.1)", "cvar(0.02)"),
+    (False, True): ("var(0.5)", "inter_quantile_range", "upper_cvar(0.9)", "upper_cvar(0.1)", "upper_cvar(0.02)"),
     (True, True): ("var(0.5)", "inter_quantile_range"),
 }
 
@@ -232,9 +232,9 @@ def wrong_tail_warning(metric: Distortion, loss: bool, negative: bool) -> str:
 
 def _opposite_tail_metric(metric: Distortion) -> str | None:
     """The metric of the worst rewards that corresponds to a metric of the best ones; ``None`` if there is none."""
-    from pmbandits.metrics.families import PHT, CVaR, DualPower, LowerCVaR, Mean, VaR, WangTransform
+    from pmbandits.metrics.families import PHT, DualPower, LowerCVaR, Mean, UpperCVaR, VaR, WangTransform
 
-    if isinstance(metric, CVaR):
+    if isinstance(metric, UpperCVaR):
         return repr(LowerCVaR(round(1.0 - metric.c, 12)))
     if isinstance(metric, VaR) and metric.c > 0.5:
         return repr(VaR(round(1.0 - metric.c, 12)))

@@ -10,7 +10,7 @@ from pmbandits.metrics.distortion import Distortion
 _PHRASES: dict[str, Callable[..., str]] = {
     "mean": lambda: "the plain average",
     "lower_cvar": lambda alpha: f"the average of the worst {_percent(alpha)}",
-    "cvar": lambda c: f"the average of the best {_percent(1.0 - c)}",
+    "upper_cvar": lambda c: f"the average of the best {_percent(1.0 - c)}",
     "var": lambda c: "the median" if c == 0.5 else f"the level that is reached in {_percent(1.0 - c)} of the cases",
     "dual_power": lambda s: f"the best of {s:g} tries, on average",
     "quadratic": lambda s: f"the average, and {_percent(s)} of the spread (Gini)",
@@ -27,7 +27,7 @@ def describe_metric(metric: Distortion) -> str:
     >>> from pmbandits.metrics import metric
     >>> describe_metric(metric("lower_cvar(0.95)"))
     'the average of the worst 95 %'
-    >>> describe_metric(metric("0.7*mean + 0.3*cvar(0.9)"))
+    >>> describe_metric(metric("0.7*mean + 0.3*upper_cvar(0.9)"))
     '70 % the plain average, 30 % the average of the best 10 %'
     >>> describe_metric(metric("mean - 0.5*gini"))
     'the plain average, less 0.5 times the spread (Gini): half the average distance between two rewards'

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
 
 
-def plot_advice(advice: Advice, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
+def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
     """Draw distributions, distorted survival curves and utilities of the arms side by side (:meth:`Advice.plot`)."""
     chosen = sorted(advice.by_share()[:6])
     with style() as plt:
@@ -91,7 +91,7 @@ def _crop_to_readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes
             ax.set_xlabel(f"reward x (drawn: 5 to 95 %; seen: {reward_range[0]:.3g} to {reward_range[1]:.3g})")
 
 
-def plot_advice_table(advice: Sequence[Advice], path: str | Path | None = None) -> Axes:
+def plot_advice_table(advice: Sequence[Advice], *, path: str | Path | None = None) -> Axes:
     """Draw the recommended shares of each metric as stacked bars (:meth:`AdviceTable.plot`)."""
     played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
     with style() as plt:

@@ -35,7 +35,7 @@ def save(result: Advice | AdviceTable, path: str | Path) -> Path:
             "a report in HTML can be printed to PDF from a browser."
         )
     if kind in (".png", ".svg", ".pdf"):
-        result.plot(where)
+        result.plot(path=where)
         return where
     if kind == ".json":
         text = json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)

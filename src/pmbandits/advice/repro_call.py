@@ -35,8 +35,8 @@ def python_call(data: Any, metric: Any, options: Mapping[str, Any]) -> str:
 def shell_command(data: str, metrics: Sequence[str], options: Mapping[str, Any], report: str = "") -> str:
     """The ``pmbandits advise`` command that reproduces an advice, quoted for a shell.
 
-    >>> shell_command("my log.csv", ["cvar(0.9)"], {"reward": "revenue", "wide": False})
-    "pmbandits advise 'my log.csv' --metric 'cvar(0.9)' --reward revenue"
+    >>> shell_command("my log.csv", ["upper_cvar(0.9)"], {"reward": "revenue", "wide": False})
+    "pmbandits advise 'my log.csv' --metric 'upper_cvar(0.9)' --reward revenue"
     """
     argv = ["pmbandits", "advise", data]
     for metric in metrics:

@@ -323,7 +323,7 @@ class Advice:
             },
         }
 
-    def plot(self, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
+    def plot(self, *, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
         """Draw the arms, what the metric makes of them, and what they and the mixture are worth, in one picture.
 
         It returns the three parts of the picture. The attribute ``.figure`` of any of them is the whole.
@@ -342,7 +342,7 @@ class Advice:
         """
         from pmbandits.advice.plots import plot_advice
 
-        return plot_advice(self, path)
+        return plot_advice(self, path=path)
 
 
 class AdviceTable(Sequence[Advice]):
@@ -404,11 +404,11 @@ class AdviceTable(Sequence[Advice]):
         """A list that can be written as JSON, with one entry for each metric."""
         return [a.to_dict() for a in self.advice]
 
-    def plot(self, path: str | Path | None = None) -> Axes:
+    def plot(self, *, path: str | Path | None = None) -> Axes:
         """Draw the recommended shares for each metric, side by side."""
         from pmbandits.advice.plots import plot_advice_table
 
-        return plot_advice_table(self.advice, path)
+        return plot_advice_table(self.advice, path=path)
 
 
 def _finite(numbers: Sequence[float]) -> list[float | None]:

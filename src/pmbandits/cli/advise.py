@@ -22,7 +22,7 @@ def advise(
         typer.Option(
             "--metric",
             "-m",
-            help="What you value: gini, 'cvar(0.9)' or cvar:c=0.9; give several to compare. Default: gini (variety).",
+            help="What you value: gini, 'upper_cvar(0.9)' or upper_cvar:c=0.9; or several. Default: gini (variety).",
         ),
     ] = None,
     arm: Annotated[str, typer.Option(help="The name of the column with the arms.")] = "arm",

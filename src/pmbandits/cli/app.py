@@ -152,7 +152,9 @@ def _shape(cls: type[Family]) -> str:
 def oracle(
     metric_text: Annotated[
         str,
-        typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', '0.7*mean+0.3*cvar(0.9)'."),
+        typer.Option(
+            "--metric", "-m", help="A metric or a sum: gini, 'upper_cvar(0.9)', '0.7*mean+0.3*upper_cvar(0.9)'."
+        ),
     ],
     arms: Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")],
     shares: Annotated[
@@ -168,7 +170,7 @@ def oracle(
 
         pmbandits oracle --metric gini --arms bernoulli:0.4,0.9
 
-        pmbandits oracle --metric '0.7*mean+0.3*cvar(0.9)' --arms 'norm(1,1);beta(2,2)' --json
+        pmbandits oracle --metric '0.7*mean+0.3*upper_cvar(0.9)' --arms 'norm(1,1);beta(2,2)' --json
 
         pmbandits oracle --metric gini --arms samples:log.csv --shares 'A >= 10%'
     """

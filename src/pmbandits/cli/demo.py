@@ -12,7 +12,7 @@ from rich.table import Column, Table
 
 from pmbandits._plot_style import style
 from pmbandits.arms import Bandit, utility
-from pmbandits.metrics import CVaR, Distortion, GiniDeviation, Mean, WangRightTail
+from pmbandits.metrics import Distortion, GiniDeviation, Mean, UpperCVaR, WangRightTail
 from pmbandits.optimize import OracleResult, oracle
 from pmbandits.plots import plot_mixture
 
@@ -28,7 +28,7 @@ def demo_problems() -> list[tuple[str, Distortion, Bandit]]:
         ("both outcomes often (Gini)", GiniDeviation(), coins),
         ("variety (Gini)", GiniDeviation(), suppliers),
         ("upside (Wang right-tail)", WangRightTail(), payoffs),
-        ("mean and top tenth", 0.7 * Mean() + 0.3 * CVaR(0.9), payoffs),
+        ("mean and top tenth", 0.7 * Mean() + 0.3 * UpperCVaR(0.9), payoffs),
     ]
 
 

@@ -95,7 +95,7 @@ def _play(path: Path, folder: Path | None, jobs: int | None, backend: str, quiet
         raise ValueError(f"{str(path)!r} has no suffix to drop; give a folder with --out.")
     run = simulate(**arguments, n_jobs=jobs, backend=backend, progress=False if quiet else None, out=folder)
     for suffix in ("png", "svg"):
-        run.plot(folder / f"regret.{suffix}")
+        run.plot(path=folder / f"regret.{suffix}")
     summary = run.summary()
     (folder / "summary.txt").write_text(str(summary) + "\n", encoding="utf-8")
     for part in summary.parts(narrow=out.width < 130):

@@ -12,7 +12,9 @@ from pmbandits.arm_parser import HELP, parse_arms
 
 app = typer.Typer(help="The paper's theory: tables, bounds, exponents, and how long to run.", no_args_is_help=True)
 
-Metric = Annotated[str, typer.Option("--metric", "-m", help="A metric or a sum: gini, 'cvar(0.9)', 'mean-0.5*gini'.")]
+Metric = Annotated[
+    str, typer.Option("--metric", "-m", help="A metric or a sum: gini, 'upper_cvar(0.9)', 'mean-0.5*gini'.")
+]
 Arms = Annotated[str, typer.Option("--arms", "-a", help=f"The arms: {HELP}.")]
 
 

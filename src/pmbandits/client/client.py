@@ -116,7 +116,7 @@ class Client:
         Parameters
         ----------
         name : the name of the experiment: letters, digits, dots, dashes and underscores.
-        metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+        metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
         arms : the names of the arms.
         support : where rewards lie, such as ``Interval(0, 1)``.
         policy : the policy that plays: a recipe such as ``Vet(certify=0.1)``, or a name such as ``"vet"``.

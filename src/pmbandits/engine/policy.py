@@ -29,7 +29,7 @@ class Policy(Saving, DeclaredOptions):
 
     Parameters
     ----------
-    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``.
+    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
     n_arms : how many arms there are. It can be left out if ``names`` is given.
     support : where rewards can lie: ``Binary()``, ``Finite(atoms)``, ``Interval(lo, hi)``, ``Real(sigma)`` or
         ``Heavy(order, bound)``. This is a promise. The confidence sets are valid only if it is kept, and if the rewards

@@ -7,11 +7,7 @@ from pmbandits.metrics.distortion import Distortion as Distortion
 from pmbandits.metrics.distortion_function import Extremum as Extremum
 from pmbandits.metrics.distortion_function import Holder as Holder
 from pmbandits.metrics.families import *  # noqa: F403  (every family: their file lists them)
-from pmbandits.metrics.families import CVaR
 from pmbandits.metrics.family import Family as Family
 from pmbandits.metrics.family import parameter as parameter
 from pmbandits.metrics.registry import as_metric as as_metric
 from pmbandits.metrics.registry import metric as metric
-
-ExpectedShortfall = CVaR
-"""Another name for :class:`CVaR`."""

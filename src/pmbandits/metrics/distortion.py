@@ -42,7 +42,7 @@ class Distortion(DistortionFunction):
     Examples
     --------
     >>> import pmbandits as pmb
-    >>> preference = 0.7 * pmb.Mean() + 0.3 * pmb.CVaR(0.9)
+    >>> preference = 0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)
     >>> round(preference.value([1.0, 2.0, 4.0]), 6)
     2.833333
     >>> preference.shape
@@ -98,8 +98,8 @@ class Distortion(DistortionFunction):
         """A description that can be written as JSON or TOML. :meth:`from_dict` gives the same metric back.
 
         >>> import pmbandits as pmb
-        >>> pmb.CVaR(0.9).to_dict()
-        {'name': 'cvar', 'c': 0.9}
+        >>> pmb.UpperCVaR(0.9).to_dict()
+        {'name': 'upper_cvar', 'c': 0.9}
         """
         return {"name": self.name, **self.parameters}
 
@@ -108,8 +108,8 @@ class Distortion(DistortionFunction):
         """Make the metric that :meth:`to_dict` described. Only known names are looked up; nothing is executed.
 
         >>> import pmbandits as pmb
-        >>> pmb.Distortion.from_dict({"name": "cvar", "c": 0.9})
-        CVaR(c=0.9)
+        >>> pmb.Distortion.from_dict({"name": "upper_cvar", "c": 0.9})
+        UpperCVaR(c=0.9)
         """
         if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
             raise ValueError(f"a metric is described by a table with a 'name', got {_validation.short(data)}.")

@@ -139,7 +139,7 @@ class DistortionFunction(ABC):
         fall, so that a reward that is never smaller is never worth less.
 
         >>> import pmbandits as pmb
-        >>> pmb.CVaR(0.9).is_distortion_risk_measure, pmb.GiniDeviation().is_distortion_risk_measure
+        >>> pmb.UpperCVaR(0.9).is_distortion_risk_measure, pmb.GiniDeviation().is_distortion_risk_measure
         (True, False)
         """
         return self.monotonicity == "increasing" and abs(float(self(1.0)) - 1.0) <= 1e-12

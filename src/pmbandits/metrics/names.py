@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from collections.abc import Mapping
@@ -17,17 +18,22 @@ ALIASES: dict[str, str] = {}
 _SPREAD = (
     "For rewards far apart take 'gini' (half the average distance of two rewards); against spread, 'mean - 0.5*gini'."
 )
+_TAILS = (
+    "Papers differ on the tail: 'upper_cvar(0.9)' is the average of the best 10 % of rewards, and 'lower_cvar(0.1)' "
+    "that of the worst 10 %."
+)
 # What people ask for under another name, which may look like the name of a metric that does the opposite.
 _SUGGESTIONS = {
     **dict.fromkeys(
         ("variance", "var_", "std", "sd", "stdev", "standard_deviation", "volatility", "dispersion"), _SPREAD
     ),
     **dict.fromkeys(("spread", "variety", "diversity", "entropy"), _SPREAD),
+    **dict.fromkeys(("cvar", "expected_shortfall", "es", "avar", "tvar", "conditional_value_at_risk"), _TAILS),
     "median": "The median is 'var(0.5)'.",
     "quantile": "The quantile at 10 % is 'var(0.1)': a level that is reached in 90 % of the cases.",
     "average": "The average is 'mean'.",
     "expected_value": "The average is 'mean'.",
-    "max": "For the best rewards take 'cvar(0.9)', the average of the best 10 %.",
+    "max": "For the best rewards take 'upper_cvar(0.9)', the average of the best 10 %.",
     "min": "For the worst rewards take 'lower_cvar(0.1)', the average of the worst 10 %.",
     "worst": "For the worst rewards take 'lower_cvar(0.1)', the average of the worst 10 %.",
     "risk": "To avoid bad outcomes take 'lower_cvar(0.1)', the average of the worst 10 %.",
@@ -70,9 +76,9 @@ def registry_key(name: str) -> str:
 def build_metric(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Any:
     """Make the metric with this name and these parameters; an error says what is unknown or missing."""
     key = registry_key(name)
-    if key in _SUGGESTIONS:
-        raise ValueError(f"there is no metric {name!r}. {_SUGGESTIONS[key]}")
     if key not in REGISTRY:
+        for near in difflib.get_close_matches(key, _SUGGESTIONS, 1, 0.85):  # the name itself, or a letter more or less
+            raise ValueError(f"there is no metric {name!r}. {_SUGGESTIONS[near]}")
         _validation.choice("metric", key, [*REGISTRY, *ALIASES], kind="metric")
     cls = REGISTRY[key]
     signature = inspect.signature(cls)

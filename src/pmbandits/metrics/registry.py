@@ -14,7 +14,7 @@ MAX_METRIC_TEXT = 10_000  # letters: reading them takes time that grows with the
 _TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
 
 
-_COLON = re.compile(r"([A-Za-z_]\w*):([\w.=,]+)")  # cvar:c=0.9, where brackets are awkward to type
+_COLON = re.compile(r"([A-Za-z_]\w*):([\w.=,]+)")  # upper_cvar:c=0.9, where brackets are awkward to type
 
 
 def metric(name: str, /, **parameters: Any) -> Distortion:
@@ -22,15 +22,16 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
 
     Parameters
     ----------
-    name : a name in small letters (``pmbandits metrics`` lists them), or a sum such as ``"0.7*mean + 0.3*cvar(0.9)"``.
-        ``"cvar:c=0.9"`` is the same as ``"cvar(c=0.9)"``. What a metric prints can be read, too: ``"CVaR(c=0.9)"``.
+    name : a name in small letters (``pmbandits metrics`` lists them), or a sum: ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
+        ``"upper_cvar:c=0.9"`` is the same as ``"upper_cvar(c=0.9)"``. What a metric prints can be read, too:
+        ``"UpperCVaR(c=0.9)"``.
     parameters : the metric's parameters, by name.
 
     Examples
     --------
     >>> import pmbandits as pmb
-    >>> pmb.metric("cvar", c=0.9)
-    CVaR(c=0.9)
+    >>> pmb.metric("upper_cvar", c=0.9)
+    UpperCVaR(c=0.9)
     >>> pmb.metric("mean - 0.5*gini")
     Mean() - 0.5*GiniDeviation()
     """
@@ -49,8 +50,8 @@ def as_metric(given: object) -> Distortion:
     """Turn what a user gave into a metric: a metric is returned as it is, and text is read by :func:`metric`.
 
     >>> from pmbandits.metrics import as_metric
-    >>> as_metric("cvar(0.9)")
-    CVaR(c=0.9)
+    >>> as_metric("upper_cvar(0.9)")
+    UpperCVaR(c=0.9)
     """
     if isinstance(given, Distortion):
         return given
@@ -72,7 +73,7 @@ def _parse_sum(text: str) -> Distortion:
         if found is None or (position > 0 and found[1] is None):
             raise ValueError(
                 f"cannot read the metric {text!r} from {text[position:].strip()!r} on; "
-                "write it like '0.7*mean + 0.3*cvar(0.9)'."
+                "write it like '0.7*mean + 0.3*upper_cvar(0.9)'."
             )
         sign, factor, name, arguments = found.groups()
         weight = (-1.0 if sign == "-" else 1.0) * _parse_number(factor or "1", text)

@@ -86,7 +86,10 @@ class NewExperiment(_Body):
     name: Annotated[str, Field(description="Letters, digits, dots, dashes and underscores.", max_length=100)]
     metric: Annotated[
         str,
-        Field(max_length=2000, description="What is valued: mean, gini, cvar(0.9), lower_cvar(0.1), or a sum of them."),
+        Field(
+            max_length=2000,
+            description="What is valued: mean, gini, upper_cvar(0.9), lower_cvar(0.1), or a sum of them.",
+        ),
     ]
     arms: Annotated[list[ArmName], Field(min_length=1, max_length=10_000, description="The names of the arms.")]
     support: Annotated[

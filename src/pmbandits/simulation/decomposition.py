@@ -64,7 +64,7 @@ class Decomposition:
         """
         return self.regret - self.estimation
 
-    def plot(self, path: str | Path | None = None, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, path: str | Path | None = None) -> Axes:
         """Draw the regret and its two parts against rounds."""
         from pmbandits.plots import plot_decomposition
 

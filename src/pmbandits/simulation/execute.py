@@ -67,8 +67,8 @@ def simulate(
 
     Parameters
     ----------
-    metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*cvar(0.9)"``. A policy that was made
-        with a metric of its own plays for that one, and is scored by this one.
+    metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``. A policy that was
+        made with a metric of its own plays for that one, and is scored by this one.
     bandit : the true arms, or arms that change: :class:`Changing`.
     policies : one or several, or a mapping that names them. Each is a recipe such as ``PMUCB(horizon=20_000)`` (metric,
         arms and support need not be repeated), a name such as ``"pmucb"`` (a policy that needs its horizon gets this

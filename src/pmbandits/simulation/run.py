@@ -270,14 +270,14 @@ class Run:
         """
         return summarise_run(self, t)
 
-    def plot(self, path: str | Path | None = None, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
         """Draw the regret against rounds on logarithmic axes, with 95 % intervals as bands.
 
         Parameters
         ----------
-        path : a file to which the picture is written, if given.
         ax : the axes to draw on; by default new ones.
         title : the title of the picture.
+        path : a file to which the picture is written, if given.
         """
         from pmbandits.plots import plot_regret
 

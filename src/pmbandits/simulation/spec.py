@@ -24,7 +24,7 @@ import_optional("pydantic", "simulations from files")
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator  # noqa: E402
 
 EXAMPLE = """\
-metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*cvar(0.9)"
+metric = "gini"                 # a name, or a sum such as "0.7*mean + 0.3*upper_cvar(0.9)"
 horizon = [5_000, 20_000]       # one number of rounds, or several
 trials = 100
 seed = 0

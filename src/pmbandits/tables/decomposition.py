@@ -36,7 +36,7 @@ class SmoothPart:
 
     >>> import numpy as np
     >>> import pmbandits as pmb
-    >>> SmoothPart(pmb.CVaR(0.75)).h(np.array([0.1, 0.9]))
+    >>> SmoothPart(pmb.UpperCVaR(0.75)).h(np.array([0.1, 0.9]))
     array([0.4, 3.6])
     """
 

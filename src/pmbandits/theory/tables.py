@@ -24,13 +24,13 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import (
     PHT,
-    CVaR,
     DualPower,
     GiniDeviation,
     InterESRange,
     Mean,
     MeanMedianDeviation,
     Quadratic,
+    UpperCVaR,
     WangRightTail,
 )
 from pmbandits.supports import Interval
@@ -42,7 +42,7 @@ PAPER_METRICS: tuple[Distortion, ...] = (
     Mean(),
     DualPower(2.0),
     Quadratic(0.5),
-    CVaR(0.9),
+    UpperCVaR(0.9),
     PHT(0.5),
     MeanMedianDeviation(),
     InterESRange(),

@@ -4,11 +4,11 @@ Conventions. u is a survival probability P(X > x), so h near 0 speaks about the 
 the worst. Rewards are gains: larger is better. "Best" and "worst" are the upper and the lower tail.
 """
 
-from pmbandits.metrics.families.piecewise_linear import CVaR as CVaR
 from pmbandits.metrics.families.piecewise_linear import InterESRange as InterESRange
 from pmbandits.metrics.families.piecewise_linear import LowerCVaR as LowerCVaR
 from pmbandits.metrics.families.piecewise_linear import Mean as Mean
 from pmbandits.metrics.families.piecewise_linear import MeanMedianDeviation as MeanMedianDeviation
+from pmbandits.metrics.families.piecewise_linear import UpperCVaR as UpperCVaR
 from pmbandits.metrics.families.powers import PHT as PHT
 from pmbandits.metrics.families.powers import DualPower as DualPower
 from pmbandits.metrics.families.powers import GiniDeviation as GiniDeviation
@@ -28,7 +28,7 @@ FAMILIES: tuple[type[Family], ...] = (
     Mean,
     DualPower,
     Quadratic,
-    CVaR,
+    UpperCVaR,
     PHT,
     MeanMedianDeviation,
     InterESRange,

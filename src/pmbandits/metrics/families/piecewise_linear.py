@@ -40,10 +40,10 @@ class Mean(PiecewiseLinear):
         return {1.0: 1.0}
 
 
-class CVaR(PiecewiseLinear):
-    """Upper conditional value at risk, also called expected shortfall: h(u) = min(u / (1 − c), 1).
+class UpperCVaR(PiecewiseLinear):
+    """The mean of the best rewards: upper conditional value at risk (expected shortfall), h(u) = min(u / (1 − c), 1).
 
-    Most papers on CVaR bandits maximise the average of the *worst* share of rewards: that is :class:`LowerCVaR`.
+    The mean of the *worst* share of rewards is :class:`LowerCVaR`. Most papers on CVaR bandits maximise that one.
 
     Parameters
     ----------
@@ -51,13 +51,12 @@ class CVaR(PiecewiseLinear):
 
     Examples
     --------
-    >>> CVaR(0.5).value([1.0, 2.0, 3.0, 4.0])
+    >>> UpperCVaR(0.5).value([1.0, 2.0, 3.0, 4.0])
     3.5
     """
 
     c: float = parameter(0.0, 1.0, open_hi=True, example=0.9)
-    name = "cvar"
-    aliases = ("expected_shortfall", "es")
+    name = "upper_cvar"
     formula = "min(u/(1−c), 1)"
     meaning = "the average of the best 1−c share of rewards"
     use = "when the top end pays, or for losses written as positive numbers"

@@ -32,7 +32,7 @@ class VaR(StepFunction):
     """Value at risk, which is the c-quantile: h(u) = 1 if u > 1 − c else 0.
 
     It ignores how bad or good the rewards beyond are. Its h jumps, so a small change of the rewards can change it much,
-    and no Hölder pair exists. Prefer :class:`CVaR` or :class:`LowerCVaR` if you can choose.
+    and no Hölder pair exists. Prefer :class:`UpperCVaR` or :class:`LowerCVaR` if you can choose.
 
     Parameters
     ----------

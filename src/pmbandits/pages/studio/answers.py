@@ -282,7 +282,7 @@ def _level(params: Mapping[str, Any]) -> float:
 
 def _metric(text: Any) -> Distortion:
     if not isinstance(text, str) or len(text) > 2_000:
-        raise ValueError("a preference must be text, such as '0.7*mean + 0.3*cvar(0.9)'.")
+        raise ValueError("a preference must be text, such as '0.7*mean + 0.3*upper_cvar(0.9)'.")
     return as_metric(text)
 
 

@@ -32,7 +32,7 @@ class SliderSpec:
 
 
 _SLIDER_SPECS = {
-    ("cvar", "c"): SliderSpec("how many of the best outcomes count", 1, 100, 1, "missing"),
+    ("upper_cvar", "c"): SliderSpec("how many of the best outcomes count", 1, 100, 1, "missing"),
     ("lower_cvar", "alpha"): SliderSpec("how many of the worst outcomes count", 1, 100, 1, "percent"),
     ("var", "c"): SliderSpec("in how many cases the level is reached", 1, 99, 1, "missing"),
     ("dual_power", "s"): SliderSpec("how many tries, of which the best counts", 1, 20, 0.5),
@@ -55,9 +55,9 @@ _SLIDER_SPECS = {
 def metric_with_sliders(metric: Distortion) -> dict[str, Any]:
     """A preference as a script needs it: how much the average counts, its other parts, and their sliders.
 
-    >>> found = metric_with_sliders(as_metric("0.7*mean + 0.3*cvar(0.9)"))
+    >>> found = metric_with_sliders(as_metric("0.7*mean + 0.3*upper_cvar(0.9)"))
     >>> found["average"], found["parts"][0]["name"], found["parts"][0]["sliders"][0]["value"]
-    (0.7, 'cvar', 10.0)
+    (0.7, 'upper_cvar', 10.0)
     """
     parts = [(weight, part) for weight, part in metric.terms if part.name != "mean"]
     mean = sum(weight for weight, part in metric.terms if part.name == "mean")

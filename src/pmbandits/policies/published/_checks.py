@@ -33,7 +33,7 @@ def require_continuous(policy: str, metric: Distortion) -> None:
     if metric.jumps:
         raise ValueError(
             f"{policy} needs a metric without jumps, but the curve of {metric!r} jumps; "
-            "take an average of quantiles such as CVaR or LowerCVaR."
+            "take an average of quantiles such as UpperCVaR or LowerCVaR."
         )
 
 
