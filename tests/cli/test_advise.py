@@ -101,3 +101,33 @@ def test_metrics_can_be_listed_by_wish() -> None:
     assert result.exit_code == 0 and "reward spread" in result.output
     rows = json.loads(invoke("metrics", "--by-wish", "--json").output)
     assert {row["metric"] for row in rows} == {repr(p.metric) for p in pmb.preferences()}
+
+
+def test_a_strange_file_gets_an_answer_with_one_command(tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    rows = [f"{k};{'Lisbon' if k % 2 else 'Berlin'};{3 + k % 5 + 2 * (k % 2)},5" for k in range(80)]
+    path.write_text("Calls of March\n\nid;centre;score\n" + "\n".join(rows) + "\n")
+    result = invoke("advise", path)
+    assert result.exit_code == 0 and "Lisbon" in result.output
+    for words in ("2 lines stand above", "“centre” for what was chosen", "“score” for the result", "decimals"):
+        assert words in plain(result)
+
+
+def test_where_columns_are_not_clear_the_command_asks_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import typer
+
+    from pmbandits.cli import advise
+
+    path = tmp_path / "barley.csv"
+    rows = [f"{'xy'[k % 2]},{'AB'[k % 4 // 2]},{k % 7},{k % 5}" for k in range(40)]
+    path.write_text("kind,site,yield,height\n" + "\n".join(rows) + "\n")
+    said = str(invoke("advise", path).exception)
+    assert "kind or site" in said and "--arm kind" in said and "--reward" not in said  # that one is clear
+    asked: list[str] = []
+    monkeypatch.setattr(typer, "prompt", lambda question, default, type: asked.append(question) or "site")
+    monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
+    found = advise._advise_or_ask(path, ["mean"], arm=None, reward=None)
+    assert found[0].log.arm_column == "site" and found[0].log.reward_column == "yield" and len(asked) == 1

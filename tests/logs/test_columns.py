@@ -83,13 +83,21 @@ def test_numbers_are_read_as_they_are_written(text: str, settings: ReadSettings,
         (["12 %"], "percentages"),
     ],
 )
-def test_other_ways_to_write_numbers_are_named_and_never_guessed(cells: list[str], words: str) -> None:
+def test_other_ways_to_write_numbers_are_named_and_not_guessed_where_they_are_mixed(
+    cells: list[str], words: str
+) -> None:
     frame = pd.DataFrame({"arm": ["a"] * (len(cells) + 1), "reward": [*cells, 1.0]})
     log = read(frame)
     assert log.used == 2 - (cells != ["1.234,5", "2"]) and words.replace("\\", "") in log.row_report()
     with pytest.raises(ValueError, match="no usable rewards") as error:
-        read(pd.DataFrame({"arm": ["a"], "reward": [cells[0]]}))
+        read(pd.DataFrame({"arm": ["a"], "reward": [cells[0]]}), settings=ReadSettings(decimal="."))
     assert words in str(error.value)
+
+
+def test_decimal_commas_are_found_where_they_can_mean_nothing_else() -> None:
+    log = read(pd.DataFrame({"arm": ["a", "b"], "reward": ["1,5", "2"]}))
+    assert rewards(log) == {"a": [1.5], "b": [2.0]} and [f.kind for f in log.findings] == ["decimals"]
+    assert read(pd.DataFrame({"arm": ["a", "b"], "reward": ["1,500", "2"]})).used == 1  # or fifteen hundred
 
 
 def test_a_declared_way_to_write_numbers_accepts_no_other() -> None:
@@ -255,7 +263,7 @@ def test_advice_takes_the_same_options() -> None:
 
 
 def test_dates_with_the_day_first_are_read_where_they_are_written_with_points() -> None:
-    from pmbandits.logs.columns import parse_times
+    from pmbandits.logs.periods import parse_times
 
     one = parse_times(["03.08.2026", "4.8.2026", "04.08.2026 13:30", "31.02.2026", "8/3/2026"])
     two = parse_times(["2026-08-03", "2026-08-04", "2026-08-04T13:30"])

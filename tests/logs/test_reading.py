@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import pmbandits as pmb
-from pmbandits.logs import Log, files, read, read_samples, summary
+from pmbandits.logs import Log, ReadSettings, files, read, read_samples, summary
 
 
 def same(one: Log, two: Log) -> None:
@@ -218,10 +218,9 @@ def test_an_arm_without_rewards_is_no_malformed_row() -> None:
         ("log.csv", "", "is empty"),
         ("log.csv", "arm,reward\n", "no usable rewards"),
         ("log.csv", "arm,reward\na,x\n", "1 row is malformed, .*line 2"),
-        ("log.csv", "amr,reward\na,1\n", "no column 'arm' .* amr, reward.* 'amr'"),
-        ("log.csv", "group;value\na;1\n", "it has: group, value"),
+        ("log.csv", "shop,town,reward\na,x,1\nb,x,2\na,y,0\nb,y,1\n", "shop or town.*--arm shop.*shop, town, reward"),
         ("log.parquet", "no parquet", "log.parquet is damaged"),
-        ("log.jsonl", '{"a": 1}\n', "no column 'arm'"),
+        ("log.jsonl", '{"a": 1}\n', "none looks like it"),
     ],
 )
 def test_unusable_files_get_one_clear_sentence(name: str, text: str, words: str, tmp_path: Path) -> None:
@@ -250,9 +249,9 @@ def test_other_encodings_and_missing_files_are_refused(tmp_path: Path) -> None:
 def test_columns_are_found_by_option_and_in_any_case(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Gate;Delay;arm\nA;1,5;z\nA;2;z\n")
-    log = read(path, arm="gate", reward="delay")
+    log = read(path, settings=ReadSettings(arm="gate", reward="delay", decimal="."))
     assert log.arms[0].name == "A" and log.used == 1
-    assert "1,5" in str(log.examples[0])
+    assert "1,5" in str(log.examples[0]) and (log.arm_column, log.reward_column) == ("Gate", "Delay")
 
 
 # ---- all rewards, for the oracle and for simulations -----------------------------------------------------

@@ -37,13 +37,19 @@ Metric = Distortion | str
 class AdviseOptions(TypedDict, total=False):
     """The keyword arguments of :func:`advise`, for type checkers."""
 
-    arm: str
-    reward: str
+    arm: str | None
+    reward: str | None
     unit: str | None
     time: str | None
     per: str | None
     wide: bool | Sequence[str]
-    decimal: str
+    sheet: str | None
+    where: str | Sequence[str]
+    since: str | None
+    missing: float | Sequence[float] | None
+    same_names: bool
+    distinct: bool
+    decimal: str | None
     thousands: str
     currency: str
     support: Support | None
@@ -66,13 +72,19 @@ def advise(
     data: Any,
     metric: Metric | Sequence[Metric] | Sequence[str] = "gini",
     *,
-    arm: str = "arm",
-    reward: str = "reward",
+    arm: str | None = None,
+    reward: str | None = None,
     unit: str | None = None,
     time: str | None = None,
     per: str | None = None,
     wide: bool | Sequence[str] = False,
-    decimal: str = ".",
+    sheet: str | None = None,
+    where: str | Sequence[str] = (),
+    since: str | None = None,
+    missing: float | Sequence[float] | None = None,
+    same_names: bool = False,
+    distinct: bool = False,
+    decimal: str | None = None,
     thousands: str = "",
     currency: str = "",
     support: Support | None = None,
@@ -94,7 +106,8 @@ def advise(
         rewards only a summary is kept, and the error of the summary is allowed for.
     metric : what you value, by name or as an object. If you give several, you get a table of how the advice changes
         with the preference, and the verdicts allow for their number.
-    arm, reward : the names of the two columns of a frame or a file.
+    arm, reward : the names of the two columns of a frame or a file. If they are not given, they are those called "arm"
+        and "reward", or the only ones that can be meant; the result says which were taken.
     unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not independent;
         with this column, errors are worked out between units. All rows are kept in memory.
     time : the column that says when the reward came. Arms whose rewards changed over time are named, and then nothing
@@ -105,8 +118,15 @@ def advise(
         ``time``. ``"time"`` takes each value of that column as a period, such as the number of a week.
     wide : whether the table has one column for each arm, and no arm column: ``True``, or a list of the columns that are
         arms.
+    sheet : the sheet of a workbook; by default the first that has a table.
+    where : which rows are meant, such as ``"country == DE"`` or ``["age >= 18", "site != test"]``.
+    since : leave out rows before this time, such as ``"2026-03-01"``.
+    missing : numbers that stand for "not known". By default, numbers such as 999999 that repeat far away from all other
+        rewards are taken for this; ``()`` counts every number.
+    same_names : whether names that differ only in capital letters, spaces or signs are one arm.
+    distinct : whether rows of a file that are exact copies of others are counted once.
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
-        ``currency="€"``. They are never guessed.
+        ``currency="€"``. A decimal comma is found by itself where it can mean nothing else; the others never are.
     support : where rewards can lie, if you know it. "Surely" is said only if you declare it, or if all rewards are 0 or
         1. Without it, a rare and huge reward that nobody has seen yet could change any verdict.
     shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice is then the
@@ -149,13 +169,17 @@ def advise(
             "support must be Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound), "
             f"got {_validation.short(support)}."
         )
-    settings = ReadSettings(arm, reward, unit, time, wide, decimal, thousands, currency, per)
+    read_options: dict[str, Any] = {
+        "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "sheet": sheet,
+        "where": where, "since": since, "missing": missing, "same_names": same_names, "distinct": distinct,
+        "decimal": decimal, "thousands": thousands, "currency": currency,
+    }  # fmt: skip
+    settings = ReadSettings(**read_options)
     log = read(data, settings=settings, strict=strict, loss=loss, seed=seed, watch=_progress_bar_factory(progress))
     problem = make_problem(log, support, loss=loss, seed=seed, splits=splits)
     call_options = {
-        "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "decimal": decimal,
-        "thousands": thousands, "currency": currency, "support": support, "shares": shares, "level": level,
-        "splits": splits, "seed": seed, "loss": loss,
+        **read_options, "support": support, "shares": shares, "level": level, "splits": splits, "seed": seed,
+        "loss": loss,
     }  # fmt: skip
     out = advise_on_problem(
         problem, chosen, level=level, shares=shares, loss=loss, repeat=python_call(data, metric, call_options)

@@ -12,9 +12,9 @@ from pmbandits import __version__
 from pmbandits.supports import Binary, Interval
 
 ADVISE_DEFAULTS: dict[str, Any] = {
-    "arm": "arm", "reward": "reward", "unit": None, "time": None, "per": None, "wide": False, "decimal": ".",
-    "thousands": "", "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16, "seed": 0,
-    "loss": False,
+    "arm": None, "reward": None, "unit": None, "time": None, "per": None, "wide": False, "sheet": None, "where": (),
+    "since": None, "missing": None, "same_names": False, "distinct": False, "decimal": None, "thousands": "",
+    "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16, "seed": 0, "loss": False,
 }  # fmt: skip
 """The defaults of :func:`pmbandits.advise`, which the reproduced call leaves out."""
 
@@ -44,10 +44,11 @@ def shell_command(data: str, metrics: Sequence[str], options: Mapping[str, Any],
     for name, value in options.items():
         if value == ADVISE_DEFAULTS[name]:
             continue
-        if name == "wide" and value is not True:
-            argv += [word for column in value for word in ("--column", column)]
+        if name in ("wide", "where", "missing") and isinstance(value, Sequence) and not isinstance(value, str):
+            option = "--column" if name == "wide" else f"--{name}"
+            argv += [word for one in value or ["none"] for word in (option, str(one))]
             continue
-        argv.append(f"--{name}")
+        argv.append(f"--{name.replace('_', '-')}")
         if value is not True:
             argv.append(_shell_value(value))
     return shlex.join([*argv, *(["--out", report] if report else [])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,8 +26,8 @@ def advise(
             help="What you value: gini, 'upper_cvar(0.9)' or upper_cvar:c=0.9; or several. Default: gini (variety).",
         ),
     ] = None,
-    arm: Annotated[str, typer.Option(help="The name of the column with the arms.")] = "arm",
-    reward: Annotated[str, typer.Option(help="The name of the column with the rewards.")] = "reward",
+    arm: Annotated[str | None, typer.Option(help="The column that says what was chosen, if it is not clear.")] = None,
+    reward: Annotated[str | None, typer.Option(help="The column with the result, if it is not clear.")] = None,
     support: Annotated[
         str | None, typer.Option(help="Where rewards can lie: binary, or 'lo,hi'. Default: what the data show.")
     ] = None,
@@ -45,7 +46,19 @@ def advise(
     columns: Annotated[
         list[str] | None, typer.Option("--column", help="A column that is an arm, of a wide table; give all of them.")
     ] = None,
-    decimal: Annotated[str, typer.Option(help="The decimal sign: '.' or ','.")] = ".",
+    where: Annotated[
+        list[str] | None, typer.Option(help="Only rows like this: 'country == DE', 'age >= 18'; give several.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only rows from this time on, such as 2026-03-01.")] = None,
+    sheet: Annotated[str | None, typer.Option(help="The sheet of a workbook. Default: the first with a table.")] = None,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="A number that means 'not known', such as 999999; 'none' if there is none.")
+    ] = None,
+    same_names: Annotated[
+        bool, typer.Option("--same-names", help="Names that differ in capital letters, spaces or signs are the same.")
+    ] = False,
+    distinct: Annotated[bool, typer.Option("--distinct", help="Count rows that are copies of others once.")] = False,
+    decimal: Annotated[str | None, typer.Option(help="The decimal sign: '.' or ','. Default: what is clear.")] = None,
     thousands: Annotated[str, typer.Option(help="The sign between thousands, if there is one.")] = "",
     currency: Annotated[str, typer.Option(help="A sign of money to leave out, such as €.")] = "",
     level: Annotated[float, typer.Option(help="A verdict is wrong with probability at most 1 − level.")] = 0.95,
@@ -72,10 +85,8 @@ def advise(
     """
     import matplotlib as mpl
 
-    from pmbandits.advice import advise as compute_advice
-
     chosen = metrics or ["gini"]
-    table = compute_advice(
+    table = _advise_or_ask(
         data,
         chosen,
         arm=arm,
@@ -87,6 +98,12 @@ def advise(
         time=time,
         per=per,
         wide=columns or wide,
+        where=where or (),
+        since=since,
+        sheet=sheet,
+        missing=_parse_missing(missing),
+        same_names=same_names,
+        distinct=distinct,
         decimal=decimal,
         thousands=thousands,
         currency=currency,
@@ -104,6 +121,7 @@ def advise(
         print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
         return
     first = table[0]
+    _print_lines(map(str, first.log.findings), "yellow")
     _print_lines(table.warnings, "bold red")
     if len(chosen) == 1:
         out.print(_arms_table(first))
@@ -119,6 +137,24 @@ def advise(
         _print_lines([f"  {bad}" for bad in first.log.examples])
     if report is not None:
         _print_lines([f"Written: {report}"])
+
+
+def _advise_or_ask(data: Path, metrics: list[str], **options: Any) -> Any:
+    """Advice; on a terminal, where columns are not clear, the user is asked for them."""
+    from pmbandits.advice import advise as compute_advice
+    from pmbandits.logs import UnclearColumnsError
+
+    try:
+        return compute_advice(data, metrics, **options)
+    except UnclearColumnsError as error:
+        if not (sys.stdin.isatty() and out.is_terminal):
+            raise
+        unclear, columns = error.unclear, error.columns
+    out.print(f"{escape(data.name)} has the columns {escape(', '.join(columns))}.", highlight=False)
+    questions = {"arm": "Which of them says what was chosen?", "reward": "Which of them has the result?"}
+    for name, likely in unclear.items():
+        options[name] = typer.prompt(questions[name], default=next(iter(likely), None), type=str)
+    return compute_advice(data, metrics, **options)
 
 
 def _print_lines(lines: Iterable[str], style: str = "") -> None:
@@ -154,6 +190,16 @@ def _arms_table(advice: Any) -> Table:
     if not advice.tied:
         table.add_row("[bold]recommended[/]", "", "", recommended, between, "")
     return table
+
+
+def _parse_missing(texts: list[str] | None) -> list[float] | None:
+    """Numbers that stand for a missing reward; ``None`` if nothing was said."""
+    if texts is None:
+        return None
+    try:
+        return [float(text) for text in texts if text.strip().lower() != "none"]
+    except ValueError:
+        raise ValueError(f"--missing takes numbers such as 999999, or 'none', got {', '.join(texts)}.") from None
 
 
 def _parse_support(text: str | None) -> Any:

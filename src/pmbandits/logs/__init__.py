@@ -4,23 +4,28 @@
 ``reading``      what others call: :func:`read` (summaries, for advice) and :func:`read_samples` (all rewards)
 ``files``        files, in pieces
 ``sniff``        the first rows of a file, and which columns look like arms and rewards
+``resolve``      what the user did not say: the columns, and how decimals are written
+``conditions``   which rows are meant
+``findings``     what is strange about a table: names, constants, placeholders; ``duplicates``: copies of rows
 ``columns``      which columns are read, and how numbers and times are written
 ``parse``        from cells to numbers and names, with a reason where that fails
 ``row_report``   rewards on their way to their arms; what became of every row
-``periods``      from rows to days, weeks or months
+``periods``      times, and from rows to days, weeks or months
 ``log``          what a log says of each arm and of random parts of it
 ``summary``      exact counts of rewards while few differ, then a sketch
 ===============  ======================================================================================
 """
 
-from pmbandits.logs.columns import PERIODS as PERIODS
 from pmbandits.logs.columns import ReadSettings as ReadSettings
+from pmbandits.logs.findings import Finding as Finding
 from pmbandits.logs.log import ArmLog as ArmLog
 from pmbandits.logs.log import Log as Log
 from pmbandits.logs.log import Rows as Rows
 from pmbandits.logs.log import Sample as Sample
+from pmbandits.logs.periods import PERIODS as PERIODS
 from pmbandits.logs.reading import read as read
 from pmbandits.logs.reading import read_samples as read_samples
+from pmbandits.logs.resolve import UnclearColumnsError as UnclearColumnsError
 from pmbandits.logs.row_report import MalformedRow as MalformedRow
 from pmbandits.logs.row_report import RowReport as RowReport
 from pmbandits.logs.sniff import SniffedTable as SniffedTable

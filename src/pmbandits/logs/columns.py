@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray, readable
+from pmbandits.logs.conditions import Condition, parse_condition
+from pmbandits.logs.periods import PERIODS, floor_to_period
 
 _THOUSANDS_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
-PERIODS = ("day", "week", "month", "time")
-_DAY = 86_400_000_000  # microseconds
-_MONDAY = 4  # the first Monday of 1970 was its fifth day
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -28,15 +26,21 @@ class ReadSettings:
     '1234.50'
     """
 
-    arm: str = "arm"
-    reward: str = "reward"
+    arm: str | None = None
+    reward: str | None = None
     unit: str | None = None
     time: str | None = None
     wide: bool | Sequence[str] = False
-    decimal: str = "."
+    decimal: str | None = None
     thousands: str = ""
     currency: str = ""
     per: str | None = None
+    sheet: str | None = None
+    where: str | Sequence[str] = ()
+    since: str | None = None
+    missing: float | Sequence[float] | None = None
+    same_names: bool = False
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         if self.per is not None and self.per not in PERIODS:
@@ -45,9 +49,9 @@ class ReadSettings:
             raise ValueError(f"per={self.per!r} needs the column that says when: give time= (--time) as well.")
         if self.per is not None and self.unit is not None:
             raise ValueError("give unit or per, not both: the rewards of a period belong to no single unit.")
-        if self.decimal not in (".", ","):
+        if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}.")
-        if self.thousands and (self.thousands not in _THOUSANDS_SIGNS or self.thousands == self.decimal):
+        if self.thousands and (self.thousands not in _THOUSANDS_SIGNS or self.thousands == (self.decimal or ".")):
             raise ValueError(
                 f"thousands must be one of {', '.join(map(repr, _THOUSANDS_SIGNS))} and not the decimal sign, got "
                 f"{self.thousands!r}."
@@ -60,7 +64,20 @@ class ReadSettings:
     @property
     def uses_python_format(self) -> bool:
         """Whether numbers are written as Python writes them."""
-        return self.decimal == "." and not self.thousands and not self.currency
+        return self.decimal != "," and not self.thousands and not self.currency
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The conditions on rows, parsed; :func:`pmbandits.logs.reading.read` has put ``since`` among them."""
+        texts = [self.where] if isinstance(self.where, str) else self.where
+        return [parse_condition(part) for text in texts for part in text.split(";") if part.strip()]
+
+    @property
+    def missing_numbers(self) -> list[float]:
+        """Numbers that stand for a missing reward."""
+        if self.missing is None:
+            return []
+        return [float(self.missing)] if isinstance(self.missing, (int, float)) else list(map(float, self.missing))
 
     @property
     def keeps_rows(self) -> bool:
@@ -81,7 +98,7 @@ class ReadSettings:
     @property
     def thousands_pattern(self) -> str:
         """A pattern for numbers with signs between thousands."""
-        sign, point = re.escape(self.thousands), re.escape(self.decimal)
+        sign, point = re.escape(self.thousands), re.escape(self.decimal or ".")
         return rf"^[+-]?[0-9]{{1,3}}({sign}[0-9]{{3}})+({point}[0-9]+)?$"
 
     def normalise_column(self, texts: Any) -> Any:
@@ -138,6 +155,7 @@ class ColumnSelection:
     reward_columns : (name of the arm, or ``None`` if a column says it; index of the column of rewards).
     arm, unit, time : indices of columns, or ``None``.
     per : the period to which times are brought, or ``None``.
+    conditions : (index of a column; the condition on it) for each condition on the rows.
     """
 
     reward_columns: tuple[tuple[str | None, int], ...]
@@ -145,6 +163,14 @@ class ColumnSelection:
     unit: int | None
     time: int | None
     per: str | None = None
+    conditions: tuple[tuple[int, Condition], ...] = ()
+
+    def kept_rows(self, cells: Callable[[int], Any]) -> NDArray[np.intp] | None:
+        """The positions of the rows for which all conditions hold; ``None`` if there are no conditions."""
+        if not self.conditions:
+            return None
+        held = [condition.holds(parse_labels(to_numpy(cells(at)))) for at, condition in self.conditions]
+        return np.flatnonzero(np.logical_and.reduce(held))
 
     def units_and_times(self, cells: Callable[[int], Any]) -> UnitsAndTimes | None:
         """Units and times of some rows; ``cells`` returns the cells of a column by its index."""
@@ -159,7 +185,8 @@ class ColumnSelection:
     @property
     def column_indices(self) -> list[int]:
         """The sorted indices of all columns that are read."""
-        used = {at for _, at in self.reward_columns} | {at for at in (self.arm, self.unit, self.time) if at is not None}
+        used = {at for at in (self.arm, self.unit, self.time) if at is not None}
+        used |= {at for _, at in self.reward_columns} | {at for at, _ in self.conditions}
         return sorted(used)
 
 
@@ -180,102 +207,18 @@ def select_columns(settings: ReadSettings, known: list[str], source: str) -> Col
     """The columns to read; raises an error that lists the columns if one is missing."""
     unit = find_column(settings.unit, known, source, "unit") if settings.unit is not None else None
     time = find_column(settings.time, known, source, "time") if settings.time is not None else None
+    conditions = tuple((find_column(c.column, known, source, "condition"), c) for c in settings.conditions)
     if settings.wide is False:
-        arm = find_column(settings.arm, known, source, "arm")
-        return ColumnSelection(
-            ((None, find_column(settings.reward, known, source, "reward")),), arm, unit, time, settings.per
-        )
+        arm = find_column(settings.arm or "arm", known, source, "arm")
+        reward = find_column(settings.reward or "reward", known, source, "reward")
+        return ColumnSelection(((None, reward),), arm, unit, time, settings.per, conditions)
     if settings.wide is True:
-        arms = [k for k in range(len(known)) if k not in (unit, time)]
+        arms = [k for k in range(len(known)) if k not in (unit, time, *(at for at, _ in conditions))]
     else:
         arms = [find_column(str(name), known, source, "arm") for name in settings.wide]
     if not arms:
         raise ValueError(f"{source} has no columns left for arms; it has: {', '.join(known) or 'none'}.")
-    return ColumnSelection(tuple((known[k], k) for k in arms), None, unit, time, settings.per)
-
-
-_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
-
-
-def _to_iso_date(found: re.Match[str]) -> str:
-    day, month, year = found.groups()
-    return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
-
-
-def parse_times(cells: Any) -> FloatArray:
-    """Times as numbers that grow; NaN where a cell is no time.
-
-    Numbers stay. Dates and timestamps are in ISO form (2026-08-03), or day.month.year (3.8.2026 14:30).
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    raw = np.asarray(cells)
-    if raw.dtype.kind in "biuf":
-        return raw.astype(np.float64)
-    if raw.dtype.kind == "M":
-        out = raw.astype("datetime64[us]").astype(np.int64).astype(np.float64)
-        return np.where(np.isnat(raw), np.nan, out)
-    texts = ["" if c is None or c != c else str(c).strip() for c in raw.tolist()]
-    out = np.full(len(texts), np.nan)
-    for k, text in enumerate(texts):
-        if _NUMBER.fullmatch(text):
-            out[k] = float(text)
-    if np.isfinite(out).any():
-        return out
-    texts = [_DAY_FIRST.sub(_to_iso_date, text) for text in texts]
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            filled = pa.array([text or None for text in texts], pa.string())
-            moments = pc.cast(filled, kind).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            continue
-        return np.asarray(moments, dtype=np.float64)
-    return _parse_dates_one_by_one(texts)
-
-
-def _parse_dates_one_by_one(texts: list[str]) -> FloatArray:
-    """Dates parsed one by one; NaN where one cannot be read."""
-    out = np.full(len(texts), np.nan)
-    for k, text in enumerate(texts):
-        try:
-            out[k] = float(np.datetime64(text, "us").astype(np.int64)) if text else np.nan
-        except ValueError:
-            continue
-    return out
-
-
-def are_numeric(cells: Any) -> bool:
-    """Whether times are written as numbers, of which nobody knows how long a day is."""
-    raw = np.asarray(cells)
-    return raw.dtype.kind in "biuf" or (raw.dtype.kind != "M" and any(_NUMBER.fullmatch(str(c).strip()) for c in raw))
-
-
-def floor_to_period(cells: Any, per: str | None) -> FloatArray:
-    """Times as numbers that grow, each brought to the beginning of its period; NaN where a cell is no time.
-
-    Weeks begin on Monday. ``"time"`` takes each time as a period of its own, so that it also takes numbers.
-
-    >>> days = floor_to_period(["2026-08-03", "2026-08-09", "2026-08-10"], "week") / 86_400_000_000
-    >>> (days - days[0]).tolist()
-    [0.0, 0.0, 7.0]
-    """
-    times = parse_times(cells)
-    if per is None or per == "time":
-        return times
-    if are_numeric(cells):
-        raise ValueError(
-            f"per={per!r} needs dates in the time column, got numbers; say per='time' (--per time) to take each of "
-            "them as a period."
-        )
-    known = np.isfinite(times)
-    days = np.floor(times[known] / _DAY)
-    if per == "week":
-        days = np.floor((days - _MONDAY) / 7.0) * 7.0 + _MONDAY
-    elif per == "month":
-        days = days.astype("datetime64[D]").astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
-    times[known] = days * _DAY
-    return times
+    return ColumnSelection(tuple((known[k], k) for k in arms), None, unit, time, settings.per, conditions)
 
 
 def is_arrow(column: Any) -> bool:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
+import shlex
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import count, islice
+from dataclasses import dataclass
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 from pmbandits._validation import readable
 from pmbandits.logs.columns import ColumnSelection, ReadSettings, object_array, select_columns
+from pmbandits.logs.findings import Finding
 from pmbandits.logs.parse import collect_piece
 from pmbandits.logs.row_report import RewardCollector
 
@@ -25,6 +30,8 @@ OpenProgress = Callable[[str, int], AbstractContextManager[OnProgress]]  # calle
 _ROWS = 1 << 18  # rows of a piece
 _BLOCK = 1 << 20  # bytes of a piece of text
 _XLSX_BASE_BYTES, _XLSX_BYTES_PER_FILE_BYTE = 1 << 22, 50  # what an Excel file may unpack to; a cell takes 4 of them
+_HEADER_LINES = 24  # lines below the first that are looked at to find the names of the columns
+_BEGINS_AS_NUMBER = re.compile(r"[€$£]?\s*[+-]?[.,]?\d")  # so do dates
 _GZIP = ".gz"
 _KINDS = {
     "csv": (".csv", ".tsv", ".txt"),
@@ -111,10 +118,10 @@ def _files(path: Path) -> list[Path]:
 def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) -> Iterator[int]:
     """Collect a CSV file; yields the number of bytes read after each piece."""
     import pyarrow as pa
-    import pyarrow.csv as pc
 
-    header, delimiter = read_header(path)
+    header, delimiter, above = read_header(path)
     columns = select_columns(settings, header, path.name)
+    collector.findings += _titles_finding(above)
     names = [f"c{k}" for k in range(len(header))]
     wanted = [names[k] for k in columns.column_indices]
     wrong_width_lines = array("q")  # lines with a wrong number of columns
@@ -127,7 +134,7 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
 
     def line_number(row: int) -> int:
         """The line of a row that was not skipped; the header is line 1."""
-        number = row + 2
+        number = row + 2 + above
         for skipped in wrong_width_lines:
             if skipped > number:
                 break
@@ -136,19 +143,7 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
 
     raw = pa.OSFile(str(path), "rb")
     try:
-        batches = pc.open_csv(
-            pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == _GZIP else raw,
-            read_options=pc.ReadOptions(use_threads=False, column_names=names, skip_rows=1, block_size=_BLOCK),
-            parse_options=pc.ParseOptions(
-                delimiter=delimiter,
-                invalid_row_handler=on_invalid_row,
-                ignore_empty_lines=False,
-                newlines_in_values=True,
-            ),
-            convert_options=pc.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted, strings_can_be_null=False
-            ),
-        )
+        batches = open_csv(path, names, wanted, delimiter, above, on_invalid_row, raw)
         for _ in collect_batches(collector, batches, names, columns, settings, "line", line_number):
             yield raw.tell()
     except pa.ArrowInvalid as error:
@@ -164,21 +159,76 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
     collector.rows += len(wrong_width_lines)
 
 
-def read_header(path: Path) -> tuple[list[str], str]:
-    """The names of the columns of a CSV file, and its delimiter."""
+def open_csv(
+    path: Path, names: list[str], wanted: list[str], delimiter: str, above: int, on_invalid_row: Any, raw: Any = None
+) -> Any:
+    """The rows of a CSV file below its header as Arrow's record batches: the wanted columns, as texts."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    raw = pa.OSFile(str(path), "rb") if raw is None else raw
+    return pc.open_csv(
+        pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == _GZIP else raw,
+        read_options=pc.ReadOptions(use_threads=False, column_names=names, skip_rows=1 + above, block_size=_BLOCK),
+        parse_options=pc.ParseOptions(
+            delimiter=delimiter, invalid_row_handler=on_invalid_row, ignore_empty_lines=False, newlines_in_values=True
+        ),
+        convert_options=pc.ConvertOptions(
+            column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted, strings_can_be_null=False
+        ),
+    )
+
+
+def read_header(path: Path) -> tuple[list[str], str, int]:
+    """The names of the columns of a CSV file, its delimiter, and how many lines are above the names."""
     try:
         with open_maybe_gzip(path) as handle:
             raw = handle.readline(_BLOCK)
-        first = raw.decode("utf-8-sig")
+            more = [handle.readline(_BLOCK) for _ in range(_HEADER_LINES)]
+        lines = [raw.decode("utf-8-sig"), *(line[:100_000].decode("utf-8", errors="replace") for line in more if line)]
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
     except EOFError:
         raise ValueError(f"{path.name} is damaged: it ends too early; write it again, or give another file.") from None
     if len(raw) == _BLOCK:
         raise ValueError(f"the first line of {path.name} has more than {_BLOCK:,} letters; give a CSV with a header.")
-    delimiter = max(",;\t|", key=first.count)
-    header = next(csv.reader([first], delimiter=delimiter), [])
-    return [name.strip() for name in header], delimiter
+
+    def fields(sign: str) -> list[list[str]]:
+        return [next(csv.reader([line], delimiter=sign), []) for line in lines]
+
+    def regularity(sign: str) -> tuple[int, int]:
+        widths = Counter(len(row) for row in fields(sign) if len(row) > 1)
+        return max(widths.values(), default=0), lines[0].count(sign)
+
+    delimiter = max(",;\t|", key=regularity)
+    table = fields(delimiter)
+    above = header_row(table)
+    return [name.strip() for name in table[above]], delimiter, above
+
+
+def header_row(rows: Sequence[Sequence[Any]]) -> int:
+    """Which of the first rows has the names of the columns: 0, unless there are titles above it.
+
+    Titles fill fewer cells than the rows of the table do, and the names of the columns are texts.
+
+    >>> header_row([["Sales 2026"], [], ["arm", "reward"], ["a", "1"], ["b", "2"]])
+    2
+    """
+    filled = [[text for cell in row if (text := "" if cell is None else str(cell).strip())] for row in rows]
+    widths = Counter(len(row) for row in filled if len(row) > 1)
+    width = max(widths, key=lambda w: (widths[w], w), default=0)
+    for k, row in enumerate(filled):
+        names = len(set(row)) == len(row) and not any(map(_BEGINS_AS_NUMBER.match, row))
+        if len(row) >= width and (names or k == 0):
+            return k
+    return next((k for k, row in enumerate(filled) if len(row) > 1), 0) if len(filled[0]) < 2 else 0
+
+
+def _titles_finding(above: int) -> list[Finding]:
+    if not above:
+        return []
+    lines = "1 line stands" if above == 1 else f"{above} lines stand"
+    return [Finding("titles", f"{lines} above the names of the columns.", "They were skipped.")]
 
 
 def open_maybe_gzip(path: Path) -> Any:
@@ -229,9 +279,19 @@ def collect_batches(
         yield done
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet of a workbook: the names of its columns, its other rows, the number of the first of them, findings."""
+
+    columns: list[str]
+    rows: Iterator[tuple[Any, ...]]
+    first: int
+    findings: list[Finding]
+
+
 @contextmanager
-def excel_rows(path: Path) -> Iterator[Iterator[tuple[Any, ...]]]:
-    """The rows of the first sheet of an Excel file, if openpyxl is installed."""
+def open_sheet(path: Path, name: str | None = None) -> Iterator[Sheet]:
+    """A sheet of an Excel file by its name, or the first that has a table; needs openpyxl."""
     try:
         import openpyxl  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
@@ -255,7 +315,22 @@ def excel_rows(path: Path) -> Iterator[Iterator[tuple[Any, ...]]]:
     except Exception as error:  # whatever a foreign reader says of a foreign file
         raise ValueError(f"{path.name} is not an Excel file: {error}.") from None
     try:
-        yield _at_most_cells(book.worksheets[0].iter_rows(values_only=True), path, most // 4)
+        names = [sheet.title for sheet in book.worksheets]
+        if name is not None and name not in names:
+            raise ValueError(f"{path.name} has no sheet {name!r}; it has: {', '.join(names)}.")
+        found = [_open_worksheet(book[title], path, most // 4) for title in names if name in (None, title)]
+        at = next((k for k, sheet in enumerate(found) if len(sheet.columns) > 1), 0)
+        if name is None and len(found) > 1:
+            others = [title for title in names if title != names[at]]
+            found[at].findings.append(
+                Finding(
+                    "sheets",
+                    f"The workbook has {len(names)} sheets.",
+                    f"“{names[at]}” was read, not {', '.join(f'“{title}”' for title in others)}.",
+                    f"To read another one: --sheet {shlex.quote(others[0])} (sheet={others[0]!r} in Python).",
+                )
+            )
+        yield found[at]
     finally:
         book.close()
 
@@ -272,17 +347,21 @@ def _at_most_cells(rows: Iterable[tuple[Any, ...]], path: Path, most: int) -> It
         yield row
 
 
-def excel_header(rows: Iterator[tuple[Any, ...]]) -> list[str]:
-    """The names of the columns, from the first of the rows."""
-    return ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
+def _open_worksheet(worksheet: Any, path: Path, most_cells: int) -> Sheet:
+    rows = _at_most_cells(worksheet.iter_rows(values_only=True), path, most_cells)
+    top = list(islice(rows, _HEADER_LINES + 1))
+    above = header_row(top) if top else 0
+    header = ["" if cell is None else str(cell).strip() for cell in (top[above] if top else ())]
+    return Sheet(header, chain(top[above + 1 :], rows), above + 2, _titles_finding(above))
 
 
 def _read_excel(collector: RewardCollector, path: Path, settings: ReadSettings) -> Iterator[int]:
-    """Collect the first sheet of an Excel file; yields its size in bytes at the end."""
-    with excel_rows(path) as rows:
-        columns = select_columns(settings, excel_header(rows), path.name)
-        for first in count(2, _ROWS):  # the header is row 1
-            piece = list(islice(rows, _ROWS))
+    """Collect a sheet of an Excel file; yields its size in bytes at the end."""
+    with open_sheet(path, settings.sheet) as sheet:
+        columns = select_columns(settings, sheet.columns, path.name)
+        collector.findings += sheet.findings
+        for first in count(sheet.first, _ROWS):
+            piece = list(islice(sheet.rows, _ROWS))
             if not piece:
                 break
 

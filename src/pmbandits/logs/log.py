@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
 from pmbandits.logs.blocks import time_blocks
-from pmbandits.logs.columns import UnitsAndTimes
+from pmbandits.logs.columns import ReadSettings, UnitsAndTimes
 from pmbandits.logs.periods import by_period
 from pmbandits.logs.row_report import RewardCollector, RowReport
 from pmbandits.logs.summary import N_PARTS, RewardSummary
@@ -106,11 +106,14 @@ class Log(RowReport):
     arms : the arms, in the order of their first row.
     kept_rows : every row, where a column of units or of times was named.
     per : ``None`` where one outcome is one row; else the period over which the rewards of an arm were averaged.
+    arm_column, reward_column : the names of these columns; empty where there are none (a dict, or a wide table).
     """
 
     arms: tuple[ArmLog, ...]
     kept_rows: Rows | None = field(default=None, repr=False)
     per: str | None = None
+    arm_column: str = ""
+    reward_column: str = ""
 
     @property
     def outcomes(self) -> int:
@@ -130,9 +133,9 @@ class RandomPartsCollector(RewardCollector):
     With units, all rewards of a unit go to the same part.
     """
 
-    def __init__(self, seed: int, loss: bool, units: bool = False, times: bool = False, per: str | None = None) -> None:
-        super().__init__()
-        self.units, self.times, self.per = units, times, per
+    def __init__(self, seed: int, loss: bool, settings: ReadSettings) -> None:
+        super().__init__(settings.same_names)
+        self.units, self.times, self.per = settings.unit is not None, settings.time is not None, settings.per
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
         self.summaries: list[RewardSummary] = []

@@ -17,6 +17,7 @@ from pmbandits.logs.columns import ColumnSelection, ReadSettings, UnitsAndTimes,
 from pmbandits.logs.row_report import MOST_EXAMPLES, NO_TIME, NOT_A_NUMBER, RewardCollector
 
 MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
+TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # a reward of yes or no, as spreadsheets and pandas write it
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -31,6 +32,7 @@ class Problem(IntEnum):
     NO_ARM = 5
     NO_UNIT = 6
     NO_TIME = 7
+    PLACEHOLDER = 8
 
 
 REASONS = (
@@ -42,6 +44,7 @@ REASONS = (
     "no arm",
     "no unit",
     NO_TIME,
+    "a number that stands for no reward",
 )  # by problem
 Problems = NDArray[np.uint8]
 
@@ -61,6 +64,17 @@ def collect_piece(
     cells : returns a column by its index.
     row_word, number : what a row is called (``"row"`` or ``"line"``), and its number by its position in the piece.
     """
+    kept = columns.kept_rows(cells)
+    if kept is not None:
+        rows, all_cells, all_numbers = len(cells(columns.conditions[0][0])), cells, number
+        collector.left_out += rows - kept.size
+
+        def cells(at: int) -> Any:
+            return to_numpy(all_cells(at))[kept] if not is_arrow(all_cells(at)) else all_cells(at).take(kept)
+
+        def number(row: int) -> int:
+            return all_numbers(int(kept[row]))
+
     units_and_times = columns.units_and_times(cells)
     for arm, at in columns.reward_columns:
         arms = arm if columns.arm is None else cells(columns.arm)
@@ -151,7 +165,13 @@ def is_missing(value: Any) -> bool:
 
 def parse_numbers(cells: Any, settings: ReadSettings | None = None) -> tuple[FloatArray, Problems]:
     """Cells as numbers, NaN where that fails; and what is wrong with each cell."""
-    settings = settings or ReadSettings()
+    values, problems = _parse_cells(cells, settings or ReadSettings())
+    if settings is not None and settings.missing_numbers:
+        problems[np.isin(values, settings.missing_numbers)] = Problem.PLACEHOLDER
+    return values, problems
+
+
+def _parse_cells(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Problems]:
     if is_arrow(cells):
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -187,7 +207,9 @@ def _parse_objects(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Prob
         try:
             if not (isinstance(cell, (str, bool, np.bool_)) or is_number(cell)):
                 raise TypeError
-            values[k] = float(settings.normalise_number(cell) if isinstance(cell, str) else cell)
+            if isinstance(cell, str):
+                cell = TRUTH_WORDS.get(cell.strip().lower(), settings.normalise_number(cell))
+            values[k] = float(cell)
         except (TypeError, ValueError, OverflowError):
             problems[k] = Problem.NOT_A_NUMBER
     bad = ~np.isfinite(values)
@@ -215,6 +237,9 @@ def _parse_texts(texts: Any, settings: ReadSettings) -> tuple[FloatArray, Proble
         values = values.copy()  # Arrow's own may be read-only
         values[bad] = np.nan
         words = np.array([text.lower() for text in texts.take(pa.array(bad)).to_pylist()])
+        for word, value in TRUTH_WORDS.items():
+            values[bad[words == word]] = value
+        bad, words = bad[np.isnan(values[bad])], words[np.isnan(values[bad])]
         infinite = numeric[bad] | np.isin(np.char.lstrip(words, "+-"), ("inf", "infinity"))
         problems[bad] = np.select(
             [words == "", np.isin(words, MISSING_WORDS), infinite],

@@ -1,11 +1,101 @@
-"""Periods: one outcome is the average of an arm's rewards in a day, a week or a month."""
+"""Times as numbers, and periods: one outcome is the average of an arm's rewards in a day, a week or a month."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
+
+PERIODS = ("day", "week", "month", "time")
+_DAY = 86_400_000_000  # microseconds
+_MONDAY = 4  # the first Monday of 1970 was its fifth day
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
+
+
+def _to_iso_date(found: re.Match[str]) -> str:
+    day, month, year = found.groups()
+    return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
+
+
+def parse_times(cells: Any) -> FloatArray:
+    """Times as numbers that grow; NaN where a cell is no time.
+
+    Numbers stay. Dates and timestamps are in ISO form (2026-08-03), or day.month.year (3.8.2026 14:30).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    raw = np.asarray(cells)
+    if raw.dtype.kind in "biuf":
+        return raw.astype(np.float64)
+    if raw.dtype.kind == "M":
+        out = raw.astype("datetime64[us]").astype(np.int64).astype(np.float64)
+        return np.where(np.isnat(raw), np.nan, out)
+    texts = ["" if c is None or c != c else str(c).strip() for c in raw.tolist()]
+    out = np.full(len(texts), np.nan)
+    for k, text in enumerate(texts):
+        if _NUMBER.fullmatch(text):
+            out[k] = float(text)
+    if np.isfinite(out).any():
+        return out
+    texts = [_DAY_FIRST.sub(_to_iso_date, text) for text in texts]
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            filled = pa.array([text or None for text in texts], pa.string())
+            moments = pc.cast(filled, kind).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            continue
+        return np.asarray(moments, dtype=np.float64)
+    return _parse_dates_one_by_one(texts)
+
+
+def _parse_dates_one_by_one(texts: list[str]) -> FloatArray:
+    """Dates parsed one by one; NaN where one cannot be read."""
+    out = np.full(len(texts), np.nan)
+    for k, text in enumerate(texts):
+        try:
+            out[k] = float(np.datetime64(text, "us").astype(np.int64)) if text else np.nan
+        except ValueError:
+            continue
+    return out
+
+
+def are_numeric(cells: Any) -> bool:
+    """Whether times are written as numbers, of which nobody knows how long a day is."""
+    raw = np.asarray(cells)
+    return raw.dtype.kind in "biuf" or (raw.dtype.kind != "M" and any(_NUMBER.fullmatch(str(c).strip()) for c in raw))
+
+
+def floor_to_period(cells: Any, per: str | None) -> FloatArray:
+    """Times as numbers that grow, each brought to the beginning of its period; NaN where a cell is no time.
+
+    Weeks begin on Monday. ``"time"`` takes each time as a period of its own, so that it also takes numbers.
+
+    >>> days = floor_to_period(["2026-08-03", "2026-08-09", "2026-08-10"], "week") / 86_400_000_000
+    >>> (days - days[0]).tolist()
+    [0.0, 0.0, 7.0]
+    """
+    times = parse_times(cells)
+    if per is None or per == "time":
+        return times
+    if are_numeric(cells):
+        raise ValueError(
+            f"per={per!r} needs dates in the time column, got numbers; say per='time' (--per time) to take each of "
+            "them as a period."
+        )
+    known = np.isfinite(times)
+    days = np.floor(times[known] / _DAY)
+    if per == "week":
+        days = np.floor((days - _MONDAY) / 7.0) * 7.0 + _MONDAY
+    elif per == "month":
+        days = days.astype("datetime64[D]").astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
+    times[known] = days * _DAY
+    return times
 
 
 def by_period(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,20 @@ from pmbandits import _validation
 from pmbandits._extras import import_optional
 from pmbandits._validation import FloatArray
 from pmbandits.logs.columns import ReadSettings, select_columns
+from pmbandits.logs.duplicates import check_duplicates, whole_table, without_copies
 from pmbandits.logs.files import OpenProgress, collect_batches, read_file
+from pmbandits.logs.findings import Finding, check_rewards, sentinels
 from pmbandits.logs.log import Log, RandomPartsCollector
 from pmbandits.logs.parse import REASONS, Problem, collect_piece, parse_numbers
+from pmbandits.logs.resolve import resolve
 from pmbandits.logs.row_report import NO_REWARDS, RewardCollector
 
 
 def read(
     data: Any,
     *,
-    arm: str = "arm",
-    reward: str = "reward",
+    arm: str | None = None,
+    reward: str | None = None,
     settings: ReadSettings | None = None,
     strict: bool = False,
     loss: bool = False,
@@ -43,10 +47,53 @@ def read(
     >>> [(arm.name, arm.n) for arm in log.arms], log.row_report()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
-    settings = settings or ReadSettings(arm, reward)
-    collector = RandomPartsCollector(seed, loss, settings.unit is not None, settings.time is not None, settings.per)
-    source = _collect(collector, data, settings, watch)
-    return collector.log(source, strict=strict)
+    settings, assumed = resolve(data, settings or ReadSettings(arm, reward))
+
+    def read_once(settings: ReadSettings) -> Log:
+        collector = RandomPartsCollector(seed, loss, settings)
+        source = _collect(collector, data, settings, watch)
+        if collector.left_out:
+            collector.findings.append(_left_out_finding(collector, settings))
+        return collector.log(source, strict=strict)
+
+    log = read_once(settings)
+    found = (
+        sentinels(log, loss)
+        if settings.missing is None and (hasattr(data, "__len__") or isinstance(data, Path))
+        else []
+    )
+    if found:
+        before, log = log, read_once(replace(settings, missing=found))
+        assumed.append(_sentinel_finding(found, before.outcomes - log.outcomes))
+    if isinstance(data, (str, Path)) and not settings.distinct and Path(data).is_file():
+        assumed += check_duplicates(Path(data), settings)
+    named = not settings.wide and not isinstance(data, Mapping)
+    return replace(
+        log,
+        findings=(*assumed, *log.findings, *check_rewards(log)),
+        arm_column=settings.arm or "arm" if named else "",
+        reward_column=settings.reward or "reward" if named else "",
+    )
+
+
+def _left_out_finding(collector: RewardCollector, settings: ReadSettings) -> Finding:
+    total = collector.rows + collector.left_out
+    said = "; ".join(map(str, settings.conditions))
+    return Finding(
+        "conditions",
+        f"The answer is about the rows with {said}.",
+        f"{collector.left_out:,} of {total:,} rows were left out.",
+    )
+
+
+def _sentinel_finding(numbers: list[float], count: int) -> Finding:
+    listed = " and ".join(f"{number:.12g}" for number in numbers)
+    return Finding(
+        "sentinels",
+        f"{listed} stands {count:,} times among rewards that are far smaller.",
+        "It was taken for “not known”, and these rows were left out.",
+        "To count them: --missing none (missing=() in Python).",
+    )
 
 
 def read_samples(data: Any, *, arm: str = "arm", reward: str = "reward") -> dict[str, FloatArray]:
@@ -84,14 +131,25 @@ def _collect(collector: RewardCollector, data: Any, settings: ReadSettings, watc
     if not isinstance(data, Mapping):
         import_optional("pyarrow", "files and frames")
     if isinstance(data, (str, Path)):
-        read_file(collector, Path(data), settings, watch)
+        whole = whole_table(Path(data), settings.sheet) if settings.distinct else None
+        if whole is not None:
+            header, table = whole[0], without_copies(whole[1])
+            columns = select_columns(settings, header, Path(data).name)
+            for _ in collect_batches(collector, table.to_batches(), table.column_names, columns, settings):
+                pass
+        elif settings.distinct:
+            raise ValueError(
+                f"{Path(data).name} is too large (or of a kind) to leave out copies of rows; do it in the file."
+            )
+        else:
+            read_file(collector, Path(data), settings, watch)
         return Path(data).name
     if isinstance(data, Mapping):
         if settings.keeps_rows or settings.wide:
             raise ValueError(
                 "a dict holds rewards by arm only; give a frame or a file for units, times or wide tables."
             )
-        _collect_mapping(collector, data)
+        _collect_mapping(collector, data, settings)
         return "the data"
     if type(data).__module__.partition(".")[0] != "pandas" and _collect_arrow(collector, data, settings):
         return "the table"
@@ -122,7 +180,7 @@ def _collect_arrow(collector: RewardCollector, data: Any, settings: ReadSettings
     return True
 
 
-def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any]) -> None:
+def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any], settings: ReadSettings) -> None:
     if not data:
         raise ValueError("the data hold no arms; give a dict such as {'a': [0, 1, 1], 'b': [2, 0, 5]}.")
     row = 0
@@ -131,7 +189,7 @@ def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any]) -> Non
             raise TypeError(
                 f"the rewards of arm {str(name)!r} must be a list of numbers, got {_validation.short(rewards)}."
             )
-        values, problems = parse_numbers(rewards)
+        values, problems = parse_numbers(rewards, settings)
         for at in np.flatnonzero(problems).tolist():
             text = str(np.asarray(rewards, dtype=object)[at])
             collector.add_malformed(row + at, f"arm {name}, position {at}", REASONS[problems[at]], text)

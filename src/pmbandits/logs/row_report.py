@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray, readable
 from pmbandits.logs.columns import UnitsAndTimes
+from pmbandits.logs.findings import Finding, same_name
 
 MOST_EXAMPLES = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
@@ -58,6 +59,7 @@ class RowReport:
     malformed : how many rows could not be used, by reason.
     examples : the first of them.
     row_word : what was counted: ``"rows"``, or ``"cells"`` of a wide table.
+    findings : what was noticed about the table.
     """
 
     source: str
@@ -67,6 +69,7 @@ class RowReport:
     malformed: dict[str, int]
     examples: tuple[MalformedRow, ...]
     row_word: str
+    findings: tuple[Finding, ...]
 
     @property
     def n_malformed(self) -> int:
@@ -132,7 +135,11 @@ class RowReport:
 class RewardCollector(ABC):
     """Sorts rewards into arms and counts usable rows; subclasses decide what is kept of an arm."""
 
-    def __init__(self) -> None:
+    def __init__(self, same_names: bool = False) -> None:
+        self.same_names = same_names
+        self._spellings: dict[str, str] = {}
+        self.findings: list[Finding] = []
+        self.left_out = 0  # rows that conditions leave out
         self.arm_indices: dict[str, int] = {}
         self.row_word = "rows"
         self.rows = self.used = self.empty = 0
@@ -152,6 +159,8 @@ class RewardCollector(ABC):
     def arm_index(self, name: str) -> int:
         """The index of an arm by its name (added if new); control characters in the name are escaped."""
         name = readable(name)
+        if self.same_names:
+            name = self._spellings.setdefault(same_name(name), name)
         if name not in self.arm_indices:
             self.arm_indices[name] = len(self.arm_indices)
             self.add_arm()
@@ -195,7 +204,14 @@ class RewardCollector(ABC):
         """The report on all rows; raises an error if none is usable."""
         shown = tuple(example for _, example in self.examples)
         row_report = RowReport(
-            readable(source), self.rows, self.used, self.empty, dict(self.malformed), shown, self.row_word
+            readable(source),
+            self.rows,
+            self.used,
+            self.empty,
+            dict(self.malformed),
+            shown,
+            self.row_word,
+            tuple(self.findings),
         )
         row_report.raise_if_unusable(strict=strict)
         return row_report

@@ -13,24 +13,37 @@ from typing import Any
 import numpy as np
 
 from pmbandits._validation import readable
-from pmbandits.logs.columns import are_numeric, parse_times
 from pmbandits.logs.files import (
-    excel_header,
-    excel_rows,
     file_kind,
     one_sentence_if_damaged,
     open_maybe_gzip,
     open_parquet,
+    open_sheet,
     parse_json_line,
     read_header,
 )
+from pmbandits.logs.periods import are_numeric, parse_times
 
 SNIFFED_ROWS = 200  # rows that are looked at
 _LONGEST_CELL = 80  # letters of a cell that are shown
-_ARM_WORDS = "arm variant group option action treatment campaign bucket version policy choice channel".split()  # noqa: SIM905
-_REWARD_WORDS = "reward revenue value amount outcome profit sales score conversion converted income return y".split()  # noqa: SIM905
-_NOT_REWARD_WORDS = "id time date day hour week month year index row user customer unit session who".split()  # noqa: SIM905
+_ARM_WORDS = (
+    "arm", "variant", "group", "option", "action", "treatment", "campaign", "bucket", "version", "policy", "choice",
+    "channel", "carrier", "airline", "supplier", "vendor", "provider", "offer", "ad", "therapy", "drug", "variety",
+    "strategy", "ticker", "stock", "fund", "method", "model",
+)  # fmt: skip
+_REWARD_WORDS = (
+    "reward", "revenue", "value", "amount", "outcome", "profit", "sales", "score", "conversion", "converted",
+    "income", "return", "returns", "click", "clicks", "gain", "cost", "costs", "loss", "losses", "delay", "wait",
+    "waiting", "latency", "duration", "yield", "survival", "y",
+)  # fmt: skip
+_NOT_REWARD_WORDS = (
+    "id", "time", "date", "day", "hour", "minute", "week", "month", "year", "index", "row", "user", "customer",
+    "unit", "session", "who", "feature", "propensity", "probability", "weight", "position", "rank", "age", "zip",
+    "code", "lat", "lon", "latitude", "longitude", "number", "no", "flight", "distance",
+)  # fmt: skip
 _WORD = re.compile(r"[a-z]+")
+_TRUTH = re.compile(r"true|false", re.IGNORECASE)
+_MOST_CANDIDATES = 6
 _NUMBER = re.compile(r"[€$£]?\s*[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*[€$£%]?")  # also as people write them
 
 
@@ -44,9 +57,11 @@ class SniffedTable:
     rows : the first rows, as text.
     numeric : of each column, whether what was seen of it are numbers.
     arm, reward : the columns that look like it; ``None`` where nothing does.
+    arm_candidates, reward_candidates : all columns that could be meant, the likeliest first.
     dates : of each column, whether what was seen of it are dates.
     wide : whether the table looks as if each column was an arm.
     arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
+    arm_sure, reward_sure : whether no other column could as well be the arm, and the reward.
     sure : whether only one choice of columns is likely. Otherwise a person should confirm it.
     decimal : the decimal sign: a comma where all numbers are written so, and none could mean thousands.
     """
@@ -56,15 +71,19 @@ class SniffedTable:
     numeric: tuple[bool, ...]
     arm: str | None
     reward: str | None
+    arm_candidates: tuple[str, ...]
+    reward_candidates: tuple[str, ...]
     dates: tuple[bool, ...]
     wide: bool
     arms: tuple[str, ...]
+    arm_sure: bool
+    reward_sure: bool
     sure: bool
     decimal: str
 
 
-def sniff(path: str | Path) -> SniffedTable:
-    """The first rows of a file, read as :func:`pmbandits.logs.read` reads it.
+def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
+    """The first rows of a file (or of a sheet of a workbook), read as :func:`pmbandits.logs.read` reads it.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "log.csv"
@@ -76,10 +95,16 @@ def sniff(path: str | Path) -> SniffedTable:
     path = Path(path)
     kind = file_kind(path)
     heads: dict[str, Callable[[Path], tuple[list[str], Sequence[Sequence[Any]]]]] = {
-        "csv": _csv_head, "jsonl": _json_lines_head, "parquet": _parquet_head, "excel": _excel_head,
+        "csv": _csv_head, "jsonl": _json_lines_head, "parquet": _parquet_head,
+        "excel": lambda path: _excel_head(path, sheet),
     }  # fmt: skip
     with one_sentence_if_damaged(path, kind):
         columns, rows = heads[kind](path)
+    return sniff_rows(columns, rows)
+
+
+def sniff_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> SniffedTable:
+    """The first rows of a table, given as cells."""
     columns = [readable(name) for name in columns]
     texts = [["" if cell is None else readable(str(cell))[:_LONGEST_CELL] for cell in row] for row in rows]
     shown = tuple(tuple(islice(chain(row, repeat("")), len(columns))) for row in texts)
@@ -87,9 +112,11 @@ def sniff(path: str | Path) -> SniffedTable:
 
 
 def _csv_head(path: Path) -> tuple[list[str], list[list[Any]]]:
-    header, delimiter = read_header(path)
+    header, delimiter, above = read_header(path)
     with open_maybe_gzip(path) as handle:
-        lines = (line.decode("utf-8-sig", errors="replace") for line in islice(handle, SNIFFED_ROWS + 1))
+        lines = (
+            line[:100_000].decode("utf-8-sig", errors="replace") for line in islice(handle, above, SNIFFED_ROWS + 1)
+        )
         table = list(csv.reader(lines, delimiter=delimiter))
     return header, [row for row in table[1:] if row]
 
@@ -106,9 +133,9 @@ def _parquet_head(path: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
     return table.schema.names, list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _excel_head(path: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
-    with excel_rows(path) as rows:
-        return excel_header(rows), list(islice(rows, SNIFFED_ROWS))
+def _excel_head(path: Path, name: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:
+    with open_sheet(path, name) as sheet:
+        return sheet.columns, list(islice(sheet.rows, SNIFFED_ROWS))
 
 
 @dataclass(frozen=True)
@@ -121,9 +148,20 @@ class _Column:
     is_number: bool
 
     @property
+    def words(self) -> set[str]:
+        """The words of which the name consists."""
+        return set(_WORD.findall(re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name).lower()))
+
+    @property
     def may_be_reward(self) -> bool:
         """Whether nothing in the name speaks against rewards."""
-        return not set(_WORD.findall(self.name.lower())) & set(_NOT_REWARD_WORDS)
+        return not self.words & set(_NOT_REWARD_WORDS)
+
+    @property
+    def may_be_arm(self) -> bool:
+        """Whether it says one of few things again and again, in texts or in small whole numbers."""
+        few = self.is_number and len(set(self.cells)) <= 12 and all(re.fullmatch(r"\d{1,3}", c) for c in self.cells)
+        return self.repeats or few
 
     @property
     def repeats(self) -> bool:
@@ -135,46 +173,56 @@ class _Column:
 def _make_column(name: str, cells: Sequence[str]) -> _Column:
     filled = tuple(cell.strip() for cell in cells if cell.strip())
     dates = _are_dates(filled)  # 03.08.2026 has only digits and points as well
-    return _Column(name, filled, dates, bool(filled) and not dates and all(map(_NUMBER.fullmatch, filled)))
+    numbers = all(map(_NUMBER.fullmatch, filled)) or all(map(_TRUTH.fullmatch, filled))
+    return _Column(name, filled, dates, bool(filled) and not dates and numbers)
 
 
 def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> SniffedTable:
     """Guess which columns hold the arms and the rewards, or whether each column is an arm."""
     columns = [_make_column(name, [row[k] for row in rows]) for k, name in enumerate(names)]
-    arm = _match_column_name(columns, _ARM_WORDS)
-    if arm is None:
-        arm = min((c for c in columns if c.repeats), key=lambda c: len(set(c.cells)), default=None)
+    repeating = sorted((c for c in columns if c.repeats), key=lambda c: len(set(c.cells)))
+    arm, arm_sure, arm_candidates = _choose_column(columns, _ARM_WORDS, repeating)
     numbers = [c for c in columns if c.is_number and c is not arm]
     likely = [c for c in numbers if c.may_be_reward]
     arms = [c for c in likely if not _is_row_counter(c.cells)]
-    reward = _match_column_name(numbers, _REWARD_WORDS)
+    reward, reward_sure, reward_candidates = _choose_column(numbers, _REWARD_WORDS, likely[::-1] or numbers[::-1])
     wide = arm is None and len(numbers) > 1
     if wide:
         sure = len(arms) > 1 and len(arms) + sum(c.is_date for c in columns) == len(columns)
     else:
-        sure = arm is not None and (reward is not None or len(likely) == 1)
-    if reward is None and numbers:
-        reward = (likely or numbers)[-1]
+        sure = arm_sure and reward_sure
     return SniffedTable(
         columns=names,
         rows=rows[:12],
         numeric=tuple(c.is_number for c in columns),
         arm=None if arm is None else arm.name,
         reward=None if reward is None or wide else reward.name,
+        arm_candidates=tuple(c.name for c in arm_candidates[:_MOST_CANDIDATES]),
+        reward_candidates=tuple(c.name for c in reward_candidates[:_MOST_CANDIDATES]),
         dates=tuple(c.is_date for c in columns),
         wide=wide,
         arms=tuple(c.name for c in arms or likely or numbers),
+        arm_sure=arm_sure,
+        reward_sure=reward_sure,
         sure=sure,
         decimal=_guess_decimal_sign([cell for c in numbers for cell in c.cells]),
     )
 
 
-def _match_column_name(columns: Sequence[_Column], words: Sequence[str]) -> _Column | None:
-    """The first column with one of the words as its name, or else in its name."""
-    named = [(word, c, c.name.strip().lower()) for word in words for c in columns]
-    exact = (c for word, c, name in named if name == word)
-    inside = (c for word, c, name in named if len(word) > 2 and word in name)
-    return next(chain(exact, inside), None)
+def _choose_column(
+    columns: Sequence[_Column], words: Sequence[str], others: Sequence[_Column]
+) -> tuple[_Column | None, bool, list[_Column]]:
+    """The likeliest column, whether no other is as likely, and all that could be meant.
+
+    A column whose whole name is one of the words is likelier than one with such a word in its name, and that one
+    likelier than ``others``. Of two columns of the same kind nobody knows which is meant, unless it is the first word.
+    """
+    whole = [c for word in words for c in columns if c.name.strip().lower() == word]
+    inside = [c for c in columns if c not in whole and c.words & set(words)]
+    rest = [c for c in others if c not in whole and c not in inside]
+    found = [*whole, *inside, *rest]
+    best = next(group for group in (whole, inside, rest, [None]) if group)
+    return best[0], best[0] is not None and (len(best) == 1 or best[0].name.strip().lower() == words[0]), found
 
 
 def _guess_decimal_sign(numbers: list[str]) -> str:

@@ -1,0 +1,140 @@
+"""What was noticed about a table before any answer: what was seen, what was done about it, and how to change that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pmbandits.logs.periods import are_numeric, parse_times
+
+if TYPE_CHECKING:
+    from pmbandits.logs.log import Log
+
+_FEWEST_CONSTANT = 5  # rewards of an arm, from which on it is strange that all are the same
+_FEWEST_NAMES = 10  # arms, from which on their names are looked at as dates or numbers of people
+_SENTINEL_DISTANCE = 10.0  # times the size of all other rewards
+_EXPECTED_LATER = 20.0  # rows of an arm that were to be expected after its last one, from which on it has vanished
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something noticed about a table.
+
+    Attributes
+    ----------
+    kind : one word for programs, such as ``"duplicates"``.
+    seen, done, change : one sentence each: what is there, what was done about it, and how to change that.
+    """
+
+    kind: str
+    seen: str
+    done: str
+    change: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.seen, self.done, self.change) if part)
+
+
+def sentinels(log: Log, loss: bool) -> list[float]:
+    """Numbers such as 999999 or -999 that seem to stand for "not known": nines only, repeated, and far from the rest.
+
+    They are at an end of all rewards, occur at least twice, and are ten times as large as any other reward.
+    """
+    out = []
+    for end in (0, -1):
+        value = (min if end == 0 else max)(float(arm.x[end]) for arm in log.arms)
+        count = sum(arm.n * float(arm.p[arm.x == value].sum()) for arm in log.arms)
+        rest = [float(np.abs(arm.x[arm.x != value]).max(initial=0.0)) for arm in log.arms]
+        if (
+            re.fullmatch(r"9{3,}(\.9+)?", f"{abs(value):.12g}")
+            and count >= 1.5
+            and sum(arm.x.size for arm in log.arms) > 2
+            and abs(value) >= _SENTINEL_DISTANCE * max(rest)
+        ):
+            out.append(-value if loss else value)
+    return out
+
+
+def check_rewards(log: Log) -> Iterator[Finding]:
+    """What is strange about the arms and rewards of a log."""
+    yield from _check_names([arm.name for arm in log.arms], log.outcomes)
+    yield from _check_constants(log)
+    yield from _check_vanished(log)
+
+
+def _check_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:
+    spellings: dict[str, list[str]] = {}
+    for name in names:
+        spellings.setdefault(same_name(name), []).append(name)
+    alike = [group for group in spellings.values() if len(group) > 1]
+    if alike:
+        listed = "; ".join(" and ".join(f"“{name}”" for name in group) for group in alike[:_MOST_NAMED])
+        yield Finding(
+            "spelling",
+            f"Some names differ only in capital letters, spaces or signs: {listed}.",
+            "They were counted as different.",
+            "To count them as one: --same-names (same_names=True in Python).",
+        )
+    if len(names) < _FEWEST_NAMES:
+        return
+    other = "Name another column with --arm (arm= in Python) if they are not what you choose between."
+    if not are_numeric(names) and np.isfinite(parse_times(list(names))).all():
+        yield Finding("dates", f"The {len(names):,} names are dates, such as {names[0]}.", "They were compared.", other)
+    elif 2 * len(names) > rewards:
+        seen = f"There are {len(names):,} names for {rewards:,} rewards, such as {names[0]}: they look like ids."
+        yield Finding("ids", seen, "They were compared.", other)
+
+
+def same_name(name: str) -> str:
+    """What two spellings of one name have in common.
+
+    >>> same_name("New  York") == same_name("new_york")
+    True
+    """
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
+
+
+def _check_constants(log: Log) -> Iterator[Finding]:
+    constant = [arm for arm in log.arms if arm.x.size == 1 and arm.n >= _FEWEST_CONSTANT]
+    kept = "They were compared as they are."
+    if len(constant) == len(log.arms) and len({float(arm.x[0]) for arm in constant}) == 1:
+        value = f"{abs(float(constant[0].x[0])):g}"
+        change = "Is it the right column? --reward NAME (reward= in Python) takes another one."
+        yield Finding("constant", f"All {log.outcomes:,} rewards are {value}.", kept, change)
+    elif constant and len(log.arms) > 1:
+        listed = ", ".join(f"{arm.name} (always {float(arm.x[0]) + 0.0:g})" for arm in constant[:_MOST_NAMED])
+        more = f" and {len(constant) - _MOST_NAMED} more" if len(constant) > _MOST_NAMED else ""
+        yield Finding(
+            "constant",
+            f"The rewards never vary in {listed}{more}.",
+            kept,
+            "If these are placeholders, leave them out: --where 'COLUMN != NAME'.",
+        )
+
+
+def _check_vanished(log: Log) -> Iterator[Finding]:
+    rows = log.kept_rows
+    if rows is None or rows.time is None or len(log.arms) < 2:
+        return
+    known = np.isfinite(rows.time)
+    arm, time = rows.arm[known], rows.time[known]
+    gone = []
+    for k, one in enumerate(log.arms):
+        last = float(time[arm == k].max(initial=-np.inf))
+        later = int((time > last).sum())
+        share = one.n / max(int((time <= last).sum()), 1)
+        if isfinite(last) and share * later >= _EXPECTED_LATER:
+            gone.append(f"{one.name} (the last {100.0 * later / time.size:.0f} % of all rows are later)")
+    if gone:
+        yield Finding(
+            "vanished",
+            f"No rows any more of {', '.join(gone[:_MOST_NAMED])}.",
+            "They were compared with what they had.",
+            "To compare the same time only, use --since or --where (since=, where= in Python).",
+        )
