@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 import pmbandits as pmb
 from benchmarks.timing import best_of, cpu_of, fresh_import
 from pmbandits.optimize.concave import maximise_concave
-from pmbandits.tables.survival_table import SurvivalTable, apply_by_side, survival_table
+from pmbandits.tables.from_distributions import survival_table
+from pmbandits.tables.survival_table import SurvivalTable
 
 
 def tables() -> Iterator[Table]:
@@ -87,8 +88,8 @@ def slsqp(metric: pmb.Distortion, laid: SurvivalTable, start: np.ndarray) -> obj
 
     def slope(a: np.ndarray) -> np.ndarray:
         curve = laid.curve(np.maximum(a, 0.0))
-        cells = np.nan_to_num(apply_by_side(metric._dh_from_1, metric._dh, curve), posinf=1e6)
-        return -laid.adjoint(laid.cell_widths * cells, curve.lower)
+        cells = np.nan_to_num(curve.by_side(metric._dh_from_1, metric._dh), posinf=1e6)
+        return -laid.adjoint(laid.cell_widths * cells, curve.split)
 
     ones = np.ones(start.size)
     return minimize(

@@ -17,7 +17,7 @@ from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import ATOM_TOLERANCE, Binary, Finite, Interval, Real, Support
 from pmbandits.tables import distributions as _distributions
 from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
-from pmbandits.tables.survival_table import largest_wasserstein
+from pmbandits.tables.wasserstein import largest_wasserstein
 
 Rng = int | np.random.Generator | None
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.tables.survival_table import survival_table
+from pmbandits.tables.from_distributions import survival_table
 
 
 def test_the_solver_that_the_benchmarks_compare_with_finds_the_oracles_value() -> None:

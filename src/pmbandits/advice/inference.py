@@ -45,10 +45,9 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import oracle
 from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.search import start_mixtures
-from pmbandits.optimize.utilities import utilities_on_table
 from pmbandits.supports import Binary, Heavy, Real, Support
 from pmbandits.tables.distributions import Atoms
-from pmbandits.tables.survival_table import AtomTable
+from pmbandits.tables.survival_table import SurvivalTable
 
 TIE_TOLERANCE = 1e-9  # a relative gain below this is a tie: a single arm is recommended
 _CONCAVE_POINTS = 256  # points of an arm on which a mixture is chosen
@@ -330,7 +329,7 @@ def choose_mixture(metric: Distortion, samples: Sequence[Sample]) -> tuple[Float
         best = oracle(metric, Bandit([_thinned_atoms(samples[k], 2) for k in present]))
         weights = _scatter_weights(best.weights, present, count)
     elif metric.shape == "concave":
-        pool = AtomTable(
+        pool = SurvivalTable.from_atoms(
             [_thinned_atoms(samples[k], max(_CONCAVE_POINTS // max(len(present) // 20, 1), 16)) for k in present]
         )
         start = np.full(len(present), 1.0 / len(present))
@@ -340,9 +339,8 @@ def choose_mixture(metric: Distortion, samples: Sequence[Sample]) -> tuple[Float
     else:
         candidates = sorted(present, key=lambda k: -alone[k])[:_MOST_SEARCH_ARMS]
         grid = start_mixtures(len(candidates))
-        values = utilities_on_table(
-            metric, AtomTable([_thinned_atoms(samples[k], _SEARCH_POINTS) for k in candidates]), grid
-        )
+        pool = SurvivalTable.from_atoms([_thinned_atoms(samples[k], _SEARCH_POINTS) for k in candidates])
+        values = pool.values(metric, grid)
         weights = _scatter_weights(grid[int(np.argmax(values))], candidates, count)
     weights = np.where(weights < 1e-3, 0.0, weights)
     weights /= weights.sum()

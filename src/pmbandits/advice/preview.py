@@ -22,9 +22,8 @@ from pmbandits.logs import coarsen
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.search import improve_by_exchanges
-from pmbandits.optimize.utilities import TableUtilities
 from pmbandits.tables.distributions import Atoms
-from pmbandits.tables.survival_table import AtomTable
+from pmbandits.tables.survival_table import SurvivalTable
 
 _CONCAVE_POINTS = 192  # points of an arm on which a mixture is chosen
 _SEARCH_POINTS = 32  # points of an arm where a mixture is searched for (h neither concave nor convex)
@@ -85,9 +84,9 @@ class Preview:
         self.names = [arm.name for arm in problem.log.arms]
         thinned = [coarsen(s.x, s.p, _CONCAVE_POINTS, denser_at_ends=True) for s in problem.samples]
         coarse = [coarsen(s.x, s.p, _SEARCH_POINTS, denser_at_ends=True) for s in problem.samples]
-        self._full_pool = AtomTable([Atoms(s.x, s.p) for s in problem.samples])
-        self._thinned_pool = AtomTable([Atoms(x, p / p.sum()) for x, p, _ in thinned])
-        self._coarse_pool = AtomTable([Atoms(x, p / p.sum()) for x, p, _ in coarse])
+        self._full_pool = SurvivalTable.from_atoms([Atoms(s.x, s.p) for s in problem.samples])
+        self._thinned_pool = SurvivalTable.from_atoms([Atoms(x, p / p.sum()) for x, p, _ in thinned])
+        self._coarse_pool = SurvivalTable.from_atoms([Atoms(x, p / p.sum()) for x, p, _ in coarse])
         self._warm_start = np.full(len(self.names), 1.0 / len(self.names))
         self.unconstrained = lru_cache(maxsize=256)(self._unconstrained)
 
@@ -136,10 +135,9 @@ class Preview:
 
     def _search_any_shape(self, metric: Distortion, columns: FloatArray) -> FloatArray:
         """Local search for h of any shape among averages of columns: arms, or vertices of the allowed mixtures."""
-        of_arms = TableUtilities(metric, self._coarse_pool)
 
         def values_at(shares: FloatArray) -> FloatArray:
-            return of_arms(shares @ columns)
+            return self._coarse_pool.values(metric, shares @ columns)
 
         count = columns.shape[0]
         eye = np.eye(count)
@@ -168,7 +166,7 @@ class Preview:
             directions = [arm_utilities, *rng.normal(size=(_RANDOM_DIRECTIONS, arm_utilities.size))]
             found = [top.at for top in map(polytope.maximise_linear, directions) if top is not None]
             corners = np.unique(np.round(found, 14), axis=0)
-        utility = TableUtilities(metric, self._coarse_pool)(corners)
+        utility = self._coarse_pool.values(metric, corners)
         if metric.shape == "convex":
             return np.asarray(corners[int(np.argmax(utility))])
         return self._search_any_shape(metric, corners[np.argsort(-utility, kind="stable")[:_MOST_COLUMNS]])

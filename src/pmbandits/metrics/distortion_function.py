@@ -22,6 +22,7 @@ from pmbandits.metrics.numeric import (
     numeric_critical_points,
     numeric_shape,
 )
+from pmbandits.tables.decomposition import SmoothPart
 
 
 class HasWidth(Protocol):
@@ -151,6 +152,11 @@ class DistortionFunction(ABC):
     def _tolerance_scale(self) -> float | None:
         """What the tolerance of the numeric shape is relative to; ``None`` for max|h|."""
         return None
+
+    @cached_property
+    def _smooth_part(self) -> SmoothPart:
+        """h without its corners and steps."""
+        return SmoothPart(self)
 
     @cached_property
     def _numeric_critical_points(self) -> list[float]:

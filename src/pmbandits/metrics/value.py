@@ -18,7 +18,7 @@ from pmbandits.tables.distributions import (
     from_sample,
     is_distribution,
 )
-from pmbandits.tables.survival_table import survival_table, tail_beyond_kinks
+from pmbandits.tables.from_distributions import survival_table, tail_beyond_kinks
 
 _BLOCK = 8_192  # points at a time: work arrays stay in the cache, and products stay on one thread
 

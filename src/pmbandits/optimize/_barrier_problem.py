@@ -17,8 +17,8 @@ class Work(NamedTuple):
     # The problem. Cells left of the split count CDFs, those right of it survivals.
     rows: FloatArray  # K × (C + N + R): curves, what corners inside panels add, and limits
     base: FloatArray  # C: the curve of the shares that are fixed
-    widths: FloatArray  # C
-    corner_widths: FloatArray  # C: widths of the cells on which curves do not move; 0 elsewhere
+    cell_widths: FloatArray  # C
+    corner_widths: FloatArray  # C: cell_widths of the cells on which curves do not move; 0 elsewhere
     sign: FloatArray  # C: −1 left of the split, 1 right of it
     kinks: FloatArray  # N × 2: place and change of slope
     bound: FloatArray  # R: of the limits

@@ -40,12 +40,12 @@ _LARGEST = 1e300
 @inner
 def _values(w, mu):
     """At the trial: the utility, the utility with rounded corners, and the height of the plane with their slopes."""
-    value = w.numbers[at.OFFSET] + dot(w.widths, w.h, w.widths.size)
+    value = w.numbers[at.OFFSET] + dot(w.cell_widths, w.h, w.cell_widths.size)
     rounded, tangent = value, value
     for k in range(w.kinks.shape[0]):
         place = w.kinks[k, 0]
         hard, smooth, flat = 0.0, 0.0, 0.0
-        for c in range(w.widths.size):
+        for c in range(w.cell_widths.size):
             width = w.corner_widths[c]
             if width > 0.0:
                 z = above(w.sign[c], place, w.trial_p[c])
@@ -66,8 +66,8 @@ def _values(w, mu):
 def _slopes(w, which, out):
     """Slopes towards all arms; corners with their own slopes (0), with multipliers (1), or with those foreseen (2)."""
     mu = w.numbers[at.MU]
-    for c in range(w.widths.size):
-        x = w.widths[c] * w.slope[c]
+    for c in range(w.cell_widths.size):
+        x = w.cell_widths[c] * w.slope[c]
         if not abs(x) <= _LARGEST:
             x = 0.0 if x != x else (_LARGEST if x > 0.0 else -_LARGEST)
         if w.corner_widths[c] > 0.0:
@@ -88,7 +88,7 @@ def _height_with_multipliers(w, value):
     """The height of the tangent plane with the multipliers of the corners."""
     for k in range(w.kinks.shape[0]):
         change = 0.0
-        for c in range(w.widths.size):
+        for c in range(w.cell_widths.size):
             if w.corner_widths[c] > 0.0:
                 z = above(w.sign[c], w.kinks[k, 0], w.p[c])
                 change += w.corner_widths[c] * (w.duals[k, c] * z - max(z, 0.0))
@@ -104,7 +104,7 @@ def _highest(w, slopes):
     copy_into(slopes, rest)
     for f in range(w.bound.size):
         out += w.limit_price[f] * w.bound[f]
-        row = w.widths.size + w.kinks.shape[0] + f
+        row = w.cell_widths.size + w.kinks.shape[0] + f
         for i in range(n):
             rest[i] -= w.limit_price[f] * w.rows[i, row]
     y = w.equal_price
@@ -150,7 +150,7 @@ def begin(w):
     _round_corners(w)
     mu = number[at.MU]
     for k in range(w.kinks.shape[0]):
-        for c in range(w.widths.size):
+        for c in range(w.cell_widths.size):
             z = above(w.sign[c], w.kinks[k, 0], w.p[c])
             w.duals[k, c] = min(max(soft(z, mu) if mu > 0.0 else 1.0 * (z > 0.0), 1e-14), 1.0 - 1e-14)
     for i in range(w.weights.size):
@@ -229,7 +229,7 @@ def _accept(w):
     number, tau, mu = w.numbers, w.numbers[at.TAU], w.numbers[at.MU]
     n = w.weights.size
     if mu > 0.0:
-        change = np.zeros(w.widths.size)  # not a difference of curves: its rounding would show
+        change = np.zeros(w.cell_widths.size)  # not a difference of curves: its rounding would show
         for i in range(n):
             w.load[i] = w.weights[i] * w.step[i]
         add_rows(w.rows, w.load, change)
@@ -285,7 +285,7 @@ def _move_duals(w, k, change, mu):
 @kernel
 def depart(w):
     """The next step, and the first mixture to try along it; false if there is none."""
-    number, a, n, first_limit = w.numbers, w.weights, w.weights.size, w.widths.size + w.kinks.shape[0]
+    number, a, n, first_limit = w.numbers, w.weights, w.weights.size, w.cell_widths.size + w.kinks.shape[0]
     tau, mu = number[at.TAU], number[at.MU]
     pull = np.zeros(n)  # what limits' barriers take from the gradient
     for f in range(w.bound.size):

@@ -51,14 +51,14 @@ def eliminate(w):
 @inner
 def roots(w):
     """The root of how stiff V is in each cell; then of corners inside panels, and of limits."""
-    cells, n_kinks, mu = w.widths.size, w.kinks.shape[0], w.numbers[at.MU]
+    cells, n_kinks, mu = w.cell_widths.size, w.kinks.shape[0], w.numbers[at.MU]
     out = np.empty(w.rows.shape[1])
     for c in range(cells):
         p = w.p[c]
         bend = -w.bend[c] * p * p
         if not abs(bend) < np.inf:  # far out in a tail h'' overflows; it is about h'/p there
             bend = abs(w.slope[c]) * p
-        root = math.sqrt(w.widths[c] * bend) / p if p > 0.0 and 0.0 < bend < np.inf else 0.0
+        root = math.sqrt(w.cell_widths[c] * bend) / p if p > 0.0 and 0.0 < bend < np.inf else 0.0
         if mu > 0.0 and w.corner_widths[c] > 0.0 and p > 0.0:
             stiff = 0.0
             for k in range(n_kinks):

@@ -25,7 +25,7 @@ from pmbandits.optimize.result import OracleResult
 from pmbandits.optimize.search import improve_by_exchanges, multistart_search
 from pmbandits.optimize.shadow_prices import compute_shadow_prices
 from pmbandits.optimize.share_constraints import best_mixture_within_limits
-from pmbandits.optimize.utilities import TableUtilities, build_arm_table, single_arm_utilities
+from pmbandits.optimize.utilities import build_arm_table, single_arm_utilities
 
 _EXTREME_SCALE = 1e6  # a utility that is larger, or smaller than one over this, is worked out in another unit
 
@@ -190,13 +190,13 @@ def _search_nonconcave(problem: Problem) -> OracleResult:
     """
     metric, distributions = problem.metric, problem.distributions
     count = len(distributions)
-    values_at = TableUtilities(metric, problem.table)
+    values_at = partial(problem.table.values, metric)
     (weights, value), improved, starts = multistart_search(values_at, count)
     upper = np.nan
     method = f"search from {starts} places"
     if count <= MAX_ARMS_TO_BRANCH:
         goal = 1e-9 * max(abs(value), problem.scale)
-        other, bounded, upper = branch_and_bound(metric, problem.table, values_at, weights, goal)
+        other, bounded, upper = branch_and_bound(metric, problem.table, weights, goal)
         if bounded > value + 1e-13 * abs(value):
             weights, value = improve_by_exchanges(values_at, other, 1e-11)
         method = "branch and bound"

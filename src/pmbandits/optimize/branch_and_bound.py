@@ -20,7 +20,6 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.numeric import graded_grid
-from pmbandits.optimize.utilities import TableUtilities
 from pmbandits.tables.decomposition import SmoothPart
 from pmbandits.tables.survival_table import SurvivalTable
 
@@ -32,7 +31,6 @@ _BATCH_SIZE = 16  # simplices that are cut at a time
 def branch_and_bound(
     metric: Distortion,
     table: SurvivalTable,
-    values: TableUtilities,
     start: FloatArray,
     goal: float,
     simplices: Sequence[FloatArray] | None = None,
@@ -41,8 +39,8 @@ def branch_and_bound(
 
     ``simplices`` cover the mixtures that are allowed, each with its corners as rows; by default all mixtures are.
     """
-    parts = _Decomposition(metric, table, values)
-    best, value = start, float(values(start[None])[0])
+    parts = _Decomposition(metric, table)
+    best, value = start, float(table.values(metric, start[None])[0])
     first = [np.eye(table.n_arms)] if simplices is None else list(simplices)
     known = [parts.at(corners) for corners in first]
     for corners, at in zip(first, known, strict=True):
@@ -101,9 +99,8 @@ class _CornerValues:
 class _Decomposition:
     """V taken apart into a concave part, a convex part, and one part for each step of h."""
 
-    def __init__(self, metric: Distortion, table: SurvivalTable, values: TableUtilities) -> None:
-        self.table, self.values, self.smooth = table, values, SmoothPart(metric)
-        self.below, self.above = table.rows(range(table.n_arms))
+    def __init__(self, metric: Distortion, table: SurvivalTable) -> None:
+        self.metric, self.table, self.smooth = metric, table, metric._smooth_part
         self.convex_intervals = _convex_intervals(self.smooth)
 
     # ---- the convex part of s: every stretch on which s' rises, less its first tangent, and straight on after it ----
@@ -136,17 +133,19 @@ class _Decomposition:
         return base - less
 
     def at(self, grid: FloatArray) -> _CornerValues:
-        cell_widths, left = self.table.cell_widths, self.table.left
-        above, below = np.minimum(grid @ self.above, 1.0), np.minimum(grid @ self.below, 1.0)
+        table, left = self.table, np.arange(self.table.n_cells) < self.table.n_left
+        above, below = np.minimum(grid @ table.survival_rows, 1.0), np.minimum(grid @ table.cdf_rows, 1.0)
         cells = self._convex_part(above) - float(self._convex_part(np.ones(1))[0]) * left
         tiny = left & (below < self._near_1_range())
         cells[tiny] = self._convex_part_near_1(below[tiny])
-        convex = cells @ cell_widths
+        convex = cells @ table.cell_widths
         for place, bend in self.smooth.kinks:
             if bend > 0.0:
-                convex += self.values.kink_contribution(grid, place, bend, 0.0)
-        steps = [self.values.kink_contribution(grid, place, 0.0, height) for place, height in self.smooth.jumps]
-        return _CornerValues(self.values(grid), convex, np.array(steps).reshape(len(steps), grid.shape[0]).T)
+                convex += table.corner_values(grid, place, bend, 0.0)
+        steps = [table.corner_values(grid, place, 0.0, height) for place, height in self.smooth.jumps]
+        return _CornerValues(
+            table.values(self.metric, grid), convex, np.array(steps).reshape(len(steps), grid.shape[0]).T
+        )
 
     def bounds(self, simplices: Sequence[FloatArray], known: Sequence[_CornerValues]) -> list[float]:
         """What V does not exceed on each of some simplices."""
@@ -169,15 +168,17 @@ class _Decomposition:
         """The slope of the concave part towards every arm."""
         table = self.table
         curve = table.curve(middle)
-        above = np.where(curve.lower, 1.0 - curve.p, curve.p)
-        slope = table.integrand_slopes(self.smooth, curve, [np.zeros(above.size)] * len(self.smooth.kinks))
-        slope = self._concave_part_slope(above, np.where(curve.lower, -slope, slope))
+        split = curve.split
+        none = [np.zeros(curve.p.size)] * len(self.smooth.kinks)
+        slope = table.integrand_slopes(self.smooth, curve, none)  # in p, which is 1 − S before the split
+        slope[:split] *= -1.0
+        slope = self._concave_part_slope(curve.excess(0.0), slope)
         for place, bend in self.smooth.kinks:
             if bend < 0.0:
                 slope = slope + bend * table.shares(curve, place, table.crossing(curve, place))
-        cells = np.where(curve.lower, -slope, slope) * table.cell_widths
+        slope[:split] *= -1.0
         with np.errstate(all="ignore"):
-            return table.adjoint(cells, curve.lower)
+            return table.adjoint(slope * table.cell_widths, split)
 
 
 def _convex_intervals(smooth: SmoothPart) -> list[tuple[float, float, float, float, float, float]]:

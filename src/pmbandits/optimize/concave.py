@@ -21,8 +21,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.constraints.polytope import Interior, Polytope, whole_simplex
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.interior_point import InteriorPoint, Solution
-from pmbandits.tables.decomposition import SmoothPart
-from pmbandits.tables.survival_table import AtomTable, SurvivalTable
+from pmbandits.tables.survival_table import SurvivalTable
 
 _MAX_DENSE_WORK = 4_000_000  # arms² × cells up to which all arms are looked at in every step
 _MAX_JOINING_ARMS = 6  # arms that join at a time where there are too many for that
@@ -84,8 +83,8 @@ def maximise_concave(
     weights = weights / weights.sum()
     arms = np.arange(table.n_arms)
     measured = table
-    if table.n_arms**2 * table.cell_widths.size > _MAX_DENSE_WORK:
-        if isinstance(table, AtomTable) and table.mass.size > 2 * _ROUGH_ATOMS_PER_ARM * table.n_arms:
+    if table.n_arms**2 * table.n_cells > _MAX_DENSE_WORK:
+        if table.atoms is not None and table.atoms.row_weights.size > 2 * _ROUGH_ATOMS_PER_ARM * table.n_arms:
             # Many atoms: a rough picture of the arms says who takes part.
             measured = table.coarsened(_ROUGH_ATOMS_PER_ARM)
             rough = max(accuracy, 1e-4)
@@ -121,7 +120,7 @@ def _column_generation(
     metric: Distortion, table: SurvivalTable, free: _FreeShares, arms: NDArray[np.intp], start: FloatArray, goal: float
 ) -> ConcaveMaximum:
     """Column generation: solve for a few arms, look at all, let those join that the slopes point at."""
-    smooth, count = SmoothPart(metric), table.n_arms
+    smooth, count = metric._smooth_part, table.n_arms
     fixed = 1.0 - free.rest if free.least.any() else 0.0
     base = free.least / fixed if fixed > 0.0 else None
     best, value, upper, multipliers = free.least, -np.inf, np.inf, np.zeros(free.allowed.bound.size)
@@ -156,9 +155,9 @@ def _column_generation(
             best, value = free.least + free.rest * share, found.value
         if arms.size == count and free.allowed.bound.size == 0:
             return ConcaveMaximum(best, max(found.upper - value, 0.0), multipliers)
-        own = slopes = part.adjoint(found.cells, found.lower)
+        own = slopes = part.adjoint(found.cells, found.split)
         if part is not table:  # slopes of all arms, which have another constant in them
-            slopes = table.gradient_from_cells(part, found.cells, found.lower, metric)
+            slopes = table.gradient_from_cells(part, found.cells, found.split, metric)
             largest = int(np.argmax(found.weights))
             slopes = slopes - slopes[used[largest]] + own[largest]
         slopes = free.rest * np.where(np.isnan(slopes), -np.inf, slopes)

@@ -10,9 +10,9 @@ from pmbandits.metrics.value import value_of_mixture
 from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.problem import ACCURACY, MAX_REFINEMENTS, TIE, Problem, gap_with_extrapolated_tails
 from pmbandits.optimize.result import OracleResult
-from pmbandits.tables.decomposition import SmoothPart
-from pmbandits.tables.quadrature import N_NODES
-from pmbandits.tables.survival_table import AtomTable, PanelTable, SurvivalTable, apply_by_side
+from pmbandits.tables.crossings import N_NODES
+from pmbandits.tables.from_distributions import refined
+from pmbandits.tables.survival_table import SurvivalTable
 
 
 def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleResult:
@@ -20,17 +20,17 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     metric, distributions, table = problem.metric, problem.distributions, problem.table
     allowed = whole_simplex(table.n_arms) if polytope is None else polytope
     start = np.full(table.n_arms, 1.0 / table.n_arms)  # a hint only: it need not be allowed
-    if isinstance(table, PanelTable):
-        table = table.refined(metric, start)
+    if table.atoms is None:
+        table = refined(table, metric, start)
     found = None
     for _ in range(MAX_REFINEMENTS):
         found = maximise_concave(metric, table, start, accuracy=ACCURACY, scale=problem.scale, polytope=polytope)
         start = found.weights
-        if not isinstance(table, PanelTable):
+        if table.atoms is not None:
             break
         # The panels were not made for this mixture, and its slopes are what the gap is made of.
-        finer = table.refined(metric, found.weights)
-        if finer.cell_widths.size == table.cell_widths.size:
+        finer = refined(table, metric, found.weights)
+        if finer.n_cells == table.n_cells:
             break
         table = finer
     assert found is not None
@@ -39,9 +39,7 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     sparse, other = _without_small_shares(problem, table, allowed, weights, value - ACCURACY * size), None
     if polytope is None:
         sparse, other = _sparsest_best_mixture(problem, table, sparse, weights, value)
-    exact = (
-        table.value(metric, sparse) if isinstance(table, AtomTable) else value_of_mixture(metric, distributions, sparse)
-    )
+    exact = table.value(metric, sparse) if table.atoms is not None else value_of_mixture(metric, distributions, sparse)
     gap = max(found.gap + value - exact, 0.0) + abs(exact - table.value(metric, sparse)) + table.error
     beyond = float(np.abs(problem.table.remainder).sum()) if problem.table.remainder is not None else 0.0
 
@@ -101,19 +99,20 @@ def _sparsest_best_mixture(
     arms = np.flatnonzero((weights > 0.0) | (gradient >= level - 1e-6 * problem.scale))
     if arms.size < 2 or arms.size > 60:
         return weights, None
-    rows = np.where(curve.lower, *table.rows([int(i) for i in arms]))
-    smooth = SmoothPart(metric)
-    bend = np.nan_to_num(apply_by_side(smooth.d2h_from_1, smooth.d2h, curve), nan=0.0, posinf=0.0, neginf=-1e6)
+    below, above = table.rows([int(i) for i in arms])
+    rows = np.hstack((below[:, : curve.split], above[:, curve.split :]))
+    smooth = metric._smooth_part
+    bend = np.nan_to_num(curve.by_side(smooth.d2h_from_1, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
     curved = np.abs(bend) > 1e-9
     for place, _ in metric.kinks:
-        curved |= np.abs(curve.p - np.where(curve.lower, 1.0 - place, place)) <= 1e-6
+        curved |= np.abs(curve.excess(place)) <= 1e-6
     # Orthonormal directions in which the curve must not move.
     gram = (rows[:, curved] * table.cell_widths[curved]) @ rows[:, curved].T
     for place, _ in metric.kinks:  # a corner that is crossed inside a panel bends the utility at that point
         crossing = table.crossing(curve, place)
         if crossing is not None:
             nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0]) * N_NODES + N_NODES)
-            there = table.rows([int(i) for i in arms])[1][:, nodes] @ crossing.there[0]
+            there = above[:, nodes] @ crossing.there[0]
             gram = gram + float(table.cell_widths.sum()) * 1e-3 * np.outer(there, there)
     size, vectors = np.linalg.eigh(np.nan_to_num(gram))
     kept = vectors[:, size > 1e-11 * max(float(size.max()), 1e-300)].T

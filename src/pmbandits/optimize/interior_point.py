@@ -26,12 +26,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
 from pmbandits.constraints.polytope import Interior
+from pmbandits.tables.crossings import N_NODES
 from pmbandits.tables.decomposition import SmoothPart
-from pmbandits.tables.quadrature import N_NODES
 from pmbandits.tables.survival_table import MixtureCurve, SurvivalTable
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Solution:
     value: float
     upper: float
     cells: FloatArray  # the slope function of the bound: widths times slopes
-    lower: NDArray[np.bool_]  # cells in which it belongs to CDFs
+    split: int  # in so many cells it belongs to CDFs
     height: float  # the plane of the bound is this plus ⟨its slopes, weights⟩
     prices: FloatArray  # the bound's multipliers of the limits
     equality_prices: FloatArray
@@ -64,7 +63,6 @@ class InteriorPoint:
 
     def __init__(self, smooth: SmoothPart, table: SurvivalTable, interior: Interior, fixed: float = 0.0) -> None:
         self.smooth, self.table, self.limits, self.fixed = smooth, table, interior, fixed
-        self.below, self.above = table.rows(range(table.n_arms))
         self.n_arms, self.split = table.n_arms - (fixed > 0.0), -1
         self.flat = np.flatnonzero(table.flat)
         self.cuts_panels = bool(smooth.kinks) and self.flat.size < table.cell_widths.size
@@ -72,7 +70,7 @@ class InteriorPoint:
     def _new_work(self) -> Work:
         from pmbandits.optimize import _barrier_problem as at
 
-        n, cells, limits = self.n_arms, self.table.cell_widths.size, self.limits
+        n, cells, limits = self.n_arms, self.table.n_cells, self.limits
         n_kinks, n_limits, m = len(self.smooth.kinks), limits.bound.size, limits.level.size
         rows = np.zeros((n, cells + n_kinks + n_limits))
         rows[:, cells + n_kinks :] = limits.rows.T
@@ -81,7 +79,7 @@ class InteriorPoint:
         return at.Work(
             rows=rows,
             base=of_cells[0],
-            widths=self.table.cell_widths,
+            cell_widths=self.table.cell_widths,
             corner_widths=corner_widths,
             sign=of_cells[1],
             kinks=np.array(self.smooth.kinks, dtype=np.float64).reshape(n_kinks, 2),
@@ -121,19 +119,24 @@ class InteriorPoint:
         from pmbandits.optimize import _barrier_problem as at
 
         shares = np.append((1.0 - self.fixed) * weights, self.fixed) if self.fixed > 0.0 else weights
-        split = int(np.searchsorted(shares @ self.below, 0.5))
+        split = int(np.searchsorted(shares @ self.table.cdf_rows, 0.5))
         if split == self.split:
             return False
-        self.split, cells, n = split, w.widths.size, self.n_arms
-        w.rows[:, :split], w.rows[:, split:cells] = self.below[:n, :split], self.above[:n, split:]
+        self.split, cells, n = split, w.cell_widths.size, self.n_arms
+        w.rows[:, :split], w.rows[:, split:cells] = (
+            self.table.cdf_rows[:n, :split],
+            self.table.survival_rows[:n, split:],
+        )
         if self.fixed > 0.0:
             w.rows[:, :cells] *= 1.0 - self.fixed
-            w.base[:split], w.base[split:] = self.fixed * self.below[n, :split], self.fixed * self.above[n, split:]
+            w.base[:split], w.base[split:] = (
+                self.fixed * self.table.cdf_rows[n, :split],
+                self.fixed * self.table.survival_rows[n, split:],
+            )
         w.sign[:split], w.sign[split:] = -1.0, 1.0
-        self.lower = np.arange(cells) < split
         # What is 1 in the integrand left of the split, and is not there left of the anchor.
-        left = float(w.widths @ self.table.left)
-        here = float(w.widths[:split].sum())
+        left = float(w.cell_widths[: self.table.n_left].sum())
+        here = float(w.cell_widths[:split].sum())
         corners = sum(bend * (1.0 - place) for place, bend in self.smooth.kinks)
         w.numbers[at.OFFSET] = self.table.anchor * self.smooth.top + (here - left) * self.smooth.end - left * corners
         w.numbers[at.SPLIT], w.numbers[at.IS_NEW] = split, 1.0
@@ -161,28 +164,22 @@ class InteriorPoint:
 
     def _add_panel_corners(self, w: Work) -> None:
         """Corners of h that the curve crosses inside panels: there V is smooth."""
-        curve, moving = MixtureCurve(w.trial_p, self.lower), w.corner_widths == 0.0
+        curve, moving = MixtureCurve(w.trial_p, self.split), w.corner_widths == 0.0
         for k, (place, bend) in enumerate(self.smooth.kinks):
             crossing = self.table.crossing(curve, place)
             share = np.where(moving, self.table.shares(curve, place, crossing), 0.0)
-            w.h[:] += bend * share * self._above_place(w.trial_p, place)
+            w.h[:] += bend * share * curve.excess(place)
             w.slope[:] += bend * w.sign * share
             w.extra[k] = 0.0
             if crossing is None or not moving[int(crossing.panel[0]) * N_NODES]:
                 continue
             nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0] + 1) * N_NODES)
-            falls = np.where(self.lower[nodes], 1.0 - w.trial_p[nodes], w.trial_p[nodes])
-            steep = abs(float(crossing.slope[0] @ falls)) / float(w.widths[nodes].sum())
+            falls = curve.excess(0.0)[nodes]
+            steep = abs(float(crossing.slope[0] @ falls)) / float(w.cell_widths[nodes].sum())
             if steep > 1e-300:
                 w.extra[k] = -bend / steep
-                there = self.above[: self.n_arms, nodes] @ crossing.there[0]
-                w.rows[:, w.widths.size + k] = (1.0 - self.fixed) * there
-
-    def _above_place(self, p: FloatArray, place: float) -> FloatArray:
-        """S − place in every cell, S the mixture's survival."""
-        out = p - place
-        out[: self.split] = (1.0 - place) - p[: self.split]
-        return out
+                there = self.table.survival_rows[: self.n_arms, nodes] @ crossing.there[0]
+                w.rows[:, w.cell_widths.size + k] = (1.0 - self.fixed) * there
 
     # ---- the method -------------------------------------------------------------------------------------
     def solve(self, start: FloatArray, goal: float) -> Solution:
@@ -215,13 +212,12 @@ class InteriorPoint:
                 if code == steps.DONE or not steps.depart(w):
                     break
                 self._evaluate(w)
-        lower = np.arange(w.widths.size) < int(number[at.PLANE_SPLIT])
         return Solution(
             w.best,
             float(number[at.VALUE]),
             float(number[at.UPPER]),
             w.plane,
-            lower,
+            int(number[at.PLANE_SPLIT]),
             float(number[at.HEIGHT]),
             w.plane_price,
             w.plane_equal_price,
@@ -236,13 +232,13 @@ class InteriorPoint:
 
         from pmbandits.optimize import _barrier_problem as at
 
-        widths, limits, a, cells = w.widths, self.limits, w.weights, w.widths.size
+        widths, limits, a, cells = w.cell_widths, self.limits, w.weights, w.cell_widths.size
         rows, flat = w.rows[:, :cells], w.corner_widths > 0.0
         plane = np.nan_to_num(widths * w.slope, nan=0.0, posinf=1e300, neginf=-1e300)
         height = float(w.numbers[at.OFFSET] + widths @ w.h)
-        curve, columns, costs = MixtureCurve(w.p, self.lower), [], []
+        curve, columns, costs = MixtureCurve(w.p, self.split), [], []
         for place, bend in self.smooth.kinks:
-            z, bends = self._above_place(w.p, place), bend * widths
+            z, bends = curve.excess(place), bend * widths
             share = np.where(flat, z > 0.0, 0.0)
             plane += bends * w.sign * share
             height += float(bends @ (share * z))

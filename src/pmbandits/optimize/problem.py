@@ -13,8 +13,9 @@ from pmbandits.metrics.distortion import Custom, Distortion
 from pmbandits.metrics.numeric import graded_grid
 from pmbandits.optimize.result import OracleResult
 from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
+from pmbandits.tables.from_distributions import rebuilt_for
 from pmbandits.tables.quadrature import TailDiverges
-from pmbandits.tables.survival_table import PanelTable, SurvivalTable
+from pmbandits.tables.survival_table import SurvivalTable
 
 # Two mixtures whose utilities differ by less than this share are called equally good.
 TIE = 1e-9
@@ -130,9 +131,8 @@ def gap_with_extrapolated_tails(
 ) -> float:
     """The gap where tails matter so far out that probabilities have no digits: their rest is extrapolated."""
     metric = problem.metric
-    assert isinstance(table, PanelTable)
     try:
-        fresh = table.rebuilt_for(metric, weights)
+        fresh = rebuilt_for(table, metric, weights)
     except TailDiverges:
         return float("inf")
     assert fresh.remainder is not None

@@ -8,6 +8,8 @@ so far go into a linear program. It says which corner should join, and by how mu
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from pmbandits._validation import FloatArray
@@ -19,7 +21,6 @@ from pmbandits.optimize.concave_mixture import solve_concave
 from pmbandits.optimize.problem import Problem, two_point_rewards
 from pmbandits.optimize.result import OracleResult
 from pmbandits.optimize.search import multistart_search
-from pmbandits.optimize.utilities import TableUtilities
 
 _MAX_CORNERS = 2_000  # up to this many corners, all are compared one by one
 _MAX_SEARCHED_CORNERS = 40  # corners among which a search goes
@@ -83,12 +84,11 @@ def _solve_linear(problem: Problem, polytope: Polytope) -> OracleResult:
 
 def _solve_convex(problem: Problem, polytope: Polytope) -> OracleResult:
     """Convex V is largest at a corner of the polytope, and at most the average of single arms, ⟨a, V of each⟩."""
-    values_at = TableUtilities(problem.metric, problem.table)
     corners = polytope.corners(_MAX_CORNERS)
     complete = corners is not None
     if corners is None:
         corners = _corners_by_ascent(problem, polytope)
-    values = values_at(corners)
+    values = problem.table.values(problem.metric, corners)
     order = np.argsort(-values, kind="stable")[:_N_RECHECKED]
     exact = np.array([value_of_mixture(problem.metric, problem.distributions, corners[k]) for k in order])
     k = int(np.argmax(exact))
@@ -134,22 +134,21 @@ def _search_nonconcave(problem: Problem, polytope: Polytope) -> OracleResult:
     if corners is None or corners.shape[0] > _MAX_SEARCHED_CORNERS:
         columns = _random_corners(problem, polytope)
     assert columns is not None
-    values_at = TableUtilities(metric, table)
     if columns.shape[0] == 1:
-        weights, value = columns[0], float(values_at(columns)[0])
+        weights, value = columns[0], table.value(metric, columns[0])
         method = "only mixture"
     else:
         (shares, value), _, starts = multistart_search(
-            TableUtilities(metric, table.with_mixtures(columns)), columns.shape[0]
+            partial(table.with_mixtures(columns).values, metric), columns.shape[0]
         )
         shares = np.where(shares < 1e-12, 0.0, shares)
         weights, method = shares / shares.sum() @ columns, f"search from {starts} places"
-        value = float(values_at(weights[None])[0])
+        value = table.value(metric, weights)
     pieces = simplices(corners) if corners is not None and table.n_arms <= MAX_ARMS_TO_BRANCH else None
     upper = np.nan
     if pieces is not None:
         goal = 1e-9 * max(abs(value), problem.scale)
-        other, bounded, upper = branch_and_bound(metric, table, values_at, weights, goal, pieces)
+        other, bounded, upper = branch_and_bound(metric, table, weights, goal, pieces)
         if bounded > value:
             weights, value = other, bounded
         method = "branch and bound"

@@ -69,10 +69,22 @@ class SmoothPart:
                     out.append((u, float(behind - before)))
         return out
 
-    @property
+    @cached_property
     def places(self) -> list[float]:
         """Where corners and steps are, each once."""
         return sorted({u for u, _ in (*self.kinks, *self.jumps)})
+
+    def bend_at(self, place: float) -> float:
+        """The change of slope of the corner at a place."""
+        return sum(bend for u, bend in self.kinks if u == place)
+
+    def step_at(self, place: float) -> float:
+        """The height of the step at a place."""
+        return sum(height for u, height in self.jumps if u == place)
+
+    def curvature_jump_at(self, place: float) -> float:
+        """The change of h'' at a place."""
+        return sum(change for u, change in self.curvature_jumps if u == place)
 
     def _sum(self, method: str, slope: float, u: FloatArray) -> FloatArray:
         """The sum of what curved terms say, and of ``slope`` times u."""
@@ -99,6 +111,27 @@ class SmoothPart:
         for place, height in self._jumps:
             out += height * ((1.0 - place) - v <= JUMP_TOLERANCE)
         return out
+
+    # s without what is left of it where h bends differently on both sides of a corner: ½·change·max(u − place, 0)².
+    def h_without_bends(self, u: FloatArray) -> FloatArray:
+        """The part of s that has no jumps of its curvature."""
+        out = self.h(u)
+        for place, change in self.curvature_jumps:
+            out -= 0.5 * change * np.maximum(u - place, 0.0) ** 2
+        return out
+
+    def h_from_1_without_bends(self, v: FloatArray) -> FloatArray:
+        """The part of s that has no jumps of its curvature, at 1 − v and less that at 1, from v."""
+        out = self.h_from_1(v)
+        for place, change in self.curvature_jumps:
+            near = np.minimum(v, 1.0 - place)
+            out -= 0.5 * change * near * (near - 2.0 * (1.0 - place))
+        return out
+
+    @cached_property
+    def end_without_bends(self) -> float:
+        """The part of s(1) that belongs to no jump of its curvature."""
+        return self.end - sum(0.5 * change * (1.0 - u) ** 2 for u, change in self.curvature_jumps)
 
     @cached_property
     def end(self) -> float:

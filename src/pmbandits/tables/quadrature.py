@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
+from pmbandits.tables.crossings import N_NODES, NODES, NODES_TO_HALVES, WEIGHTS
 from pmbandits.tables.distributions import (
     SMALLEST_TAIL,
     Atoms,
@@ -23,17 +24,7 @@ from pmbandits.tables.distributions import (
     ScipyDistribution,
     family_cdfs_and_survivals,
 )
-
-N_NODES = 10  # nodes of a panel
-_x, _w = np.polynomial.legendre.leggauss(N_NODES)
-NODES, WEIGHTS = 0.5 * (_x + 1.0), 0.5 * _w  # on [0, 1]
-# From values at the nodes to the coefficients of the polynomial through them, in powers of ξ − ½.
-_NODES_TO_POWERS = np.linalg.inv(np.vander(NODES - 0.5, N_NODES, increasing=True)).T
-_EXPONENTS = np.arange(N_NODES)
-# From values at the nodes of a panel to those at the nodes of its two halves.
-_NODES_TO_HALVES = (
-    _NODES_TO_POWERS @ np.vander(np.concatenate((0.5 * NODES, 0.5 + 0.5 * NODES)) - 0.5, N_NODES, increasing=True).T
-)
+from pmbandits.tables.survival_table import SurvivalTable
 
 _TOLERANCE = 2e-14  # error of a panel, relative to the whole integral
 _MAX_VALUES = 20_000_000  # nodes × arms
@@ -44,7 +35,6 @@ _CHUNK = 8  # panels that double, tried at a time
 _SLOWEST_DECAY = -1e-6
 _RESOLUTION_TOLERANCE = 3e-14  # how well polynomials follow the curves where corners of h may be crossed
 _POSITION_ROUNDING = 16.0 * float(np.finfo(float).eps)  # how far a position is off, relative to its size
-FLAT_TOLERANCE = 1e-11  # a panel on which no curve changes by more counts as one cell
 
 # So far out that beyond nothing but a smooth tail is left: a narrow arm's tail would hide in a wide panel.
 _QUANTILES = np.array([1e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
@@ -60,23 +50,6 @@ class TailDiverges(ValueError):
     def __init__(self, row: int, lower: bool) -> None:
         super().__init__(f"the {'lower' if lower else 'upper'} tail diverges")
         self.row, self.lower = row, lower
-
-
-@dataclass
-class Panels:
-    """Panels [a, b] in order, in distances from the anchor, with all CDFs and survivals at their nodes."""
-
-    anchor: float
-    a: FloatArray
-    b: FloatArray
-    below: FloatArray  # distributions × (panels · nodes): CDFs
-    above: FloatArray  # survivals
-    error: float  # estimated error of the integrals
-    remainder: FloatArray  # for each integrand: what lies beyond the last panels
-
-    @property
-    def cell_widths(self) -> FloatArray:
-        return np.asarray(((self.b - self.a)[:, None] * WEIGHTS).ravel())
 
 
 def evaluate_distributions(
@@ -95,8 +68,10 @@ def evaluate_distributions(
     return below, above
 
 
-def build_panels(distributions: Sequence[Distribution], integrands: Integrands, levels: Sequence[float] = ()) -> Panels:
-    """Panels on which the given integrands of the curves are integrated accurately.
+def build_panels(
+    distributions: Sequence[Distribution], integrands: Integrands, levels: Sequence[float] = ()
+) -> SurvivalTable:
+    """A survival table on panels on which the given integrands of the curves are integrated accurately.
 
     Where survivals lie around one of the ``levels`` the curves themselves are followed, whatever is integrated.
     """
@@ -112,17 +87,16 @@ def build_panels(distributions: Sequence[Distribution], integrands: Integrands, 
     edges = np.unique(np.concatenate((left, edges, right)))
     if edges.size < 2:
         none, no_rows = np.zeros(0), np.zeros((len(distributions), 0))
-        return Panels(anchor, none, none, no_rows, no_rows, 0.0, builder.remainder)
+        return builder.table((none, none), (no_rows, no_rows))
     return builder.refine(edges[:-1], edges[1:])
 
 
-def refine_panels(
-    distributions: Sequence[Distribution], panels: Panels, integrands: Integrands, levels: Sequence[float] = ()
-) -> Panels:
+def refine_panels(table: SurvivalTable, integrands: Integrands, levels: Sequence[float] = ()) -> SurvivalTable:
     """Split panels further, until other integrands are integrated accurately on them, too."""
-    builder = _PanelBuilder(distributions, panels.anchor, integrands, levels)
-    builder.error = panels.error
-    return builder.refine(panels.a, panels.b, (panels.below, panels.above))
+    assert table.panel_edges is not None
+    builder = _PanelBuilder(table.distributions, table.anchor, integrands, levels)
+    builder.error = table.error
+    return builder.refine(*table.panel_edges, (table.cdf_rows, table.survival_rows))
 
 
 def _initial_edges(distributions: Sequence[Distribution], anchor: float) -> FloatArray:
@@ -300,7 +274,12 @@ class _PanelBuilder:
         rest = np.exp(np.minimum(ratio * steps + 0.5 * change * steps * (steps + 1.0), 0.0))
         self.remainder[row] += float(parts[-1] * rest.sum())
 
-    def refine(self, a: FloatArray, b: FloatArray, curves: tuple[FloatArray, FloatArray] | None = None) -> Panels:
+    def table(self, edges: tuple[FloatArray, FloatArray], rows: tuple[FloatArray, FloatArray]) -> SurvivalTable:
+        return SurvivalTable.from_panels(self.distributions, self.anchor, edges, rows, self.error, self.remainder)
+
+    def refine(
+        self, a: FloatArray, b: FloatArray, curves: tuple[FloatArray, FloatArray] | None = None
+    ) -> SurvivalTable:
         """Split panels until halves agree with the whole."""
         curves = self.curves(a, b) if curves is None else curves
         panel_integrals = self.panel_integrals(a, b, curves)
@@ -339,7 +318,7 @@ class _PanelBuilder:
         order = np.argsort(a)
         chosen = (order[:, None] * N_NODES + np.arange(N_NODES)).ravel()
         below, above = np.concatenate(belows, axis=1)[:, chosen], np.concatenate(aboves, axis=1)[:, chosen]
-        return Panels(self.anchor, a[order], b[order], below, above, self.error, self.remainder)
+        return self.table((a[order], b[order]), (below, above))
 
     def _unresolved_panels(
         self, a: FloatArray, b: FloatArray, whole: tuple[FloatArray, FloatArray], halves: tuple[FloatArray, FloatArray]
@@ -361,66 +340,6 @@ class _PanelBuilder:
             # last digit of a position is felt, finer panels have only more of that noise.
             digits = _POSITION_ROUNDING * (np.maximum(np.abs(a), np.abs(b)) + abs(self.anchor))[near] / (b - a)[near]
             enough = _RESOLUTION_TOLERANCE + (1e-10 + digits[:, None]) * moves
-            missed = (np.abs(below[:, near] @ _NODES_TO_HALVES - finer) > enough) & (moves > 1e-6)
+            missed = (np.abs(below[:, near] @ NODES_TO_HALVES - finer) > enough) & (moves > 1e-6)
             out[near] = missed.any(axis=(0, 2))
         return out
-
-
-# ---- where a curve crosses a level ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """Where falling curves (rows) cross a level: panel, share of it that lies before, and integrals up to there.
-
-    ``until`` maps the node values of the crossed panel to the integral of the polynomial through them up to the
-    crossing, as a share of the panel's width. ``there`` maps them to the value at the crossing, ``slope`` to the
-    derivative there.
-    """
-
-    panel: NDArray[np.intp]
-    share: FloatArray
-    until: FloatArray
-    there: FloatArray
-    slope: FloatArray
-
-
-def find_crossings(fall: FloatArray, level: float) -> Crossing:
-    """Where falling curves, given at the nodes (curves × panels·nodes), cross a level."""
-    count, size = fall.shape
-    panels = size // N_NODES
-    first = np.where((fall < level).any(axis=1), (fall < level).argmax(axis=1), size)  # first node below the level
-    rows = np.arange(count)
-    panel = np.minimum(first // N_NODES, panels - 1)
-    inside = fall.reshape(count, panels, N_NODES)
-    # Before the first node of a panel: is it this panel's edge, or the end of the one before?
-    begins = (first % N_NODES == 0) & (first < size) & (first > 0)
-    edge = (inside[rows, panel] @ _NODES_TO_POWERS) @ np.power(-0.5, _EXPONENTS)
-    panel = np.where(begins & (edge < level), panel - 1, panel)
-    values = inside[rows, panel]
-    position = first - panel * N_NODES
-    ends = np.concatenate(([0.0], NODES, [1.0]))
-    lo = ends[np.clip(position, 0, N_NODES)]
-    hi = ends[np.clip(position + 1, 1, N_NODES + 1)]
-    powers = values @ _NODES_TO_POWERS
-    powers[:, 0] -= level
-    share = 0.5 * (lo + hi)
-    for _ in range(40):  # Newton's method inside an interval that shrinks
-        z = share - 0.5
-        total, falls = powers[:, N_NODES - 1], np.zeros(count)
-        for k in range(N_NODES - 2, -1, -1):
-            falls = falls * z + total
-            total = total * z + powers[:, k]
-        beyond = total < 0.0
-        hi, lo = np.where(beyond, share, hi), np.where(beyond, lo, share)
-        with np.errstate(all="ignore"):
-            step = share - total / falls
-        step = np.where((step > lo) & (step < hi), step, 0.5 * (lo + hi))
-        moved, share = np.abs(step - share).max(initial=0.0), step
-        if moved < 1e-14:
-            break
-    z = (share - 0.5)[:, None]
-    integral = (z ** (_EXPONENTS + 1) - (-0.5) ** (_EXPONENTS + 1)) / (_EXPONENTS + 1)
-    slope = np.where(_EXPONENTS > 0, _EXPONENTS * z ** np.maximum(_EXPONENTS - 1, 0), 0.0)
-    back = _NODES_TO_POWERS.T
-    return Crossing(panel, share, integral @ back, (z**_EXPONENTS) @ back, slope @ back)

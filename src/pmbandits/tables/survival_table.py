@@ -4,17 +4,21 @@ For any anchor x0 (an equivalent form of ``eq:wang_def`` that loses no digits in
 
     U_h(a) = x0·h(1) + Σ_left ω·co(F_a) + Σ_right ω·h(S_a),     co(v) = h(1 − v) − h(1),
 
-where left of x0 F_a is the mixture's CDF and right of it S_a its survival. Cell by cell the smaller of F_a and S_a is
-used, so that no tail loses its digits. With finite atoms the cells lie between atoms and the sum is exact;
-continuous arms are put on the panels of :mod:`pmbandits.tables.quadrature`. Where a mixture crosses a kink or jump
-of h inside a panel, the polynomial through the panel's nodes says where, and the panel is cut there.
+where left of x0 F_a is the mixture's CDF and right of it S_a its survival. In the cells up to a ``split`` F_a is the
+smaller of both and is used, in the others S_a, so that no tail loses its digits.
+
+With finite atoms the cells lie between knots and the sum is exact. A pass over a mixture then costs the number of
+atoms, not arms times cells. Continuous arms are put on panels (:mod:`pmbandits.tables.quadrature`), ten cells each.
+Where a mixture crosses a kink or jump of h inside a panel, the polynomial through the panel's nodes says where, and the
+panel is cut there. Tables are made in :mod:`pmbandits.tables.from_distributions`. Policies keep theirs in their memory
+(``mixtures/_survival_table.py``), by the same names: ``knots``, ``survival_rows``, ``row_knots``, ``row_weights``.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,488 +26,375 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
-from pmbandits.tables import quadrature as _panels
+from pmbandits.tables.crossings import N_NODES, WEIGHTS, CornerTerm, Crossing, find_crossings
 from pmbandits.tables.decomposition import JUMP_TOLERANCE, SmoothPart
-from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
-from pmbandits.tables.quadrature import N_NODES, Crossing, Panels
+from pmbandits.tables.distributions import Atoms, Distribution
 
 if TYPE_CHECKING:
     from pmbandits.metrics.distortion_function import DistortionFunction as Distortion
 
 _Function = Callable[[FloatArray], FloatArray]
-_LARGEST_TABLE = 20_000_000  # arms × cells that are held side by side
+LARGEST_DENSE_TABLE = 20_000_000  # arms × cells that are held side by side
+_BLOCK_SIZE = 400_000  # mixtures × cells worked on at a time
+_NOT_TINY = 1e-3  # a CDF or survival above this can be had from the other without losing digits
+_FLAT_TOLERANCE = 1e-11  # a panel on which no curve changes by more counts as one cell
 
 
 @dataclass(frozen=True)
 class MixtureCurve:
-    """A mixture on the cells: p is F_a where ``lower`` and S_a elsewhere, whichever is smaller."""
+    """A mixture on the cells: p is F_a in the first ``split`` cells, and S_a in the others."""
 
     p: FloatArray
-    lower: NDArray[np.bool_]
+    split: int
 
-    @staticmethod
-    def from_cdf_and_survival(below: FloatArray, above: FloatArray) -> MixtureCurve:
-        lower = below < above
-        return MixtureCurve(np.minimum(np.where(lower, below, above), 1.0), lower)
+    def by_side(self, low: _Function, high: _Function) -> FloatArray:
+        """``low`` of p where it is a CDF, ``high`` where it is a survival function."""
+        out = np.empty(self.p.size)
+        out[: self.split] = low(self.p[: self.split])
+        out[self.split :] = high(self.p[self.split :])
+        return out
+
+    def excess(self, place: float) -> FloatArray:
+        """S_a − place in every cell."""
+        out = self.p - place
+        out[: self.split] = (1.0 - place) - self.p[: self.split]
+        return out
 
 
-class SurvivalTable(ABC):
-    """CDFs and survivals of several arms on common cells: utilities and gradients of their mixtures are sums."""
+@dataclass(frozen=True)
+class AtomRows:
+    """Atoms arm by arm: at which knot each lies, and how likely it is."""
+
+    knots: FloatArray
+    row_knots: NDArray[np.intp]
+    row_weights: FloatArray
+    row_start: NDArray[np.intp]  # where each arm begins, and the end of the last
+
+    def of_arm(self, arm: int) -> slice:
+        return slice(int(self.row_start[arm]), int(self.row_start[arm + 1]))
+
+    def mass(self, weights: FloatArray) -> FloatArray:
+        """The mixture's probability of every knot."""
+        each = self.row_weights * np.repeat(weights, np.diff(self.row_start))
+        return np.asarray(np.bincount(self.row_knots, weights=each, minlength=self.knots.size), dtype=np.float64)
+
+    def expectations(self, at: FloatArray) -> FloatArray:
+        """The mean of a function of the knots, of each arm; where it is infinite, only for arms with atoms there."""
+        with np.errstate(all="ignore"):
+            terms = at[self.row_knots] * self.row_weights
+        if not np.isfinite(at).all():
+            terms[self.row_weights == 0.0] = 0.0
+        return np.asarray(np.add.reduceat(terms, self.row_start[:-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalTable:
+    """CDFs and survivals of several arms on common cells: utilities and gradients of their mixtures are sums.
+
+    The curves are given as atoms or, on panels, by dense rows; ``cdf_rows`` and ``survival_rows`` exist for both.
+    """
 
     n_arms: int
     anchor: float
-    cell_widths: FloatArray  # widths of the cells
-    left: NDArray[np.bool_]  # cells left of the anchor
-    flat: NDArray[np.bool_]  # cells on which no curve changes: there no crossing of a corner of h can be located
+    n_left: int  # so many cells lie left of the anchor
+    cell_widths: FloatArray
+    atoms: AtomRows | None = None
+    rows_on_panels: tuple[FloatArray, FloatArray] | None = None  # CDFs and survivals at the nodes
+    panel_edges: tuple[FloatArray, FloatArray] | None = None  # in distances from the anchor
+    distributions: Sequence[Distribution] = ()  # what lies on the panels, if they can be made finer
     error: float = 0.0  # estimated error of the sums, 0 when exact
-    remainder: FloatArray | None = None  # what lies beyond the last panels, for the mixes it was built for
+    remainder: FloatArray | None = None  # what lies beyond the last panels, for the mixtures it was built for
+    _corner_terms: dict[float, CornerTerm] = field(default_factory=dict, init=False, repr=False)
 
-    @abstractmethod
-    def curve(self, weights: FloatArray) -> MixtureCurve:
-        """CDF and survival of the mixture with these weights, on the cells."""
+    # ---- ways to make one --------------------------------------------------------------------------------
+    @classmethod
+    def from_atoms(cls, distributions: Sequence[Atoms]) -> SurvivalTable:
+        """Arms with finitely many atoms: counts, samples, sketches and bins are that."""
+        x = np.concatenate([distribution.x for distribution in distributions])
+        # The points of one distribution are in order already.
+        knots, place = (x, np.arange(x.size)) if len(distributions) == 1 else np.unique(x, return_inverse=True)
+        mass = np.concatenate([distribution.p for distribution in distributions])
+        return cls._from_rows(knots, place, mass, [distribution.x.size for distribution in distributions])
 
-    @abstractmethod
-    def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
-        """Σ over cells of ``cells`` times each arm's CDF (where ``lower``) or survival: one number an arm."""
+    @classmethod
+    def _from_rows(
+        cls, knots: FloatArray, row_knots: NDArray[np.intp], row_weights: FloatArray, sizes: Sequence[int]
+    ) -> SurvivalTable:
+        widths = np.diff(knots)
+        atoms = AtomRows(knots, row_knots, row_weights, np.concatenate(([0], np.cumsum(sizes))))
+        return cls(len(sizes), float(knots[widths.size // 2]), widths.size // 2, widths, atoms)
 
-    @abstractmethod
-    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """CDFs and survivals of some arms, one row each."""
+    @classmethod
+    def from_panels(
+        cls,
+        distributions: Sequence[Distribution],
+        anchor: float,
+        edges: tuple[FloatArray, FloatArray],
+        rows: tuple[FloatArray, FloatArray],
+        error: float,
+        remainder: FloatArray,
+    ) -> SurvivalTable:
+        """Arms of any kind, by their CDFs and survivals at the nodes of panels [a, b] in order."""
+        a, b = edges
+        n_left = int(np.count_nonzero(0.5 * (a + b) < 0.0)) * N_NODES
+        widths = np.asarray(((b - a)[:, None] * WEIGHTS).ravel())
+        return cls(rows[0].shape[0], anchor, n_left, widths, None, rows, edges, distributions, error, remainder)
 
-    @abstractmethod
     def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> SurvivalTable:
         """The table with only some of the arms, and then a mixture of all, if one is given."""
+        if self.atoms is None:
+            chosen = np.eye(self.n_arms)[list(arms)]
+            return self.with_mixtures(chosen if fixed is None else np.vstack((chosen, fixed)))
+        of_arm = [self.atoms.of_arm(arm) for arm in arms]
+        places, masses = [self.atoms.row_knots[k] for k in of_arm], [self.atoms.row_weights[k] for k in of_arm]
+        if fixed is not None:
+            total = self.atoms.mass(fixed)
+            places.append(np.flatnonzero(total > 0.0))
+            masses.append(total[places[-1]])
+        place = np.concatenate(places)
+        used = np.zeros(self.atoms.knots.size, dtype=bool)
+        used[place] = True
+        sizes = [part.size for part in places]
+        return self._from_rows(self.atoms.knots[used], (np.cumsum(used) - 1)[place], np.concatenate(masses), sizes)
 
-    @abstractmethod
-    def with_mixtures(self, table: FloatArray) -> SurvivalTable:
+    def with_mixtures(self, mixtures: FloatArray) -> SurvivalTable:
         """Mixtures of the arms (rows) in place of the arms."""
+        if self.atoms is None:
+            below, above = (np.minimum(mixtures @ rows, 1.0) for rows in (self.cdf_rows, self.survival_rows))
+            return replace(self, n_arms=mixtures.shape[0], rows_on_panels=(below, above), distributions=())
+        distributions = []
+        for row in mixtures:
+            mass = self.atoms.mass(row)
+            distributions.append(Atoms(self.atoms.knots[mass > 0.0], mass[mass > 0.0]))
+        return self.from_atoms(distributions)
 
-    @abstractmethod
+    def coarsened(self, most: int) -> SurvivalTable:
+        """A rough picture with about so many atoms an arm: groups of neighbours, each at the place of one of them."""
+        assert self.atoms is not None
+        distributions = []
+        for first, last in pairwise(self.atoms.row_start):
+            size = -(-(last - first) // most)
+            ends = np.arange(first, last, size)
+            middle = np.minimum(ends + size // 2, last - 1)
+            mass = np.add.reduceat(self.atoms.row_weights[:last], ends)
+            distributions.append(Atoms(self.atoms.knots[self.atoms.row_knots[middle]], mass))
+        return self.from_atoms(distributions)
+
+    # ---- curves ------------------------------------------------------------------------------------------
+    @property
+    def n_cells(self) -> int:
+        return int(self.cell_widths.size)
+
+    @cached_property
+    def _all_rows(self) -> tuple[FloatArray, FloatArray]:
+        return self.rows(range(self.n_arms))
+
+    @property
+    def cdf_rows(self) -> FloatArray:
+        """The CDF of every arm on the cells."""
+        return self._all_rows[0]
+
+    @property
+    def survival_rows(self) -> FloatArray:
+        """The survival function of every arm on the cells."""
+        return self._all_rows[1]
+
+    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """CDFs and survivals of some arms, one row each."""
+        if self.atoms is None:
+            assert self.rows_on_panels is not None
+            below, above = self.rows_on_panels
+            return (below, above) if isinstance(arms, range) else (below[list(arms)], above[list(arms)])
+        below, above = np.empty((len(arms), self.n_cells)), np.empty((len(arms), self.n_cells))
+        for row, arm in enumerate(arms):
+            of_arm = self.atoms.of_arm(arm)
+            mass = np.zeros(self.atoms.knots.size)
+            mass[self.atoms.row_knots[of_arm]] = self.atoms.row_weights[of_arm]
+            # Each is summed from its own end, so that small tail probabilities keep their digits.
+            below[row], above[row] = np.cumsum(mass[:-1]), np.cumsum(mass[:0:-1])[::-1]
+        return np.minimum(below, 1.0, out=below), np.minimum(above, 1.0, out=above)
+
+    def curve(self, weights: FloatArray) -> MixtureCurve:
+        """CDF and survival of the mixture with these weights, on the cells."""
+        if self.atoms is None:
+            below, above = weights @ self.cdf_rows, weights @ self.survival_rows
+            split = int(np.count_nonzero(below < above))
+            return MixtureCurve(np.minimum(np.concatenate((below[:split], above[split:])), 1.0), split)
+        mass = self.atoms.mass(weights)
+        below = np.cumsum(mass[:-1])
+        split = int(np.searchsorted(below, 0.5 * mass.sum()))
+        above = np.cumsum(mass[:split:-1])[::-1]
+        return MixtureCurve(np.minimum(np.concatenate((below[:split], above)), 1.0), split)
+
+    def adjoint(self, cells: FloatArray, split: int) -> FloatArray:
+        """Σ over cells of ``cells`` times each arm's CDF (before the split) or survival: one number an arm."""
+        if self.atoms is not None:
+            # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
+            lower, upper = np.cumsum(cells[:split][::-1])[::-1], np.cumsum(cells[split:])
+            return self.atoms.expectations(np.concatenate((lower, [0.0], upper)))
+        out = np.zeros(self.n_arms)
+        for rows, part in (
+            (self.cdf_rows[:, :split], cells[:split]),
+            (self.survival_rows[:, split:], cells[split:]),
+        ):
+            is_finite = np.isfinite(part)
+            if is_finite.all():
+                out += rows @ part
+            else:
+                out += rows @ np.where(is_finite, part, 0.0)
+                out[(rows[:, ~is_finite] > 0.0).any(axis=1)] = np.inf
+        return out
+
+    def gradient_from_cells(self, part: SurvivalTable, cells: FloatArray, split: int, metric: Distortion) -> FloatArray:
+        """Slopes towards all arms, from a slope function on the cells of a table that holds some of them.
+
+        Σ over cells of slope · width · survival is the expectation of Φ(X), Φ the running integral of the slope.
+        """
+        if self.atoms is None:
+            return self.adjoint(cells, split)
+        assert part.atoms is not None
+        knots, other = self.atoms.knots, part.atoms.knots
+        running = np.concatenate(([0.0], np.cumsum(np.concatenate((-cells[:split], cells[split:])))))
+        running -= running[part.n_left]
+        at = np.interp(knots, other, running)
+        with np.errstate(all="ignore"):
+            ends = -metric._dh_from_1(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
+            first, last = np.searchsorted(knots, other[[0, -1]], side="left")
+            at[:first] = running[0] + ends[0] * (knots[:first] - other[0])
+            at[last + 1 :] = running[-1] + ends[1] * (knots[last + 1 :] - other[-1])
+            return self.atoms.expectations(at)
+
+    # ---- corners and steps of h --------------------------------------------------------------------------
+    @cached_property
+    def flat(self) -> NDArray[np.bool_]:
+        """Cells on which no curve changes: there no crossing of a corner of h can be located."""
+        if self.atoms is not None:
+            return np.ones(self.n_cells, dtype=bool)
+        by_panel = self.cdf_rows.reshape(self.n_arms, -1, N_NODES)
+        moves = (by_panel[:, :, -1] - by_panel[:, :, 0]).max(axis=0, initial=0.0)
+        return np.repeat(moves <= _FLAT_TOLERANCE, N_NODES)
+
     def crossing(self, curve: MixtureCurve, place: float) -> Crossing | None:
         """Where the mixture crosses a corner or step of h inside a cell that is not flat."""
+        if self.atoms is not None or curve.p.size == 0:
+            return None
+        fall = curve.p if place <= 0.5 else curve.p - 1.0
+        fall = np.concatenate(((1.0 if place <= 0.5 else 0.0) - curve.p[: curve.split], fall[curve.split :]))
+        return find_crossings(fall[None], place if place <= 0.5 else place - 1.0)
 
-    def shares(
-        self, curve: MixtureCurve, place: float, crossing: Crossing | None, tolerance: float = 0.0
-    ) -> FloatArray:
+    def shares(self, curve: MixtureCurve, place: float, crossing: Crossing | None) -> FloatArray:
         """How much of each cell lies where the mixture's survival is above a corner or step of h.
 
         In a panel that is cut the numbers are such that sums over its nodes are integrals up to the cut.
         """
-        z = np.where(curve.lower, (1.0 - place) - curve.p, curve.p - place)
-        out = (z > tolerance).astype(np.float64)
+        out = (curve.excess(place) > 0.0).astype(np.float64)
         if crossing is not None and not self.flat[crossing.panel[0] * N_NODES]:
             k = int(crossing.panel[0]) * N_NODES
             out[:k][~self.flat[:k]] = 1.0
             out[k + N_NODES :][~self.flat[k + N_NODES :]] = 0.0
-            out[k : k + N_NODES] = crossing.until[0] / _panels.WEIGHTS
+            out[k : k + N_NODES] = crossing.until[0] / WEIGHTS
         return out
 
-    def gradient_from_cells(
-        self, part: SurvivalTable, cells: FloatArray, lower: NDArray[np.bool_], metric: Distortion
-    ) -> FloatArray:
-        """Slopes towards all arms, from a slope function on the cells of a pool that holds some of them."""
-        return self.adjoint(cells, lower)
-
-    def smooth_integrand(self, smooth: SmoothPart, curve: MixtureCurve) -> FloatArray:
-        """The integrand of the smooth part: s(S) right of the anchor and s(S) − s(1) left of it."""
-        out = apply_by_side(smooth.h_from_1, smooth.h, curve)
-        if smooth.end != 0.0:
-            out += smooth.end * (curve.lower.astype(np.float64) - self.left)
-        return out
-
-    def kink_integrand(self, curve: MixtureCurve, place: float, share: FloatArray) -> FloatArray:
-        """The integrand of a corner of size 1: max(S − place, 0), and less 1 − place left of the anchor."""
-        below, above = np.where(curve.lower, curve.p, 1.0 - curve.p), np.where(curve.lower, 1.0 - curve.p, curve.p)
-        before = -share * below - (1.0 - share) * (1.0 - place)
-        return np.where(self.left, before, share * (above - place))
-
+    # ---- utilities and slopes ----------------------------------------------------------------------------
     def value(self, metric: Distortion, weights: FloatArray) -> float:
         """U_h of the mixture."""
-        smooth = SmoothPart(metric)
-        curve = self.curve(weights)
-        cells = self.smooth_integrand(smooth, curve)
-        for place, bend in smooth.kinks:
-            share = self.shares(curve, place, self.crossing(curve, place))
-            cells = cells + bend * self.kink_integrand(curve, place, share)
-        for place, height in smooth.jumps:
-            share = self.shares(curve, place, self.crossing(curve, place), JUMP_TOLERANCE)
-            cells = cells + height * (share - self.left)
-        return self.anchor * smooth.top + float(self.cell_widths @ cells)
+        if self.atoms is None:
+            return float(self.values(metric, weights[None])[0])
+        # Between atoms curves do not move: corners and steps of h need no care.
+        curve, top, left = self.curve(weights), metric._smooth_part.top, self.n_left
+        with np.errstate(all="ignore"):
+            total = float(self.cell_widths @ curve.by_side(metric._h_from_1, metric._h))
+        if top != 0.0:
+            widths = self.cell_widths
+            total += top * (float(widths[left : curve.split].sum()) - float(widths[curve.split : left].sum()))
+        return self.anchor * top + total
+
+    @cached_property
+    def _sides(self) -> tuple[int, int]:
+        """Which side to count from, for all mixtures alike: CDFs in cells before the first, survivals from the second.
+
+        Where no arm's CDF is tiny the survival will do. In between the smaller one of each mixture is taken.
+        """
+        second = self.n_cells - int(np.count_nonzero(self.cdf_rows.min(axis=0, initial=1.0) >= _NOT_TINY))
+        first = int(np.count_nonzero(self.survival_rows.min(axis=0, initial=1.0) >= _NOT_TINY))
+        return min(first, second), second
+
+    def values(self, metric: Distortion, grid: FloatArray | None = None) -> FloatArray:
+        """U_h of many mixtures, one row of weights each; of every single arm if none are given."""
+        count = self.n_arms if grid is None else np.asarray(grid).shape[0]
+        if self.atoms is not None and self.n_arms * self.n_cells > LARGEST_DENSE_TABLE:
+            rows = np.eye(self.n_arms) if grid is None else np.asarray(grid, dtype=np.float64)
+            return np.array([self.value(metric, row) for row in rows])
+        out = np.empty(count)
+        step = max(1, _BLOCK_SIZE // max(self.n_cells, 1))
+        with np.errstate(all="ignore"):
+            for start in range(0, count, step):
+                block = slice(start, min(start + step, count))
+                out[block] = self._values_of_block(metric, block, None if grid is None else np.asarray(grid)[block])
+        return out
+
+    def _values_of_block(self, metric: Distortion, block: slice, grid: FloatArray | None) -> FloatArray:
+        smooth, widths, left = metric._smooth_part, self.cell_widths, self.n_left
+        h, h_from_1, end = metric._h, metric._h_from_1, smooth.top
+        if self.atoms is None:  # corners are added where curves cross them
+            h, h_from_1, end = smooth.h_without_bends, smooth.h_from_1_without_bends, smooth.end_without_bends
+        first, second = self._sides
+
+        def mixed(rows: FloatArray) -> FloatArray:
+            return rows[block] if grid is None else np.minimum(grid @ rows, 1.0)
+
+        total = np.full(block.stop - block.start, self.anchor * smooth.top)
+        if second < widths.size:
+            total += h(mixed(self.survival_rows[:, second:])) @ widths[second:]
+        if first > 0:
+            total += h_from_1(mixed(self.cdf_rows[:, :first])) @ widths[:first]
+        if first < second:
+            f, s = mixed(self.cdf_rows[:, first:second]), mixed(self.survival_rows[:, first:second])
+            lower = f < s
+            cells = np.empty_like(f)
+            cells[lower], cells[~lower] = h_from_1(f[lower]), h(s[~lower])
+            total += cells @ widths[first:second]
+            if end != 0.0:
+                is_left = np.arange(first, second) < left
+                total += end * ((lower.astype(np.float64) - is_left) @ widths[first:second])
+        if end != 0.0:
+            total += end * float(widths[left:first].sum() - widths[second:left].sum())
+        if self.atoms is None and not smooth.is_smooth:
+            rows = np.eye(self.n_arms)[block] if grid is None else grid
+            for place in smooth.places:
+                total += self.corner_values(rows, place, smooth.bend_at(place), smooth.step_at(place))
+                change = smooth.curvature_jump_at(place)
+                if change != 0.0:
+                    total += 0.5 * change * self._corner_term(place).squared_excess(rows)
+        return total
+
+    def _corner_term(self, place: float) -> CornerTerm:
+        if place not in self._corner_terms:
+            self._corner_terms[place] = CornerTerm(
+                self.cdf_rows, self.survival_rows, self.cell_widths, self.n_left, place
+            )
+        return self._corner_terms[place]
+
+    def corner_values(self, grid: FloatArray, place: float, bend: float, height: float) -> FloatArray:
+        """The part of U_h that one corner or step of h adds, for many mixtures."""
+        if self.atoms is None:
+            return self._corner_term(place).contribution(grid, bend, height)
+        above, is_left = np.minimum(grid @ self.survival_rows, 1.0), np.arange(self.n_cells) < self.n_left
+        cells = bend * (np.maximum(above - place, 0.0) - (1.0 - place) * is_left)
+        cells += height * ((above - place > JUMP_TOLERANCE).astype(np.float64) - is_left)
+        return np.asarray(cells @ self.cell_widths)
 
     def integrand_slopes(self, smooth: SmoothPart, curve: MixtureCurve, shares: Sequence[FloatArray]) -> FloatArray:
         """Derivative of the integrand in p; infinite where h is vertical. ``shares`` belong to the corners of h."""
-        out = apply_by_side(smooth.dh_from_1, smooth.dh, curve)
+        out = curve.by_side(smooth.dh_from_1, smooth.dh)
         for (_, bend), share in zip(smooth.kinks, shares, strict=True):
-            out = out + bend * np.where(curve.lower, -share, share)
+            out[: curve.split] -= bend * share[: curve.split]
+            out[curve.split :] += bend * share[curve.split :]
         return out
 
     def gradient(self, metric: Distortion, curve: MixtureCurve) -> FloatArray:
         """Derivative of the utility in each arm's weight, up to a constant that the simplex does not feel."""
-        smooth = SmoothPart(metric)
+        smooth = metric._smooth_part
         shares = [self.shares(curve, place, self.crossing(curve, place)) for place, _ in smooth.kinks]
         with np.errstate(all="ignore"):
-            return self.adjoint(self.cell_widths * self.integrand_slopes(smooth, curve, shares), curve.lower)
-
-
-def apply_by_side(low: _Function, high: _Function, c: MixtureCurve) -> FloatArray:
-    """``low`` of the curve where it is a CDF, ``high`` where it is a survival function."""
-    out = np.empty(c.p.size)
-    out[c.lower] = low(c.p[c.lower])
-    out[~c.lower] = high(c.p[~c.lower])
-    return out
-
-
-class AtomTable(SurvivalTable):
-    """Arms with finitely many atoms. A pass over a mixture costs the number of atoms, not arms times atoms."""
-
-    def __init__(self, distributions: Sequence[Atoms]) -> None:
-        x = np.concatenate([distribution.x for distribution in distributions])
-        # The points of one distribution are in order already.
-        points, place = (x, np.arange(x.size)) if len(distributions) == 1 else np.unique(x, return_inverse=True)
-        mass = np.concatenate([distribution.p for distribution in distributions])
-        self._arrange(points, place, mass, [distribution.x.size for distribution in distributions])
-
-    def _arrange(
-        self, points: FloatArray, place: NDArray[np.intp], mass: FloatArray, sizes: Sequence[int] | NDArray[np.intp]
-    ) -> None:
-        """Atoms arm by arm: which point, and how likely; so many of each arm."""
-        self.points, self.place, self.mass = points, place, mass
-        self.start = np.concatenate(([0], np.cumsum(sizes)))
-        self.n_arms = len(sizes)
-        self.cell_widths = np.diff(points)
-        split = self.cell_widths.size // 2
-        self.anchor = float(points[split])
-        self.left = np.arange(self.cell_widths.size) < split
-        self.flat = np.ones(self.cell_widths.size, dtype=bool)
-
-    def crossing(self, curve: MixtureCurve, place: float) -> None:
-        return None
-
-    def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> AtomTable:
-        of_arm = [slice(self.start[arm], self.start[arm + 1]) for arm in arms]
-        places, masses = [self.place[k] for k in of_arm], [self.mass[k] for k in of_arm]
-        if fixed is not None:
-            total = self._mixed_mass(fixed)
-            places.append(np.flatnonzero(total > 0.0))
-            masses.append(total[places[-1]])
-        place = np.concatenate(places)
-        used = np.zeros(self.points.size, dtype=bool)
-        used[place] = True
-        out = AtomTable.__new__(AtomTable)
-        out._arrange(
-            self.points[used], (np.cumsum(used) - 1)[place], np.concatenate(masses), [part.size for part in places]
-        )
-        return out
-
-    def with_mixtures(self, table: FloatArray) -> AtomTable:
-        distributions = []
-        for row in table:
-            mass = self._mixed_mass(row)
-            kept = mass > 0.0
-            distributions.append(Atoms(self.points[kept], mass[kept]))
-        return AtomTable(distributions)
-
-    def coarsened(self, most: int) -> AtomTable:
-        """A rough picture with about so many atoms an arm: groups of neighbours, each at the place of one of them."""
-        distributions = []
-        for first, last in pairwise(self.start):
-            size = -(-(last - first) // most)
-            ends = np.arange(first, last, size)
-            middle = np.minimum(ends + size // 2, last - 1)
-            mass = np.add.reduceat(self.mass[:last], ends)
-            distributions.append(Atoms(self.points[self.place[middle]], mass))
-        return AtomTable(distributions)
-
-    def gradient_from_cells(
-        self, part: SurvivalTable, cells: FloatArray, lower: NDArray[np.bool_], metric: Distortion
-    ) -> FloatArray:
-        """The integral of a slope function against all arms, where ``part`` holds a few of them and the function.
-
-        Σ over cells of slope · width · survival is the expectation of T(X), T the running integral of the slope.
-        """
-        assert isinstance(part, AtomTable)
-        middle = int(part.left.sum())
-        running = np.concatenate(([0.0], np.cumsum(np.where(lower, -cells, cells))))
-        running -= running[middle]
-        at = np.interp(self.points, part.points, running)
-        with np.errstate(all="ignore"):
-            ends = -metric._dh_from_1(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
-            first, last = np.searchsorted(self.points, part.points[[0, -1]], side="left")
-            at[:first] = running[0] + ends[0] * (self.points[:first] - part.points[0])
-            at[last + 1 :] = running[-1] + ends[1] * (self.points[last + 1 :] - part.points[-1])
-            return self._expectations(at)
-
-    def _expectations(self, at: FloatArray) -> FloatArray:
-        """The mean of a function of the points, of each arm; where it is infinite, only for arms with atoms there."""
-        with np.errstate(all="ignore"):
-            terms = at[self.place] * self.mass
-        if not np.isfinite(at).all():
-            terms[self.mass == 0.0] = 0.0
-        return np.asarray(np.add.reduceat(terms, self.start[:-1]))
-
-    def _mixed_mass(self, weights: FloatArray) -> FloatArray:
-        mass = self.mass * np.repeat(weights, np.diff(self.start))
-        return np.asarray(np.bincount(self.place, weights=mass, minlength=self.points.size), dtype=np.float64)
-
-    def _cdf_and_survival_of_mass(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # Each is summed from its own end, so that small tail probabilities keep their digits.
-        below = np.cumsum(mass[:-1])
-        above = np.cumsum(mass[:0:-1])[::-1]
-        return below, above
-
-    def curve(self, weights: FloatArray) -> MixtureCurve:
-        return MixtureCurve.from_cdf_and_survival(*self._cdf_and_survival_of_mass(self._mixed_mass(weights)))
-
-    def value(self, metric: Distortion, weights: FloatArray) -> float:
-        # Between atoms curves do not move: corners and steps of h need no care.
-        curve, top = self.curve(weights), float(metric(1.0))
-        with np.errstate(all="ignore"):
-            cells = apply_by_side(metric._h_from_1, metric._h, curve)
-            if top != 0.0:
-                cells += top * (curve.lower.astype(np.float64) - self.left)
-            return self.anchor * top + float(self.cell_widths @ cells)
-
-    def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
-        # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
-        total = np.zeros(self.points.size)
-        total[:-1] = np.cumsum(np.where(lower, cells, 0.0)[::-1])[::-1]
-        total[1:] += np.cumsum(np.where(lower, 0.0, cells))
-        return self._expectations(total)
-
-    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        below, above = np.empty((len(arms), self.cell_widths.size)), np.empty((len(arms), self.cell_widths.size))
-        for row, arm in enumerate(arms):
-            of_arm = slice(self.start[arm], self.start[arm + 1])
-            mass = np.bincount(self.place[of_arm], weights=self.mass[of_arm], minlength=self.points.size)
-            below[row], above[row] = self._cdf_and_survival_of_mass(np.asarray(mass, dtype=np.float64))
-        return np.minimum(below, 1.0, out=below), np.minimum(above, 1.0, out=above)
-
-
-class PanelTable(SurvivalTable):
-    """Arms of any kind on quadrature panels."""
-
-    def __init__(self, distributions: Sequence[Distribution], panels: Panels) -> None:
-        self.distributions, self.panels = list(distributions), panels
-        self.n_arms = panels.below.shape[0]
-        self.anchor, self.cell_widths, self.error = panels.anchor, panels.cell_widths, panels.error
-        self.left = np.repeat(0.5 * (panels.a + panels.b) < 0.0, N_NODES)
-        self.below, self.above = panels.below, panels.above
-        self.remainder = panels.remainder
-        moves = np.zeros(panels.a.size)
-        if moves.size:
-            by_panel = self.below.reshape(self.n_arms, -1, N_NODES)
-            moves = (by_panel[:, :, -1] - by_panel[:, :, 0]).max(axis=0)
-        self.flat = np.repeat(moves <= _panels.FLAT_TOLERANCE, N_NODES)
-
-    def curve(self, weights: FloatArray) -> MixtureCurve:
-        return MixtureCurve.from_cdf_and_survival(weights @ self.below, weights @ self.above)
-
-    def crossing(self, curve: MixtureCurve, place: float) -> Crossing | None:
-        if curve.p.size == 0:
-            return None
-        if place <= 0.5:
-            return _panels.find_crossings(np.where(curve.lower, 1.0 - curve.p, curve.p)[None], place)
-        return _panels.find_crossings(np.where(curve.lower, -curve.p, curve.p - 1.0)[None], place - 1.0)
-
-    def adjoint(self, cells: FloatArray, lower: NDArray[np.bool_]) -> FloatArray:
-        is_infinite = ~np.isfinite(cells)
-        out = np.zeros(self.n_arms)
-        for side, matrix in ((lower, self.below), (~lower, self.above)):
-            out += matrix @ np.where(side & ~is_infinite, cells, 0.0)
-            if (side & is_infinite).any():
-                out[(matrix[:, side & is_infinite] > 0.0).any(axis=1)] = np.inf
-        return out
-
-    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        return self.below[list(arms)], self.above[list(arms)]
-
-    def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> PanelTable:
-        chosen = np.eye(self.n_arms)[list(arms)]
-        return self.with_mixtures(chosen if fixed is None else np.vstack((chosen, fixed)))
-
-    def with_mixtures(self, table: FloatArray) -> PanelTable:
-        below, above = np.minimum(table @ self.below, 1.0), np.minimum(table @ self.above, 1.0)
-        return PanelTable((), replace(self.panels, below=below, above=above))
-
-    def refined(self, metric: Distortion, weights: FloatArray) -> PanelTable:
-        """Panels that are accurate also for a mixture's value and for its slope towards every arm."""
-        return PanelTable(
-            self.distributions,
-            _panels.refine_panels(
-                self.distributions, self.panels, gradient_integrands(metric, weights), SmoothPart(metric).places
-            ),
-        )
-
-    def rebuilt_for(self, metric: Distortion, weights: FloatArray) -> PanelTable:
-        """New panels for one mixture and its slopes only, with what lies beyond the last panel of each."""
-        return PanelTable(
-            self.distributions,
-            _panels.build_panels(self.distributions, gradient_integrands(metric, weights), SmoothPart(metric).places),
-        )
-
-
-def _utility_integrands(metric: Distortion, mixtures: FloatArray) -> _panels.Integrands:
-    """The integrands whose integrals are the utilities of some mixtures."""
-    smooth, top = SmoothPart(metric), float(metric(1.0))
-
-    def integrands(
-        below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
-    ) -> tuple[FloatArray, _panels.Corners | None]:
-        f, s = _mix_curves(mixtures, below), _mix_curves(mixtures, above)
-        out = _integrand(metric._h_from_1, metric._h, top, f, s, left)
-        return out, None if smooth.is_smooth else (_integrand(smooth.h_from_1, smooth.h, smooth.end, f, s, left), s)
-
-    return integrands
-
-
-def gradient_integrands(metric: Distortion, weights: FloatArray) -> _panels.Integrands:
-    """The integrands of a mixture's utility, and of its derivative in every arm's weight."""
-    smooth, top = SmoothPart(metric), float(metric(1.0))
-
-    def integrands(
-        below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
-    ) -> tuple[FloatArray, _panels.Corners | None]:
-        f, s = np.minimum(weights @ below, 1.0), np.minimum(weights @ above, 1.0)
-        lower = f < s
-        rows = np.where(lower, below, above)
-
-        def arm_slopes(h_from_1: _Function, h: _Function) -> FloatArray:
-            with np.errstate(all="ignore"):
-                return np.nan_to_num(np.where(lower, h_from_1(f), h(s)) * rows, nan=0.0, posinf=0.0, neginf=0.0)
-
-        value = _integrand(metric._h_from_1, metric._h, top, f[None], s[None], left)
-        out = np.vstack((value, arm_slopes(metric._dh_from_1, metric._dh)))
-        if smooth.is_smooth:
-            return out, None
-        value = _integrand(smooth.h_from_1, smooth.h, smooth.end, f[None], s[None], left)
-        return out, (np.vstack((value, arm_slopes(smooth.dh_from_1, smooth.dh))), s[None])
-
-    return integrands
-
-
-def _mix_curves(mixtures: FloatArray, curves: FloatArray) -> FloatArray:
-    single = mixtures.shape[1] == curves.shape[0] == mixtures.shape[0] and bool(
-        (mixtures == np.eye(mixtures.shape[0])).all()
-    )
-    return curves if single else np.minimum(mixtures @ curves, 1.0)
-
-
-def _integrand(
-    h_from_1: _Function, h: _Function, top: float, below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
-) -> FloatArray:
-    lower = below < above
-    with np.errstate(all="ignore"):
-        out = np.where(lower, h_from_1(np.where(lower, below, 0.5)), h(np.where(lower, 0.5, above)))
-    return out if top == 0.0 else out + top * (lower.astype(np.float64) - left)
-
-
-def survival_table(metric: Distortion, distributions: Sequence[Distribution], mixtures: FloatArray) -> SurvivalTable:
-    """Put distributions on common cells, accurately for the given mixtures (rows) and what lies near them."""
-    small = tail_beyond_kinks(metric)
-    finite: list[Distribution] = [
-        distribution.truncated(lambda p, lower: metric._h_from_1(p) if lower else metric._h(p), small)
-        if isinstance(distribution, ScipyDistribution) and distribution.lattice
-        else distribution
-        for distribution in distributions
-    ]
-    atoms = [distribution for distribution in finite if isinstance(distribution, Atoms)]
-    if len(atoms) == len(finite):
-        return AtomTable(atoms)
-    return panel_table(metric, finite, _utility_integrands(metric, mixtures), mixtures)
-
-
-def panel_table(
-    metric: Distortion,
-    distributions: Sequence[Distribution],
-    integrands: _panels.Integrands,
-    mixtures: FloatArray | None = None,
-) -> PanelTable:
-    """Put distributions on quadrature panels; an error names the mixture whose utility is infinite, if any."""
-    try:
-        return PanelTable(distributions, _panels.build_panels(distributions, integrands, SmoothPart(metric).places))
-    except _panels.TailDiverges as found:
-        arms = list(range(len(distributions)))
-        if mixtures is not None:
-            arms = [int(i) for i in np.flatnonzero(mixtures[found.row] > 0.0)]
-        which = " and ".join(distributions[i].describe() for i in arms[:3]) + (" …" if len(arms) > 3 else "")
-        raise ValueError(
-            f"{metric!r} of {which} is infinite: its {'lower' if found.lower else 'upper'} tail diverges; "
-            "use a metric that looks less at that tail, or truncate the distribution."
-        ) from None
-
-
-def tail_beyond_kinks(metric: Distortion) -> float:
-    """A tail probability beyond which no kink or jump of h is still to come."""
-    places = [u for u, _ in (*metric.kinks, *metric.jumps)]
-    return min([1e-3, *(0.5 * u for u in places if u > 0.0), *(0.5 * (1.0 - u) for u in places if u < 1.0)])
-
-
-def largest_wasserstein(distributions: Sequence[Distribution]) -> float:
-    """The largest W1 distance between two distributions; of many, only the candidate pairs are integrated well."""
-    count = len(distributions)
-    if count <= 6:
-        return float(wasserstein_matrix(distributions).max())
-    finite = [_truncated_lattice(distribution) for distribution in distributions]
-    atoms = [distribution for distribution in finite if isinstance(distribution, Atoms)]
-    try:
-        laid: SurvivalTable = (
-            AtomTable(atoms)
-            if len(atoms) == count
-            else PanelTable(finite, _panels.build_panels(finite, _mean_integrands))
-        )
-    except _panels.TailDiverges:  # an infinite mean; differences may still be finite
-        return float(wasserstein_matrix(distributions).max())
-    if laid.n_arms * laid.cell_widths.size > _LARGEST_TABLE:
-        return float(wasserstein_matrix(distributions).max())
-    below, above = laid.rows(range(count))
-    rough = np.zeros((count, count))
-    for i in range(count):
-        difference = np.where(below[i] < above[i], below[i] - below[:i], above[i] - above[:i])
-        rough[i, :i] = np.abs(difference) @ laid.cell_widths
-    candidates = np.argwhere(rough >= 0.99 * rough.max())
-    if candidates.shape[0] > 4 * count:
-        return float(wasserstein_matrix(distributions).max())
-    return max(float(wasserstein_matrix([distributions[int(a)], distributions[int(b)]])[0, 1]) for a, b in candidates)
-
-
-def _truncated_lattice(distribution: Distribution) -> Distribution:
-    """A lattice distribution cut off where its mean no longer notices; any other distribution as it is."""
-    if isinstance(distribution, ScipyDistribution) and distribution.lattice:
-        return distribution.truncated(lambda p, _: p, 1e-3)
-    return distribution
-
-
-def _mean_integrands(below: FloatArray, above: FloatArray, left: NDArray[np.bool_]) -> tuple[FloatArray, None]:
-    """The integrands whose integrals are the distributions' means, less the anchor."""
-    return np.where(left, -below, above), None
-
-
-def wasserstein_matrix(distributions: Sequence[Distribution]) -> FloatArray:
-    """The matrix of W1 distances between all pairs of distributions: ∫|F_i − F_j|."""
-    count = len(distributions)
-    out = np.zeros((count, count))
-    finite = [_truncated_lattice(distribution) for distribution in distributions]
-    for i in range(count):
-        for j in range(i):
-            pair = [finite[i], finite[j]]
-            atoms = [distribution for distribution in pair if isinstance(distribution, Atoms)]
-            if len(atoms) == 2:
-                laid = AtomTable(atoms)
-                out[i, j] = out[j, i] = float(np.abs(np.diff(laid.rows([0, 1])[0], axis=0)[0]) @ laid.cell_widths)
-            else:
-                out[i, j] = out[j, i] = _wasserstein_distance(pair)
-    return out
-
-
-def _wasserstein_distance(pair: Sequence[Distribution]) -> float:
-    def integrand(below: FloatArray, above: FloatArray, left: NDArray[np.bool_]) -> tuple[FloatArray, None]:
-        return np.abs(np.where(left, np.diff(below, axis=0), np.diff(above, axis=0))), None
-
-    try:
-        laid = _panels.build_panels(pair, integrand)
-    except _panels.TailDiverges as found:
-        both = " and ".join(distribution.describe() for distribution in pair)
-        side = "lower" if found.lower else "upper"
-        raise ValueError(f"the Wasserstein distance of {both} is infinite: the {side} tail diverges.") from None
-    difference = np.where(laid.below.min(axis=0) < 0.5, np.diff(laid.below, axis=0)[0], np.diff(laid.above, axis=0)[0])
-    return float(laid.cell_widths @ np.abs(difference) + laid.remainder[0])
+            return self.adjoint(self.cell_widths * self.integrand_slopes(smooth, curve, shares), curve.split)
