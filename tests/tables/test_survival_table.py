@@ -15,7 +15,7 @@ from tests.reference.choquet import choquet_loop
 
 METRICS = [
     pmb.GiniDeviation(),
-    pmb.CVaR(0.8),
+    pmb.UpperCVaR(0.8),
     pmb.LowerCVaR(0.3),
     pmb.PHT(0.6),
     pmb.VaR(0.7),
