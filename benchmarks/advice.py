@@ -7,11 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import isfinite, sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,139 +18,18 @@ from rich.progress import track
 from rich.table import Table
 
 import pmbandits as pmb
+from benchmarks.advice_cases import GAINS, MIXED, MORE, NULLS, TAME, WORTH, Draw
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
 TIMES = int(os.environ.get("BENCH_TIMES", "40" if QUICK else "400"))
-Draw = Callable[[np.random.Generator, int], list[np.ndarray]]
-UNIT = pmb.Interval(0, 1)
-TEN = [
-    "mean", "gini", "lower_cvar(0.1)", "upper_cvar(0.9)", "wang_right_tail", "pht(0.5)", "mean_median_deviation",
-    "dual_power(3)", "quadratic(0.5)", "wang_transform(-0.5)",
-]  # fmt: skip
-
-
-def inflated(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
-    """Nine of ten rewards are 0, the others lognormal or exponential."""
-    tail = rng.lognormal(1.0, 1.5, n) if kind == "lognormal" else rng.exponential(5.0, n)
-    return np.where(rng.random(n) < 0.1, tail, 0.0)
-
-
-@dataclass(frozen=True)
-class Null:
-    """Data in which "surely" is wrong: for every recommendation, or only for the arms in ``wrong``."""
-
-    draw: Draw
-    metric: Any
-    support: pmb.Support | None
-    sizes: tuple[int, ...]
-    wrong: tuple[str, ...] = ()
-    before: str = "–"
-
-
-NULLS: dict[str, Null] = {
-    "A .4 to .6, B 0 or 100 with 1 % (B is better)": Null(
-        lambda r, n: [r.uniform(0.4, 0.6, n), 100.0 * (r.random(n) < 0.01)],
-        "mean", pmb.Interval(0, 100), (50, 100, 200, 400), ("0",), "58, 34, 13, 5 %",
-    ),
-    "the same, B barely better (4 events expected at each n)": Null(
-        lambda r, n: [(400 / 1.02 / n) * r.uniform(0.9, 1.1, n), 100.0 * (r.random(n) < 4 / n)],
-        "mean", pmb.Interval(0, 100), (50, 200, 400), ("0",),
-    ),
-    "3 equal Beta(2, 5), one of them with 8 rewards": Null(
-        lambda r, n: [r.beta(2, 5, n), r.beta(2, 5, n), r.beta(2, 5, 8)], "mean", UNIT, (50, 200)
-    ),
-    "2 identical Beta(2, 5), mean": Null(lambda r, n: [r.beta(2, 5, n) for _ in range(2)], "mean", UNIT, (50, 200)),
-    "4 identical Beta(2, 5), mean": Null(lambda r, n: [r.beta(2, 5, n) for _ in range(4)], "mean", UNIT, (50, 200)),
-    "2 identical Beta(2, 5), Gini": Null(lambda r, n: [r.beta(2, 5, n) for _ in range(2)], "gini", UNIT, (50, 200)),
-    "4 identical Beta(2, 5), Gini": Null(lambda r, n: [r.beta(2, 5, n) for _ in range(4)], "gini", UNIT, (50, 200)),
-    "2 equal coins .5, Gini": Null(lambda r, n: [r.binomial(1, 0.5, n) for _ in range(2)], "gini", None, (50, 200)),
-    "3 equal rare events .05, Wang": Null(
-        lambda r, n: [r.binomial(1, 0.05, n) for _ in range(3)], "wang_right_tail", None, (60, 200)
-    ),
-    "10 preferences at once, 2 identical Beta(2, 5)": Null(
-        lambda r, n: [r.beta(2, 5, n) for _ in range(2)], TEN, UNIT, (100,)
-    ),
-    "2 equal zero-inflated lognormal, mean": Null(
-        lambda r, n: [inflated(r, n, "lognormal") for _ in range(2)], "mean", None, (50, 200, 1000)
-    ),
-    "2 equal zero-inflated exponential, mean": Null(
-        lambda r, n: [inflated(r, n, "exponential") for _ in range(2)], "mean", None, (50, 200, 1000)
-    ),
-    "the same, cut at 60 and declared so": Null(
-        lambda r, n: [np.minimum(inflated(r, n, "exponential"), 60.0) for _ in range(2)],
-        "mean", pmb.Interval(0, 60), (50, 200, 1000),
-    ),
-    "lognormal, cut at 200 and declared so": Null(
-        lambda r, n: [np.minimum(inflated(r, n, "lognormal"), 200.0) for _ in range(2)],
-        "mean", pmb.Interval(0, 200), (50, 200, 1000),
-    ),
-    "2 equal Pareto 2.5, mean": Null(lambda r, n: [r.pareto(2.5, n) for _ in range(2)], "mean", None, (50, 200, 1000)),
-    "2 equal Cauchy, mean": Null(lambda r, n: [r.standard_cauchy(n) for _ in range(2)], "mean", None, (50, 200, 1000)),
-}  # fmt: skip
-
-# (arms, metric, support, percent called real by the version before, of 100 data sets with 50, 200 and 1,000 rewards)
-GAINS: dict[str, tuple[Draw, str, pmb.Support | None, tuple[str, str, str]]] = {
-    "coins .4, .9: Gini gains .01": (
-        lambda r, n: [r.binomial(1, p, n) for p in (0.4, 0.9)], "gini", None, ("10", "16", "95"),
-    ),
-    "normal 1, 3, 5: Gini gains .72": (
-        lambda r, n: [np.clip(r.normal(m, 1, n), -4, 10) for m in (1, 3, 5)],
-        "gini", pmb.Interval(-4, 10), ("100", "100", "100"),
-    ),
-    "normal 0, 1: Gini gains .06": (
-        lambda r, n: [np.clip(r.normal(m, 1, n), -5, 6) for m in (0, 1)], "gini", pmb.Interval(-5, 6), ("0", "6", "96"),
-    ),
-    "Beta(5, 5), (6, 5): mean .045 ahead": (
-        lambda r, n: [r.beta(5, 5, n), r.beta(6, 5, n)], "mean", UNIT, ("10", "48", "100"),
-    ),
-    "4 Beta arms: lower CVaR(.1) .1 ahead": (
-        lambda r, n: [r.beta(a, 5, n) for a in (2, 2, 3, 5)], "lower_cvar(0.1)", UNIT, ("0", "8", "100"),
-    ),
-}  # fmt: skip
-
-# (arms, their laws, metric, support, bias before in percent)
-WORTH: dict[str, tuple[Draw, list[Any], str, pmb.Support | None, int, str]] = {
-    "mean, 4 equal Beta(2, 5), n = 50": (
-        lambda r, n: [r.beta(2, 5, n) for _ in range(4)], [st.beta(2, 5)] * 4, "mean", UNIT, 50, "+8.8 %",
-    ),
-    "lower CVaR(.1), 4 equal Beta(2, 5), n = 200": (
-        lambda r, n: [r.beta(2, 5, n) for _ in range(4)], [st.beta(2, 5)] * 4, "lower_cvar(0.1)", UNIT, 200, "+16.6 %",
-    ),
-    "mean, 4 equal zero-inflated exponential, n = 100": (
-        lambda r, n: [inflated(r, n, "exponential") for _ in range(4)], [0.5] * 4, "mean", None, 100, "+46 %",
-    ),
-    "Gini, Beta(2, 6), (6, 3), (1.2, 1.1), n = 100": (
-        lambda r, n: [r.beta(a, b, n) for a, b in ((2, 6), (6, 3), (1.2, 1.1))],
-        [st.beta(2, 6), st.beta(6, 3), st.beta(1.2, 1.1)], "gini", UNIT, 100, "–",
-    ),
-    "Gini, coins .2 and .8, where the best mixture is at the top of h, n = 100": (
-        lambda r, n: [(r.random(n) < p).astype(float) for p in (0.2, 0.8)],
-        [st.bernoulli(0.2), st.bernoulli(0.8)], "gini", pmb.Binary(), 100, "–",
-    ),
-    "mean, Beta(2, 6), (6, 3), (1.2, 1.1), n = 100": (
-        lambda r, n: [r.beta(a, b, n) for a, b in ((2, 6), (6, 3), (1.2, 1.1))],
-        [st.beta(2, 6), st.beta(6, 3), st.beta(1.2, 1.1)], "mean", UNIT, 100, "–",
-    ),
-    "upper CVaR(.9), 3 equal Beta(2, 5), n = 200": (
-        lambda r, n: [r.beta(2, 5, n) for _ in range(3)], [st.beta(2, 5)] * 3, "upper_cvar(0.9)", UNIT, 200, "–",
-    ),
-    "Wang, 2 Pareto 2.5, n = 500, no limits known": (
-        lambda r, n: [r.pareto(2.5, n) for _ in range(2)], [st.lomax(2.5)] * 2, "wang_right_tail", None, 500, "–",
-    ),
-}  # fmt: skip
-
-MORE: dict[str, tuple[Draw, str, pmb.Support | None, int]] = {
-    "4 Beta arms, mean": (lambda r, n: [r.beta(a, 5, n) for a in (4, 4.2, 4.4, 4.9)], "mean", UNIT, 100),
-    "2 coins .40, .45, mean": (lambda r, n: [r.binomial(1, p, n) for p in (0.4, 0.45)], "mean", None, 300),
-    "coins .38, .9, Gini": (lambda r, n: [r.binomial(1, p, n) for p in (0.38, 0.9)], "gini", None, 150),
-    "2 identical Beta(2, 5), mean": (lambda r, n: [r.beta(2, 5, n) for _ in range(2)], "mean", UNIT, 100),
-}
 
 
 def tables() -> Iterator[Table]:
     yield false_verdicts()
+    yield beside_z_test()
     yield power()
     yield worth()
+    yield mixtures()
     yield more_data()
     yield seeds()
     yield many_arms()
@@ -170,21 +47,26 @@ def share(hits: int, times: int) -> str:
 
 
 def false_verdicts() -> Table:
-    table = Table(title=f'Share of {TIMES} data sets in which "surely" (or "real") is wrong (goal: at most 5 %)')
-    for head in ("data", "before", "at n rewards an arm"):
+    title = f'Share of {TIMES} data sets in which "surely", or the headline "choose", is wrong (goal: at most 5 %)'
+    table = Table(title=title)
+    for head in ("data", "surely, before", "surely, at n rewards an arm", "choose"):
         table.add_column(head)
     for name, null in track(NULLS.items(), description="noise", transient=True):
-        cells = []
+        cells, chosen = [], []
         for n in null.sizes:
             rng = np.random.default_rng(n)
-            wrong = 0
+            wrong = wrongly_chosen = 0
             for seed in range(TIMES):
                 said = pmb.advise(named(null.draw(rng, n)), null.metric, support=null.support, seed=seed)
                 found = [said] if isinstance(said, pmb.Advice) else list(said)
-                wrong += any(a.proven and (not null.wrong or set(a.mixture) <= set(null.wrong)) for a in found)
+                bad = [a for a in found if not null.wrong or set(a.mixture) <= set(null.wrong)]
+                wrong += any(a.proven for a in bad)
+                wrongly_chosen += any(a.decision.kind == "choose" for a in bad)
             cells.append(f"{n}: {share(wrong, TIMES)}")
-        table.add_row(name, null.before, "\n".join(cells))
-    table.add_row("an arm that rises from .1 to .9 against .45, with the time column", "surely", f"300: {drifting()}")
+            chosen.append(f"{n}: {share(wrongly_chosen, TIMES)}")
+        table.add_row(name, null.before, "\n".join(cells), "\n".join(chosen))
+    rising = "an arm that rises from .1 to .9 against .45, with the time column"
+    table.add_row(rising, "surely", f"300: {drifting()}", "–")
     return table
 
 
@@ -205,19 +87,80 @@ def drifting() -> str:
     return share(wrong, TIMES)
 
 
+def beside_z_test() -> Table:
+    """How often a lead is chosen, beside a two-sample z-test on the two arms that lead."""
+    times, sizes = max(TIMES, 20), (50, 200)
+    title = f'Share of {times} data sets in which a lead of 2.5 standard errors is a "choose" (goal: .8 of a z-test)'
+    table = Table(title=title)
+    for head in ("arms", *(f"n = {n}: choose, surely, z-test, ratio" for n in sizes)):
+        table.add_column(head)
+    for name, (draw, support) in track(TAME.items(), description="power", transient=True):
+        cells = []
+        for n in sizes:
+            rng = np.random.default_rng(n)
+            chosen = proven = seen = 0
+            for seed in range(times):
+                pair, others = draw(rng, n)
+                said = pmb.advise(named([*pair, *others]), "mean", support=support, seed=seed)
+                right = set(said.mixture) == {"1"}
+                chosen += right and said.decision.kind == "choose"
+                proven += right and said.proven
+                error = sqrt(sum(float(np.var(x, ddof=1)) / x.size for x in pair))
+                seen += (pair[1].mean() - pair[0].mean()) / error > st.norm.ppf(0.975)
+            shares = (100 * x / times for x in (chosen, proven, seen))
+            cells.append(", ".join(f"{x:.0f} %" for x in shares) + f", {chosen / max(seen, 1):.2f}")
+        table.add_row(name, *cells)
+    return table
+
+
 def power() -> Table:
     times = max(TIMES // 2, 20)
     sizes = (50, 200, 1000)
-    table = Table(title=f"Share of {times} data sets in which a gain that exists is called sure (before → now)")
+    title = f"Share of {times} data sets in which a gain that exists is called sure (before → now), and chosen"
+    table = Table(title=title)
     for head in ("arms", *(f"{n} rewards" for n in sizes)):
         table.add_column(head)
     for name, (draw, metric, support, before) in track(GAINS.items(), description="gains", transient=True):
         cells = []
         for n, old in zip(sizes, before, strict=True):
             rng = np.random.default_rng(n)
-            real = sum(pmb.advise(named(draw(rng, n)), metric, support=support, seed=s).proven for s in range(times))
-            cells.append(f"{old} → {100 * real / times:.0f} %")
+            found = [pmb.advise(named(draw(rng, n)), metric, support=support, seed=s) for s in range(times)]
+            real, chosen = sum(a.proven for a in found), sum(a.decision.kind == "choose" for a in found)
+            cells.append(f"{old} → {100 * real / times:.0f} %, {100 * chosen / times:.0f} %")
         table.add_row(name, *cells)
+    return table
+
+
+def mixtures() -> Table:
+    """Recommended mixtures: is their own held-out gain positive, and what do they truly gain?"""
+    times = max(TIMES // 2, 20)
+    title = f"Mixtures in {times} data sets (goal: none is recommended whose held-out gain is not positive)"
+    table = Table(title=title)
+    heads = (
+        "arms",
+        "a mixture is recommended",
+        "held-out gain ≤ 0",
+        "truly worse than the best arm",
+        "true gain ÷ best",
+    )
+    for head in heads:
+        table.add_column(head)
+    for name, (draw, laws, metric, n) in track(MIXED.items(), description="mixtures", transient=True):
+        rng, bandit, h = np.random.default_rng(n), pmb.Bandit(laws), pmb.metric(metric)
+        best = max(float(h.value(law)) for law in laws)
+        gains, negative = [], 0
+        for seed in range(times):
+            said = pmb.advise(named(draw(rng, n)), metric, seed=seed)
+            if len(said.mixture) > 1:
+                negative += not said.gain > 0.0
+                gains.append(float(pmb.utility(h, bandit, said.weights)) / best - 1.0)
+        table.add_row(
+            f"{name}, n = {n}",
+            f"{100 * len(gains) / times:.0f} %",
+            f"{negative}",
+            f"{100 * np.mean(np.array(gains) < 0.0):.0f} %" if gains else "–",
+            f"{100 * np.mean(gains):+.1f} %" if gains else "–",
+        )
     return table
 
 
@@ -225,13 +168,14 @@ def worth() -> Table:
     table = Table(
         title=f"What is said of the worth, in {TIMES} data sets: bias beside the truth, and how often it is covered"
     )
-    for head in ("data", "bias before", "bias", "covered by the interval", "by the bounds", "without interval"):
+    heads = ("data", "bias before", "bias", "plain", "rmse ÷ plain", "covered by the interval", "by the bounds", "none")
+    for head in heads:
         table.add_column(head)
     for name, (draw, distributions, metric, support, n, before) in track(
         WORTH.items(), description="worth", transient=True
     ):
         rng = np.random.default_rng(n)
-        said, true, inside, bounded, none = [], [], 0, 0, 0
+        said, plain, true, inside, bounded, none = [], [], [], 0, 0, 0
         h = pmb.metric(metric)
         bandit = None if isinstance(distributions[0], float) else pmb.Bandit(distributions)
         cache: dict[bytes, float] = {}
@@ -241,17 +185,21 @@ def worth() -> Table:
             if key not in cache:
                 cache[key] = float(distributions[0]) if bandit is None else float(pmb.utility(h, bandit, a.weights))
             said.append(a.value)
+            plain.append(a.apparent)
             true.append(cache[key])
             none += not isfinite(a.interval[0])
             inside += a.interval[0] <= cache[key] <= a.interval[1]
             bounded += a.bounds[0] <= cache[key] <= a.bounds[1]
-        bias = 100 * (np.mean(said) / np.mean(true) - 1)
+        bias, simple = (100 * (np.mean(x) / np.mean(true) - 1) for x in (said, plain))
+        ratio = np.sqrt(np.mean((np.array(said) - true) ** 2) / np.mean((np.array(plain) - true) ** 2))
         error = 100 * np.std(np.array(said) - np.array(true)) / sqrt(TIMES) / abs(np.mean(true))
         given = TIMES - none
         table.add_row(
             name,
             before,
             f"{bias:+.1f} ± {error:.1f} %",
+            f"{simple:+.1f} %",
+            f"{ratio:.2f}",
             f"{100 * inside / given:.1f} %" if given else "–",
             f"{100 * bounded / TIMES:.1f} %" if support is not None else "–",
             f"{100 * none / TIMES:.0f} %",
@@ -260,28 +208,58 @@ def worth() -> Table:
 
 
 def more_data() -> Table:
-    """Whether as many rewards as were asked for settle the question."""
+    """How many rewards are asked for, beside how many settle the question in 80 % of data sets."""
     times = max(TIMES // 2, 20)
-    table = Table(title=f'"More data" in {times} data sets (goal: where a number is named, it settles ≥ 80 %)')
-    for head in ("data", "sure already", "a number is named", "median rewards an arm", "settled with them"):
+    table = Table(title=f'"More data" in {times} data sets (goal: within a factor 2 of what settles 80 %)')
+    heads = (
+        "data",
+        "settled already",
+        "a number is named",
+        "median rewards an arm",
+        "settles 80 %",
+        "ratio",
+        "settled",
+    )
+    for head in heads:
         table.add_column(head)
     for name, (draw, metric, support, n) in track(MORE.items(), description="more", transient=True):
         rng = np.random.default_rng(n)
         asked, settled, sure = [], 0, 0
         for seed in range(times):
             a = pmb.advise(named(draw(rng, n)), metric, support=support, seed=seed)
-            sure += a.proven
+            sure += a.decision.kind == "choose"
             if a.more:
                 asked.append(n + max(a.more.values()))
-                settled += pmb.advise(named(draw(rng, asked[-1])), metric, support=support, seed=seed).proven
+                later = pmb.advise(named(draw(rng, asked[-1])), metric, support=support, seed=seed)
+                settled += later.decision.kind == "choose"
+        needed = None if "identical" in name else settling_size(draw, metric, support, n, times // 2)
         table.add_row(
             name,
             f"{100 * sure / times:.0f} %",
             f"{100 * len(asked) / times:.0f} %",
             f"{np.median(asked):,.0f}" if asked else "–",
+            f"{needed:,.0f}" if needed else "–",
+            f"{np.median(asked) / needed:.2f}" if needed and asked else "–",
             f"{100 * settled / len(asked):.0f} %" if asked else "–",
         )
     return table
+
+
+def settling_size(draw: Draw, metric: str, support: pmb.Support | None, n: int, times: int) -> float:
+    """How many rewards of each arm settle the question in 80 % of data sets."""
+
+    def settled(size: int) -> float:
+        rng = np.random.default_rng(size)
+        found = (pmb.advise(named(draw(rng, size)), metric, support=support, seed=s) for s in range(times))
+        return sum(a.decision.kind == "choose" for a in found) / times
+
+    low, high = n, 2 * n
+    while settled(high) < 0.8:
+        low, high = high, 2 * high
+    while high > 1.1 * low:
+        middle = round(sqrt(low * high))
+        low, high = (low, middle) if settled(middle) >= 0.8 else (middle, high)
+    return sqrt(low * high)
 
 
 def seeds() -> Table:
@@ -299,7 +277,8 @@ def seeds() -> Table:
         change = 0
         for _ in range(times):
             data = named(draw(rng, n))
-            change += len({pmb.advise(data, metric, support=support, seed=s).proven for s in range(8)}) > 1
+            kinds = {pmb.advise(data, metric, support=support, seed=s).decision.kind == "choose" for s in range(8)}
+            change += len(kinds) > 1
         table.add_row(name, f"{100 * change / times:.0f} %")
     return table
 

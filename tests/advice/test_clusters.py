@@ -9,7 +9,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.advice.clusters import Clusters
-from pmbandits.advice.standard_errors import margins, pseudo_rewards_for, unit_vector
+from pmbandits.advice.standard_errors import Guard, margins, pseudo_rewards_for, unit_vector
 from pmbandits.logs import Sample
 
 UNIT = pmb.Interval(0, 1)
@@ -129,10 +129,11 @@ def test_strict_levels_hold_for_rare_events_and_unequal_arms(level: float) -> No
     """Of all counts that can come, those called sure have at most the promised probability, by the binomial formula."""
     n, many, p = 200, 20_000, 0.02
     counts, hits = np.arange(25), np.arange(250, 551, 6)
-    ends, more, wrong = [(0.0, 1.0)] * 2, pseudo_rewards_for(1 - level), 0.0
+    guard, wrong, guarded = Guard([(0.0, 1.0)] * 2, [(0.0, 1.0)] * 2, pseudo_rewards_for(1 - level), True), 0.0, 0.0
     edges = np.concatenate(([0], hits[1:] - 3.5, [many]))
     for k in counts.tolist():
         sure = []
+        proven = []
         for j in hits.tolist():
             shares = (1 - k / n, k / n), (1 - j / many, j / many)
             samples = [
@@ -140,8 +141,11 @@ def test_strict_levels_hold_for_rare_events_and_unequal_arms(level: float) -> No
                 for size, share in zip((n, many), shares, strict=True)
             ]
             best = int(j / many > k / n)
-            ahead = margins(pmb.Mean(), unit_vector(2, best), samples, ends, [1 - best], None, more)[0]
+            ahead = margins(pmb.Mean(), unit_vector(2, best), samples, guard, [1 - best], None)[0]
+            assert ahead.guarded is not None
             sure.append(2 * ahead.p <= 1 - level)
+            proven.append(2 * ahead.guarded.p <= 1 - level)
         chance = np.diff(st.binom.cdf(edges, many, p), prepend=0.0)[1:]
         wrong += float(st.binom.pmf(k, n, p)) * float(chance @ np.array(sure))
-    assert wrong <= 1 - level
+        guarded += float(st.binom.pmf(k, n, p)) * float(chance @ np.array(proven))
+    assert max(wrong, guarded) <= 1 - level

@@ -283,19 +283,19 @@ def test_the_standard_error_is_that_of_many_repetitions() -> None:
     rng = np.random.default_rng(12)
     metric, weights = pmb.GiniDeviation(), np.array([0.6, 0.4])
     found, errors = [], []
+    none, two = (standard_errors.Guard([(-9.0, 12.0)] * 2, [(-9.0, 12.0)] * 2, more, True) for more in (0.0, 2.0))
     for _ in range(150):
         half = [
             Sample(400, np.sort(x), np.full(400, 1 / 400)) for x in (rng.normal(0, 1, 400), rng.normal(2, 1.5, 400))
         ]
-        alone, _ = standard_errors.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0], None, 0.0)
-        careful, _ = standard_errors.margins(metric, weights, half, [(-9.0, 12.0)] * 2, [1, 0], None, 2.0)
-        assert careful.error > 1.2 * alone.error and careful.gain == alone.gain
+        alone, _ = standard_errors.margins(metric, weights, half, none, [1, 0], None)
+        careful = standard_errors.margins(metric, weights, half, two, [1, 0], None)[0].guarded
+        assert careful is not None and careful.error > 1.2 * alone.error and careful.gain == alone.gain
+        assert careful.plain_error == pytest.approx(alone.error)
         x = np.concatenate([h.x for h in half])
         plain = metric.value(x, np.repeat(weights / 400, 400)) - metric.value(half[1].x)
         assert alone.gain == pytest.approx(plain) and alone.rival == 1
-        other = standard_errors.margin_between(
-            metric, weights, np.array([0.0, 1.0]), half, [(-9.0, 12.0)] * 2, None, rival=1, pseudo_rewards=0.0
-        )
+        other = standard_errors.margin_between(metric, weights, np.array([0.0, 1.0]), half, none, None, rival=1)
         assert (other.gain, other.error) == pytest.approx((alone.gain, alone.error))
         found.append(alone.gain)
         errors.append(alone.error)

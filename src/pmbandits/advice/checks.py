@@ -80,6 +80,22 @@ def _tail_exponent_and_index(sample: Sample, upper: bool) -> tuple[float, float,
     return (1.0 / mean if mean > 0.0 else np.inf), (2.0 - first / second if second > 0.0 else 0.0), int(used)
 
 
+def deciding_reward(metric: Distortion, sample: Sample) -> float | None:
+    """A single reward on which more than half of the variance of an arm rests, if the metric depends on such rewards.
+
+    >>> import numpy as np
+    >>> from pmbandits.metrics import metric
+    >>> deciding_reward(metric("mean"), Sample(4, np.array([1.0, 2.0, 99.0]), np.array([0.5, 0.25, 0.25])))
+    99.0
+    """
+    away = (sample.x - sample.x @ sample.p) ** 2
+    at = int(np.argmax(away))
+    alone = sample.p[at] * sample.n < 1.5 and sample.p[at] * away[at] > 0.5 * float(sample.p @ away)
+    if not alone or not depends_on_tail(metric, upper=at > 0):
+        return None
+    return float(sample.x[at])
+
+
 def depends_on_tail(metric: Distortion, upper: bool) -> bool:
     """Whether a metric depends on the very largest (or smallest) rewards."""
     u = 1e-9

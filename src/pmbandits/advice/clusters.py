@@ -13,11 +13,21 @@ from pmbandits._validation import FloatArray
 
 
 class Spread(NamedTuple):
-    """The variance of an estimate, the degrees of freedom of Student's t with which it is used, and a third moment."""
+    """The variance of an estimate, the degrees of freedom of Student's t with which it is used, and a third moment.
+
+    ``plain`` is the variance without anything that was added for rewards that nobody saw.
+    """
 
     variance: float
     df: float
     third: float = 0.0
+    plain: float = 0.0
+
+    def minus(self, other: Spread) -> Spread:
+        """The spread of the difference of two independent estimates."""
+        return Spread(
+            self.variance + other.variance, min(self.df, other.df), self.third - other.third, self.plain + other.plain
+        )
 
 
 @dataclass(frozen=True)

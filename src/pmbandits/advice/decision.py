@@ -124,11 +124,12 @@ class Decision:
 def decide(advice: Advice) -> Decision:
     """The decision on one metric, from its evidence."""
     rival = _rival(advice)
+    beaten = _beaten(advice) if advice.limits is None else set()
     return Decision(
         kind=_kind(advice),
         mixture=advice.mixture,
-        beaten=() if advice.limits is not None else tuple(n for n in advice.names if _is_beaten(advice, n)),
-        open=() if advice.limits is not None else tuple(n for n in advice.names if _is_open(advice, n)),
+        beaten=tuple(n for n in advice.names if n in beaten),
+        open=tuple(n for n in advice.names if n not in beaten and advice.mixture.get(n, 0.0) < 1.0),
         difference=None if rival is None else _difference(advice, rival),
         next_step=_next_step(advice),
         caveats=tuple(_caveats(advice)),
@@ -146,45 +147,59 @@ def _kind(advice: Advice) -> Kind:
     return "leads"
 
 
-def _is_beaten(advice: Advice, name: str) -> bool:
-    return advice.sure != "unclear" and advice.mixture.get(name, 0.0) < 1.0
+def _beaten(advice: Advice) -> set[str]:
+    """The arms than which the recommendation is better beyond chance.
 
-
-def _is_open(advice: Advice, name: str) -> bool:
-    return advice.sure == "unclear" and advice.mixture.get(name, 0.0) < 1.0
+    If it is not ahead of all of them, those of which this can be said at once (Bonferroni's correction).
+    """
+    found = advice.evidence
+    rivals = {name for name in advice.names if advice.mixture.get(name, 0.0) < 1.0}
+    rivals -= {advice.names[k] for k in found.left_out}
+    if advice.sure != "unclear":
+        return rivals
+    if advice.inconclusive or advice.tails or found.is_mixture:
+        return set()
+    times = 2.0 * len(rivals) * advice.family
+    return {advice.names[m.rival] for m in found.margins if times * m.p <= 1.0 - advice.level}
 
 
 def _rival(advice: Advice) -> str | None:
     """The arm that the recommendation is compared with."""
     if len(advice.mixture) > 1:
         return advice.best_arm
-    others = [a for a in advice.arms if a.share == 0.0]
+    left_out = {advice.names[k] for k in advice.evidence.left_out}
+    others = [a for a in advice.arms if a.share == 0.0 and a.name not in left_out]
     return max(others, key=lambda a: a.utility).name if others else None
 
 
 def _difference(advice: Advice, rival: str) -> Difference:
     """The lead over the rival, with Student's interval."""
-    mixed = len(advice.mixture) > 1
-    value = advice.gain if mixed else advice.lead
-    interval = nan, nan
-    margin = next((m for m in advice.evidence.margins if advice.names[m.rival] == rival), None)
-    if margin is not None and advice.limits is None and isfinite(margin.error) and not advice.tails:
+    value = advice.gain if len(advice.mixture) > 1 else advice.lead
+    interval, matters = (nan, nan), None
+    margin = None
+    if advice.limits is None and not advice.tails:
+        margin = next((m for m in advice.evidence.margins if advice.names[m.rival] == rival), None)
+    if margin is not None and isfinite(margin.error):
         reach = float(stdtrit(margin.df, 0.5 + 0.5 * advice.level)) * margin.error + margin.slack
         interval = value - reach, value + reach
-    return Difference(rival, value, interval, advice.evidence.p)
+        if advice.matters > 0.0:
+            matters = True if interval[0] >= advice.matters else False if interval[1] < advice.matters else None
+    return Difference(rival, value, interval, advice.evidence.p, matters)
 
 
 def _next_step(advice: Advice) -> NextStep:
+    few = tuple(advice.names[k] for k in advice.evidence.few)
     if advice.sure != "unclear" or len(advice.names) == 1:
-        return NextStep("nothing")
+        left_out = tuple(advice.names[k] for k in advice.evidence.left_out)
+        return NextStep("more of some arms", arms=left_out) if left_out else NextStep("nothing")
     if advice.tied or advice.tails:
         return NextStep("other preference", arms=tuple(advice.names[t.arm] for t in advice.tails))
     if advice.inconclusive:
         return NextStep("same time", arms=tuple(advice.names[k] for k in advice.apart))
     if advice.more:
         return NextStep("more rewards", rewards=dict(advice.more))
-    if advice.evidence.few:
-        return NextStep("more of some arms", arms=tuple(advice.names[k] for k in advice.evidence.few))
+    if few:
+        return NextStep("more of some arms", arms=few)
     return NextStep("not known")
 
 
@@ -196,8 +211,9 @@ def _caveats(advice: Advice) -> list[Caveat]:
     negative = not advice.loss and max(float(arm.x[-1]) for arm in log.arms) <= 0.0
     if checks.wrong_tail_warning(advice.metric, advice.loss, negative):
         out.append(Caveat("wrong end"))
-    if advice.tails:
-        out.append(Caveat("heavy tail", tuple(dict.fromkeys(advice.names[t.arm] for t in advice.tails))))
+    tails = (*advice.tails, *advice.tails_left_out)
+    if tails:
+        out.append(Caveat("heavy tail", tuple(dict.fromkeys(advice.names[t.arm] for t in tails))))
     if advice.apart:
         out.append(Caveat("apart in time", tuple(advice.names[k] for k in advice.apart)))
     if advice.serial:
@@ -209,6 +225,15 @@ def _caveats(advice: Advice) -> list[Caveat]:
         out.append(Caveat("few units" if clustered else "few rewards", few))
     if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.all for arm in log.arms]):
         out.append(Caveat("moment bound broken"))
+    out += [
+        Caveat("outlier", (name,), {"reward": advice.shown(reward)})
+        for k, (name, arm) in enumerate(zip(advice.names, log.arms, strict=True))
+        if k not in advice.evidence.few and (reward := checks.deciding_reward(advice.metric, arm.all)) is not None
+    ]
     if advice.support_assumed and not advice.tails and len(advice.names) > 1:
-        out.append(Caveat("range not known", numbers={"low": support.lo, "high": support.hi}))
+        low, high = sorted((advice.shown(support.lo), advice.shown(support.hi)))
+        out.append(Caveat("range not known", numbers={"low": low, "high": high}))
+    guarded = advice.evidence.guarded_p * advice.family <= 1.0 - advice.level
+    if advice.sure == "looks" and not advice.support_assumed and not guarded:
+        out.append(Caveat("range matters"))
     return out

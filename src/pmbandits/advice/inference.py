@@ -1,19 +1,23 @@
-"""Inference for one metric: the best mixture, its cross-fitted utility, and the p-value of its lead.
+"""Inference for one metric: the best mixture, its utility, and the p-value of its lead.
 
-*Utility.* The best mixture in the data looks better than it is, because it was picked for looking good. So a mixture is
-chosen on three random eighths of the rewards and measured on the other five, for several divisions, and the values are
-averaged (cross-fitting). What fewer rewards change for a fixed mixture is taken out.
+*Utility.* It is that of the recommended mixture on all rewards. A single arm that was picked because it looks best is
+likely to look better than it is. By how much follows from the standard errors of all arms (the parametric bootstrap):
+it is taken off unless the lead is beyond chance. So the value does not depend on any random division.
 
 *One arm ahead of all others.* Its lead over each other arm is compared with its standard error, on all rewards. The
 claim is made only if every lead is beyond chance. Then it is enough to allow for two sides, whatever the number of arms
 (Gutmann and Maymin 1987; Hung and Fithian 2019).
 
-*A mixture ahead of all arms.* The mixture is chosen on three eighths and compared with every single arm on the others,
-where it has no advantage from having been chosen. Twice the median of these probabilities over the divisions is a valid
-one, however they depend on each other (Rüger 1978), and does not depend on a single division.
+*A mixture ahead of all arms.* A mixture is chosen on three random eighths of the rewards and compared with every single
+arm on the others, where it has no advantage from having been chosen, for several divisions (cross-fitting). Twice the
+median of these probabilities over the divisions is a valid one, however they depend on each other (Rüger 1978), and
+does not depend on a single division. A mixture whose gain on the other rewards is not positive is not recommended.
+
+*The smallest difference that matters.* If one is named, the claim is that no other arm is better by more than that.
+Several arms can be wrongly passed over then, so the p-value is multiplied by their number (Hsu 1984).
 
 *Arms with few rewards*, and preferences whose curve jumps, are compared by their bands, because a standard error says
-little about them.
+little about them. If the bands cannot tell, arms with few rewards are left out, and the others are compared.
 
 *Units*, or blocks of time where a column of times was named, take the place of rewards wherever chance is worked out.
 """
@@ -21,16 +25,17 @@ little about them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import Bands
+from pmbandits.advice.checks import deciding_reward
 from pmbandits.advice.problem import FEWEST_UNITS, N_CHOOSING_PARTS, Problem
 from pmbandits.advice.standard_errors import (
     Margin,
@@ -54,9 +59,8 @@ _CONCAVE_POINTS = 256  # points of an arm on which a mixture is chosen
 _SEARCH_POINTS = 64  # points of an arm where the best mixture is searched for (h neither concave nor convex)
 _MOST_ORACLE_ARMS = 500  # arms up to which the oracle looks at all of them
 _MOST_SEARCH_ARMS = 12  # arms among which it is searched for
-_POWER = 0.8  # the power at which "more data" settles the question
-_LEAD_VARIANCE_SHARE = 0.3  # the share of the lead's variance that enters the sample size calculation
-_LARGEST_FACTOR = 100.0  # times as many rewards, beyond which more data is no advice
+_MOST_PICKED = 64  # arms that are looked at for how much better than it is the best one looks
+_BOOTSTRAP_DRAWS = 2_000  # for the same
 
 
 @dataclass(frozen=True)
@@ -67,21 +71,27 @@ class Evidence:
     ----------
     weights : the best mixture in the data.
     arm_utilities, errors, curvature_errors : of each arm: utility, standard error, and what the curvature of h adds.
+    plain_errors : the arms' standard errors without anything that was added for rewards that nobody saw.
     arm_dfs, df : the degrees of freedom of the arms' standard errors, and of ``error``.
     apparent, apparent_gain : the utility of the mixture in the data that chose it, and its gain over the best arm.
-    value, gain : utility of the mixture and its gain over the best arm, cross-fitted.
+    value : the utility of the mixture, corrected for having been picked.
+    gain : the gain of mixtures over the best arm on rewards that did not choose them (held-out), also of a mixture that
+        was not recommended because of it; 0 if a single arm is best in the data.
     error, curvature_error : the standard error of the value, and what the curvature of h adds to it.
     slack : what corners of h and summaries of the rewards add to it.
     smallest_n : the number of rewards (or units) of the used arm that has fewest.
     margins : how far the recommendation is ahead of each other arm, on all rewards.
-    p : the p-value of the lead over every single arm; 1 where nothing speaks for it.
+    p : the p-value of the lead over every single arm, if rewards go on as they were seen; 1 if nothing speaks for it.
+    guarded_p : the same for a claim that holds whatever the distributions inside the declared range are.
     by_bands, few : the arms that could be compared by their bands only, and those that have too few rewards.
-    divisions : of how many splits the value is an average; 0 if an arm has too few rewards to be split.
+    left_out : the arms that were not compared: they have too few rewards, or a few rewards decide how they compare.
+    divisions : in how many divisions mixtures were chosen and measured; 0 where there was none.
     """
 
     weights: FloatArray
     arm_utilities: FloatArray
     errors: FloatArray
+    plain_errors: FloatArray
     curvature_errors: FloatArray
     arm_dfs: FloatArray
     apparent: float
@@ -95,9 +105,11 @@ class Evidence:
     smallest_n: int
     margins: tuple[Margin, ...]
     p: float
+    guarded_p: float
     by_bands: tuple[int, ...]
     few: tuple[int, ...]
     divisions: int
+    left_out: tuple[int, ...] = ()
 
     @property
     def is_mixture(self) -> bool:
@@ -118,64 +130,69 @@ class Evidence:
         radius = sqrt((times * self.error) ** 2 + (times**2 * self.curvature_error) ** 2 + optimism**2) + self.slack
         return self.value - radius, self.value + radius
 
-    def more(self, alpha: float) -> float:
-        """By which factor the data must grow to settle the question with power 0.8; infinity if by no reasonable one.
 
-        The true lead is unknown: given the data it lies around the one that was measured. So it is not enough that a
-        lead as measured would be seen. That the question is open says that the lead was not measured too large, so
-        that part of its error counts; how much was found by simulation (``python -m benchmarks advice``).
-        """
-        close = [m for m in self.margins if m.gain < 8.0 * m.error] or list(self.margins)
-        power_quantile = float(ndtri(1.0 - (1.0 - _POWER) / max(len(close), 1)))
-        critical_value = float(ndtri(1.0 - 0.5 * alpha)) * (
-            sqrt(N_PARTS / (N_PARTS - N_CHOOSING_PARTS)) if self.is_mixture else 1.0
-        )
-        optimism = max(self.apparent - self.value, 0.0)
-        return max(
-            (
-                _sample_size_factor((m.gain - optimism) / m.error, critical_value, power_quantile)
-                for m in close
-                if m.error > 0.0
-            ),
-            default=inf,
-        )
+def compute_evidence(
+    metric: Distortion, problem: Problem, alpha: float, matters: float = 0.0, heavy: Sequence[int] = ()
+) -> Evidence:
+    """The evidence on one metric.
+
+    ``alpha`` is the error probability for comparisons that only bands can decide. A difference up to ``matters`` does
+    not matter. The arms in ``heavy`` have tails that are too heavy for this metric.
+    """
+    found = _compute_evidence(metric, problem, alpha, matters)
+    best = int(np.argmax(found.arm_utilities))
+    doubtful = set(heavy)
+    if found.p > alpha:
+        doubtful |= {k for k, s in enumerate(problem.samples) if deciding_reward(metric, s) is not None}
+    doubtful = {*found.few} | (doubtful if best not in doubtful else set())
+    enough = [k for k in range(len(problem.samples)) if k not in doubtful]
+    if (found.p <= alpha and not heavy) or len(enough) < 2 or not doubtful or metric.jumps:
+        return found
+    # Arms with few rewards are the problem, or arms behind the best of which a few rewards decide: the answer is about
+    # the others.
+    inner = _compute_evidence(metric, problem.of_arms(enough), alpha, matters)
+    weights = _scatter_weights(inner.weights, enough, len(problem.samples))
+    ahead = tuple(replace(m, rival=enough[m.rival]) for m in inner.margins)
+    by_bands = tuple(enough[k] for k in inner.by_bands)
+    return replace(
+        inner,
+        weights=weights,
+        arm_utilities=found.arm_utilities,
+        errors=found.errors,
+        plain_errors=found.plain_errors,
+        curvature_errors=found.curvature_errors,
+        arm_dfs=found.arm_dfs,
+        margins=ahead,
+        by_bands=by_bands,
+        few=found.few,
+        left_out=tuple(sorted(doubtful)),
+    )
 
 
-def _sample_size_factor(lead: float, critical_value: float, power_quantile: float) -> float:
-    """The least f with lead − critical_value/√f ≥ power_quantile·√(0.3 + 1/f), in standard errors of today."""
-
-    def settled(f: float) -> bool:
-        return lead - critical_value / sqrt(f) >= power_quantile * sqrt(_LEAD_VARIANCE_SHARE + 1.0 / f)
-
-    low, high = 1.0, 2.0 * _LARGEST_FACTOR
-    if not settled(high):
-        return inf
-    while high > 1.02 * low:
-        middle = sqrt(low * high)
-        low, high = (low, middle) if settled(middle) else (middle, high)
-    return high if high <= _LARGEST_FACTOR else inf
-
-
-def compute_evidence(metric: Distortion, problem: Problem, alpha: float) -> Evidence:
-    """The evidence on one metric; ``alpha`` is the error probability for comparisons that only bands can decide."""
-    samples, clusters = problem.samples, problem.clusters
+def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matters: float) -> Evidence:
+    samples = problem.samples
     count = len(samples)
     alone = {k: problem.estimate(metric, unit_vector(count, k)) for k in range(count)}
     arm_utilities = np.array([alone[k].value for k in range(count)])
     weights = best_mixture(metric, problem, arm_utilities)
+    few = {k for k in range(count) if problem.is_small(k)}
+    cross_fit = None
+    if (weights > 0.0).sum() > 1:
+        testable = [] if metric.jumps else [j for j in range(count) if j not in few]
+        cross_fit = _cross_fit(metric, problem, weights, arm_utilities, testable)
+        if not cross_fit.gain > matters:  # on other rewards nothing is gained by mixing
+            weights = unit_vector(count, int(np.argmax(arm_utilities)))
     used = np.flatnonzero(weights > 0.0)
     apparent = float(arm_utilities[used[0]]) if used.size == 1 else utility_of_mixture(metric, samples, weights)
     rivals = [j for j in range(count) if weights[j] < 1.0]
-    few = {k for k in range(count) if problem.is_small(k)}
     by_bands = list(rivals) if metric.jumps or few & set(used.tolist()) else [j for j in rivals if j in few]
-    testable = [j for j in rivals if j not in set(by_bands)]
-    tested_margins: list[Margin] = []
-    if testable:
-        tested_margins = margins(
-            metric, weights, samples, problem.ends, testable, clusters, problem.pseudo_rewards, alone
-        )
-    cross_fit = _cross_fit(metric, problem, weights, apparent, arm_utilities, used.size > 1, testable)
-    return make_evidence(
+    tested = [j for j in rivals if j not in set(by_bands)]
+    ahead = margins(metric, weights, samples, problem.guard, tested, problem.clusters, alone) if tested else []
+    p = guarded_p = 1.0
+    if rivals:
+        p_values = (0.0, 0.0) if not ahead else _p_values(ahead, cross_fit if used.size > 1 else None, matters)
+        p, guarded_p = _with_bands(metric, problem, weights, p_values, by_bands, alpha)
+    found = make_evidence(
         metric,
         problem,
         weights,
@@ -183,35 +200,63 @@ def compute_evidence(metric: Distortion, problem: Problem, alpha: float) -> Evid
         arm_utilities=arm_utilities,
         apparent=apparent,
         apparent_gain=apparent - float(arm_utilities.max()) if used.size > 1 else 0.0,
-        value=cross_fit.value,
-        gain=cross_fit.gain if used.size > 1 else 0.0,
-        margins=tuple(tested_margins),
-        p=_p_value(metric, problem, weights, tested_margins, cross_fit, by_bands, alpha) if rivals else 1.0,
+        value=apparent,
+        gain=cross_fit.gain if cross_fit is not None else 0.0,
+        margins=tuple(ahead),
+        p=p,
+        guarded_p=guarded_p,
         by_bands=tuple(by_bands),
         few=tuple(sorted(few)),
-        divisions=cross_fit.divisions,
+        divisions=cross_fit.divisions if cross_fit is not None else 0,
     )
+    if p <= alpha or used.size > 1 or metric.jumps:
+        return found
+    return replace(found, value=apparent - _optimism(arm_utilities, found.errors, int(used[0])))
 
 
-def _p_value(
+def _p_values(ahead: Sequence[Margin], cross_fit: _CrossFit | None, matters: float) -> tuple[float, float]:
+    """The p-value of the lead over all tested arms, and that of the same whatever the distributions are."""
+    if cross_fit is not None:
+        medians = [float(np.median(p)) if p else 1.0 for p in (cross_fit.p_values, cross_fit.guarded_p_values)]
+        return min(2.0 * medians[0], 1.0), min(2.0 * medians[1], 1.0)
+    times = 2.0 if matters == 0.0 else max(2.0, float(len(ahead)))
+    worst = max(m.p_beyond(-matters) for m in ahead)
+    guarded = max(1.0 if m.guarded is None else m.guarded.p_beyond(-matters) for m in ahead)
+    return min(times * worst, 1.0), min(times * guarded, 1.0)
+
+
+def _with_bands(
     metric: Distortion,
     problem: Problem,
     weights: FloatArray,
-    tested_margins: Sequence[Margin],
-    cross_fit: _CrossFit,
+    p_values: tuple[float, float],
     by_bands: Sequence[int],
     alpha: float,
-) -> float:
-    """The p-value of the lead over every other arm; a lead that only bands can show has ``alpha``, or 1 if it fails."""
-    p = 0.0
-    if (weights > 0.0).sum() == 1:
-        p = min(2.0 * max((m.p for m in tested_margins), default=0.0), 1.0)
-    elif tested_margins:
-        p = min(2.0 * float(np.median(cross_fit.p_values)), 1.0) if cross_fit.p_values else 1.0
+) -> tuple[float, float]:
+    """The p-values with the arms that only bands can decide: such a lead has ``alpha``, or 1 if it fails."""
+    p, guarded_p = p_values
     if by_bands and p <= alpha:
         inside = Bands(metric, problem.samples, problem.support, 1.0 - alpha, problem.clusters)
-        return max(p, alpha) if all(inside.difference(weights, j)[0] > 0.0 for j in by_bands) else 1.0
-    return p
+        shown = all(inside.difference(weights, j)[0] > 0.0 for j in by_bands)
+        p, guarded_p = (max(p, alpha), max(guarded_p, alpha)) if shown else (1.0, 1.0)
+    return p, guarded_p
+
+
+def _optimism(utilities: FloatArray, errors: FloatArray, best: int) -> float:
+    """By how much the arm that looks best is likely to look better than it is, because it was picked for that.
+
+    Data are drawn again around the utilities that were found, with their standard errors: how far above its own
+    utility is the one that looks best then? (The parametric bootstrap. It takes off less than all of it if arms are
+    equal, and little if one is clearly ahead.)
+    """
+    known = np.isfinite(errors)
+    if not known[best] or errors[best] == 0.0:
+        return 0.0
+    order = [k for k in np.argsort(-utilities, kind="stable").tolist() if known[k]][:_MOST_PICKED]
+    draws = np.random.default_rng(0).standard_normal((_BOOTSTRAP_DRAWS, len(order)))
+    away = np.concatenate((draws, -draws)) * errors[order]
+    picked = np.argmax(utilities[order] + away, axis=1)
+    return max(float(away[np.arange(picked.size), picked].mean()), 0.0)
 
 
 def make_evidence(
@@ -224,6 +269,7 @@ def make_evidence(
     return Evidence(
         weights=weights,
         errors=np.sqrt([one.variance for one in spreads]),
+        plain_errors=np.sqrt([one.plain for one in spreads]),
         curvature_errors=np.array([one.curvature_error() for one in alone]),
         arm_dfs=np.array([one.df for one in spreads]),
         error=sqrt(own.variance),
@@ -262,56 +308,48 @@ def _oracle_support(support: Support) -> Support | None:
 
 @dataclass
 class _CrossFit:
-    value: float
     gain: float
     p_values: list[float]
+    guarded_p_values: list[float]
     divisions: int
 
 
 def _cross_fit(
-    metric: Distortion,
-    problem: Problem,
-    weights: FloatArray,
-    apparent: float,
-    arm_utilities: FloatArray,
-    mixture: bool,
-    testable: Sequence[int],
+    metric: Distortion, problem: Problem, weights: FloatArray, arm_utilities: FloatArray, testable: Sequence[int]
 ) -> _CrossFit:
-    """Cross-fitted value, gain and p-values: choose on some of the rewards, measure on the others, several times."""
+    """Held-out gain and p-values of mixtures: choose on some of the rewards, measure on the others, several times."""
     count = weights.size
     best_alone = int(np.argmax(arm_utilities))
-    values, gains, refit_values, refit_arm_values, p_values = [], [], [], [], []
+    gains, refit_gains, p_values, guarded_p_values = [], [], [], []
     measuring = (N_PARTS - N_CHOOSING_PARTS) / N_PARTS
+    guard = problem.guard.times(measuring)
+
+    def gain(samples: Sequence[Sample], mixture: FloatArray, arm: int) -> float:
+        alone = utility_of_mixture(metric, samples, unit_vector(count, arm))
+        return utility_of_mixture(metric, samples, mixture) - alone
+
     for one, two in problem.divisions():
         chosen, best_arm = choose_mixture(metric, problem.of_parts(one)[0])
         samples, clusters = problem.of_parts(two)
         sizes = np.array([s.n for s in samples])
         if (sizes[chosen > 0.0] == 0).any() or sizes[best_arm] == 0:
             continue
-        value = utility_of_mixture(metric, samples, chosen)
         is_mixture = int((chosen > 0.0).sum()) > 1
-        best_arm_utility = utility_of_mixture(metric, samples, unit_vector(count, best_arm)) if is_mixture else value
-        values.append(value)
-        gains.append(value - best_arm_utility)
+        gains.append(gain(samples, chosen, best_arm) if is_mixture else 0.0)
         if not (sizes[weights > 0.0] == 0).any() and sizes[best_alone] > 0:
-            refit_values.append(utility_of_mixture(metric, samples, weights))
-            refit_arm_values.append(utility_of_mixture(metric, samples, unit_vector(count, best_alone)))
-        if mixture and testable:
-            p_value = 1.0
-            if is_mixture:
-                rivals = [j for j in testable if sizes[j] > 1]
-                ahead = margins(
-                    metric, chosen, samples, problem.ends, rivals, clusters, measuring * problem.pseudo_rewards
-                )
-                p_value = max(m.p for m in ahead)
-            p_values.append(p_value)
-    if not values:
-        return _CrossFit(apparent, 0.0, [], 0)
-    bias = alone = 0.0
-    if refit_values and metric.shape != "linear":  # bias is of order 1/n: that on all rewards follows from that on some
-        bias = (float(np.mean(refit_values)) - apparent) / (1.0 - measuring)
-        alone = (float(np.mean(refit_arm_values)) - float(arm_utilities[best_alone])) / (1.0 - measuring)
-    return _CrossFit(float(np.mean(values)) - bias, float(np.mean(gains)) - bias + alone, p_values, len(values))
+            refit_gains.append(gain(samples, weights, best_alone))
+        ahead: list[Margin] = []
+        if is_mixture and testable:
+            ahead = margins(metric, chosen, samples, guard, [j for j in testable if sizes[j] > 1], clusters)
+        p_values.append(max((m.p for m in ahead), default=1.0))
+        guarded_p_values.append(max((1.0 if m.guarded is None else m.guarded.p for m in ahead), default=1.0))
+    if not gains:
+        return _CrossFit(0.0, [], [], 0)
+    bias = 0.0
+    if refit_gains:  # bias is of order 1/n: that on all rewards follows from that on some
+        apparent = gain(problem.samples, weights, best_alone)
+        bias = (float(np.mean(refit_gains)) - apparent) / (1.0 - measuring)
+    return _CrossFit(float(np.mean(gains)) - bias, p_values, guarded_p_values, len(gains))
 
 
 def choose_mixture(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, int]:

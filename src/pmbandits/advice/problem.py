@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil, sqrt
 
@@ -12,6 +12,7 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.advice.clusters import Clusters
 from pmbandits.advice.standard_errors import (
+    Guard,
     RewardRange,
     UtilityEstimate,
     mixture_estimate,
@@ -47,22 +48,19 @@ class Problem:
     splits: int = 16
     alpha: float = 0.05
     samples: tuple[Sample, ...] = field(init=False, repr=False)
-    ends: tuple[RewardRange, ...] = field(init=False, repr=False)
+    guard: Guard = field(init=False, repr=False)
     clusters: Clusters | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         samples = tuple(arm.all for arm in self.log.arms)
         object.__setattr__(self, "samples", samples)
-        object.__setattr__(self, "ends", _pseudo_reward_ends(samples, self.support))
+        seen = [(float(s.x[0]), float(s.x[-1])) for s in samples]
+        ends = _pseudo_reward_ends(samples, self.support)
+        object.__setattr__(self, "guard", Guard(ends, seen, pseudo_rewards_for(self.alpha), self.declared))
         rows, clusters = self.log.kept_rows, None
         if rows is not None and rows.cluster is not None:
             clusters = Clusters(rows.arm, rows.reward, rows.cluster)
         object.__setattr__(self, "clusters", clusters)
-
-    @property
-    def pseudo_rewards(self) -> float:
-        """How many pseudo-rewards each arm gets at each end."""
-        return pseudo_rewards_for(self.alpha)
 
     def is_small(self, arm: int) -> bool:
         """Whether an arm has too few rewards (or units) for standard errors."""
@@ -82,9 +80,17 @@ class Problem:
             clusters = Clusters(rows.arm[mine], rows.reward[mine], rows.cluster[mine])
         return [arm.of_parts(parts) for arm in self.log.arms], clusters
 
+    def of_arms(self, arms: Sequence[int]) -> Problem:
+        """The problem of some of the arms alone."""
+        rows = self.log.kept_rows
+        if rows is not None:
+            rows = rows.of_arms(arms)
+        log = replace(self.log, arms=tuple(self.log.arms[k] for k in arms), kept_rows=rows)
+        return replace(self, log=log)
+
     def estimate(self, metric: Distortion, weights: FloatArray) -> UtilityEstimate:
         """The utility of a mixture of all rewards, with its standard error."""
-        return mixture_estimate(metric, weights, self.samples, self.ends, self.clusters, self.pseudo_rewards)
+        return mixture_estimate(metric, weights, self.samples, self.guard, self.clusters)
 
     def divisions(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Several divisions of the parts into those that choose and those that measure.

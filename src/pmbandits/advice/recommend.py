@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from math import ceil, isfinite, nan
+from math import isfinite, nan
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
@@ -17,6 +17,7 @@ from pmbandits.advice.inference import Evidence, compute_evidence, holm
 from pmbandits.advice.problem import FEWEST_UNITS, Problem
 from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
+from pmbandits.advice.sample_size import more_rewards
 from pmbandits.advice.share_constraints import compute_evidence_constrained
 from pmbandits.advice.standard_errors import size
 from pmbandits.constraints import Limits, Shares, limits
@@ -212,33 +213,40 @@ def advise_on_problem(
     level: float = 0.95,
     shares: Shares = None,
     loss: bool = False,
+    matters: float = 0.0,
     repeat: str = "",
 ) -> list[Advice]:
     """Advice on a problem for each of several metrics; the verdicts are corrected for their number."""
     log, alpha = problem.log, 1.0 - level
     problem = replace(problem, alpha=alpha / len(metrics))
     constraints = None if shares is None else limits(shares, [a.name for a in log.arms])
+    tails = () if problem.declared else tuple(checks.heavy_tails(problem.samples))
     found: list[tuple[Evidence, dict[str, ShadowPrice]]]
     if constraints is None:
-        found = [(compute_evidence(m, problem, alpha / len(metrics)), {}) for m in metrics]
+        found = [
+            (compute_evidence(m, problem, alpha / len(metrics), matters, [t.arm for t in _tails(tails, m)]), {})
+            for m in metrics
+        ]
     else:
         found = [compute_evidence_constrained(m, problem, constraints) for m in metrics]
     passed = holm([evidence.p for evidence, _ in found], alpha)
+    proven = holm([evidence.guarded_p for evidence, _ in found], alpha)
     shared = _Shared(
         problem=problem,
         level=level,
         loss=loss,
+        matters=matters,
         family=len(metrics),
         constraints=constraints,
-        tails=() if problem.declared else tuple(checks.heavy_tails(problem.samples)),
+        tails=tails,
         drift=tuple(checks.find_drifts(log)),
         apart=tuple(checks.arms_apart_in_time(log)),
         serial=log.kept_rows is not None and log.kept_rows.serial,
         repeat=repeat,
     )
     return [
-        _build_advice(shared, metric, evidence, bool(ok), costs)
-        for metric, (evidence, costs), ok in zip(metrics, found, passed, strict=True)
+        _build_advice(shared, metric, evidence, bool(ok), bool(ok and sure), costs)
+        for metric, (evidence, costs), ok, sure in zip(metrics, found, passed, proven, strict=True)
     ]
 
 
@@ -249,6 +257,7 @@ class _Shared:
     problem: Problem
     level: float
     loss: bool
+    matters: float
     family: int
     constraints: Limits | None
     tails: tuple[checks.HeavyTail, ...]
@@ -256,6 +265,11 @@ class _Shared:
     apart: tuple[int, ...]
     serial: bool
     repeat: str
+
+
+def _tails(tails: Sequence[checks.HeavyTail], metric: Distortion) -> tuple[checks.HeavyTail, ...]:
+    """The heavy tails on which a metric depends."""
+    return tuple(tail for tail in tails if checks.depends_on_tail(metric, tail.upper))
 
 
 def _progress_bar_factory(progress: bool | None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
@@ -308,14 +322,21 @@ def _negate_support(support: Support) -> Support:
 
 
 def _build_advice(
-    shared: _Shared, metric: Distortion, evidence: Evidence, passed: bool, costs: dict[str, ShadowPrice]
+    shared: _Shared, metric: Distortion, evidence: Evidence, passed: bool, proven: bool, costs: dict[str, ShadowPrice]
 ) -> Advice:
-    """The advice on one metric, from the evidence; ``passed`` says whether the recommendation is beyond chance."""
+    """The advice on one metric, from the evidence.
+
+    ``passed`` says whether the recommendation is beyond chance if rewards go on as they were seen, ``proven`` whether
+    it is, whatever the distributions in the declared range are.
+    """
     problem, log, support = shared.problem, shared.problem.log, shared.problem.support
     names = tuple(arm.name for arm in log.arms)
-    tails = tuple(tail for tail in shared.tails if checks.depends_on_tail(metric, tail.upper))
+    all_tails = _tails(shared.tails, metric)
+    tails = tuple(tail for tail in all_tails if tail.arm not in evidence.left_out)
     passed = passed and not shared.apart and not shared.serial
-    sure = _how_sure(shared, metric) if passed and not tails else "unclear"
+    sure: Sure = "unclear"
+    if passed and not tails:
+        sure = _how_sure(shared, metric) if proven and not evidence.left_out else "looks"
     verdict: Verdict = "single arm"
     if evidence.is_mixture or shared.constraints is not None:
         verdict = _VERDICTS[sure]
@@ -343,15 +364,17 @@ def _build_advice(
         sure=sure,
         verdict=verdict,
         more={} if passed or shared.apart or shared.serial else _more_rewards(shared, evidence),
-        arms=_arm_advice(shared, metric, evidence, bands, known),
+        arms=_arm_advice(shared, metric, evidence, bands, known, {tail.arm for tail in all_tails}),
         level=shared.level,
         support=support,
         support_assumed=not problem.declared,
         loss=shared.loss,
+        matters=shared.matters,
         family=shared.family,
         limits=shared.constraints,
         costs=costs,
         tails=tails,
+        tails_left_out=tuple(tail for tail in all_tails if tail not in tails),
         drift=shared.drift,
         apart=shared.apart,
         serial=shared.serial,
@@ -399,12 +422,11 @@ def _interval(
 
 def _more_rewards(shared: _Shared, evidence: Evidence) -> dict[str, int]:
     """How many more rewards of each arm would settle the question; empty if no reasonable number would."""
-    if not evidence.margins or evidence.few:
+    arms = shared.problem.log.arms
+    if not evidence.margins or shared.constraints is not None:
         return {}
-    factor = evidence.more((1.0 - shared.level) / shared.family)
-    if not isfinite(factor):
-        return {}
-    return {arm.name: _round_up_to_two_digits(arm.n * (factor - 1.0)) for arm in shared.problem.log.arms}
+    more = more_rewards(evidence, [a.n for a in arms], (1.0 - shared.level) / shared.family, shared.matters)
+    return {arms[k].name: count for k, count in more.items()}
 
 
 def _estimates(problem: Problem, failure: float) -> tuple[ArmEstimate, ...]:
@@ -416,7 +438,7 @@ def _estimates(problem: Problem, failure: float) -> tuple[ArmEstimate, ...]:
 
 
 def _arm_advice(
-    shared: _Shared, metric: Distortion, evidence: Evidence, bands: Bands, known: bool
+    shared: _Shared, metric: Distortion, evidence: Evidence, bands: Bands, known: bool, heavy: set[int]
 ) -> tuple[ArmAdvice, ...]:
     """Utility and interval of each single arm; ``known`` says whether intervals can be given at all."""
     from scipy.special import stdtrit
@@ -428,7 +450,7 @@ def _arm_advice(
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
         utility = float(evidence.arm_utilities[k])
         interval = nan, nan
-        if known and size(problem.samples, k, problem.clusters) >= FEWEST_UNITS and sample.n >= 5:
+        if known and k not in heavy and size(problem.samples, k, problem.clusters) >= FEWEST_UNITS and sample.n >= 5:
             near = utility - float(half_widths[k]), utility + float(half_widths[k])
             if metric.jumps:  # a standard error says little there
                 near = _finite_or_nan(bands.arm_bounds(k))
@@ -448,11 +470,3 @@ def _clip_to_metric_range(interval: tuple[float, float], metric: Distortion, pro
     base = support.lo * float(metric(1.0))
     low, high = (base + support.width * end.value for end in (metric.minimum(), metric.maximum()))
     return min(max(interval[0], low), high), min(max(interval[1], low), high)
-
-
-def _round_up_to_two_digits(count: float) -> int:
-    """A count rounded up to two significant digits, because it is an estimate."""
-    if count < 10:
-        return max(ceil(count), 1)
-    size = 10 ** (len(str(int(count))) - 2)
-    return ceil(count / size) * size

@@ -78,6 +78,8 @@ class Advice:
     support, support_assumed : where rewards lie, and whether that was only assumed from the data.
     limits, costs : the limits on the shares, if there are any, and what each of them costs in the data.
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
+    tails_left_out : the same tails of arms that were left out of the comparison for it.
+    matters : the smallest difference that matters; 0 if none was named.
     apart, serial : arms that were not tried at the same time as the others, and whether rewards depend on those before
         them for too long. In both cases nothing can be concluded.
     evidence : all numbers behind the verdict.
@@ -105,10 +107,12 @@ class Advice:
     support: Support
     support_assumed: bool
     loss: bool
+    matters: float
     family: int
     limits: Limits | None
     costs: dict[str, ShadowPrice]
     tails: tuple[HeavyTail, ...]
+    tails_left_out: tuple[HeavyTail, ...]
     drift: tuple[Drift, ...]
     apart: tuple[int, ...]
     serial: bool
@@ -138,7 +142,8 @@ class Advice:
     @property
     def lead(self) -> float:
         """How much more the recommendation is worth than the best *other* single arm, in the data."""
-        others = [a.utility for a in self.arms if a.share < 1.0]
+        left_out = self.evidence.left_out
+        others = [a.utility for k, a in enumerate(self.arms) if a.share < 1.0 and k not in left_out]
         return self.apparent - max(others) if others else 0.0
 
     @property

@@ -170,6 +170,11 @@ def _rivals_text(advice: Advice) -> str:
 
 def outlook(advice: Advice) -> str:
     """What more data would settle, in a sentence."""
+    few = [advice.names[k] for k in advice.evidence.few]
+    if advice.evidence.left_out and few and advice.sure != "unclear":
+        return (
+            f"To compare {_join_names(few)} as well, it takes more of {_join_names(few)}: {_fewest_text(advice)} each."
+        )
     if advice.sure != "unclear" or len(advice.names) == 1 or advice.tails or advice.tied:
         return ""
     if advice.apart:
@@ -177,7 +182,6 @@ def outlook(advice: Advice) -> str:
     if not advice.more:
         if advice.metric.jumps:
             return "How many more rewards would settle it is not known for this preference."
-        few = [advice.names[k] for k in advice.evidence.few]
         if few:
             return f"First of all it needs more of {_join_names(few)}: at least {_fewest_text(advice)} of each arm."
         return (

@@ -35,7 +35,7 @@ def compute_evidence_constrained(
     metric: Distortion, problem: Problem, limits: Limits
 ) -> tuple[Evidence, dict[str, ShadowPrice]]:
     """The evidence on one metric within limits on the shares, and the shadow price of each limit in the data."""
-    samples, ends, clusters = problem.samples, problem.ends, problem.clusters
+    samples, clusters = problem.samples, problem.clusters
     distributions = [Atoms(s.x, s.p) for s in samples]
     best = oracle(metric, Bandit(distributions, [arm.name for arm in problem.log.arms]), shares=limits)
     weights = np.where(best.weights < 1e-6, 0.0, best.weights)
@@ -44,19 +44,17 @@ def compute_evidence_constrained(
     corners = limits.polytope.corners(_MOST_VERTICES)
     others = [] if corners is None else [c for c in corners if np.abs(c - weights).max() > 1e-6]
     tested_margins: list[Margin] = []
-    p, value, divisions = 1.0, apparent, 0
+    p, guarded_p, divisions = 1.0, 1.0, 0
     few = tuple(k for k in range(len(samples)) if problem.is_small(k))
     if corners is not None and not few and not metric.jumps:
         tested_margins = [
-            margin_between(metric, weights, c, samples, ends, clusters, problem.pseudo_rewards, rival=k)
-            for k, c in enumerate(others)
+            margin_between(metric, weights, c, samples, problem.guard, clusters, rival=k) for k, c in enumerate(others)
         ]
-        is_vertex = len(others) < len(corners)
-        value, p_values, divisions = _cross_fit(metric, problem, weights, apparent, corners, test=not is_vertex)
-        if is_vertex:
-            p = min(2.0 * max((m.p for m in tested_margins), default=0.5), 1.0)
-        elif p_values:
-            p = min(2.0 * float(np.median(p_values)), 1.0)
+        if others and len(others) < len(corners):  # it is a vertex
+            p, guarded_p = _twice(max(m.p for m in tested_margins)), _twice(max(map(_guarded, tested_margins)))
+        elif others:
+            p_values, guarded_p_values = _cross_fit(metric, problem, corners)
+            p, guarded_p, divisions = _twice(np.median(p_values)), _twice(np.median(guarded_p_values)), len(p_values)
     found = make_evidence(
         metric,
         problem,
@@ -65,10 +63,11 @@ def compute_evidence_constrained(
         arm_utilities=utilities_of_arms(metric, samples),
         apparent=apparent,
         apparent_gain=0.0,
-        value=value,
+        value=apparent,
         gain=0.0,
         margins=tuple(tested_margins),
         p=p,
+        guarded_p=guarded_p,
         by_bands=(),
         few=few,
         divisions=divisions,
@@ -76,31 +75,28 @@ def compute_evidence_constrained(
     return found, best.prices
 
 
-def _cross_fit(
-    metric: Distortion, problem: Problem, weights: FloatArray, apparent: float, corners: FloatArray, test: bool
-) -> tuple[float, list[float], int]:
-    """Cross-fitted value and p-values: choose a mixture of vertices on some rewards, measure on the others."""
-    values, refit_values, p_values = [], [], []
-    measuring = (N_PARTS - N_CHOOSING_PARTS) / N_PARTS
-    pseudo_rewards = measuring * problem.pseudo_rewards
+def _twice(p_value: float) -> float:
+    return min(2.0 * float(p_value), 1.0)
+
+
+def _guarded(margin: Margin) -> float:
+    return 1.0 if margin.guarded is None else margin.guarded.p
+
+
+def _cross_fit(metric: Distortion, problem: Problem, corners: FloatArray) -> tuple[list[float], list[float]]:
+    """Held-out p-values: choose a mixture of vertices on some rewards, measure on the others."""
+    p_values, guarded = [1.0], [1.0]
+    guard = problem.guard.times((N_PARTS - N_CHOOSING_PARTS) / N_PARTS)
     for one, two in problem.divisions():
         choosing, (samples, clusters) = problem.of_parts(one)[0], problem.of_parts(two)
         if min(s.n for s in (*choosing, *samples)) == 0:
             continue
         shares, _ = choose_mixture(metric, [_mixture_as_sample(choosing, corner) for corner in corners])
         chosen = np.clip(shares @ corners, 0.0, None)
-        values.append(utility_of_mixture(metric, samples, chosen))
-        refit_values.append(utility_of_mixture(metric, samples, weights))
-        if test:
-            ahead = [
-                margin_between(metric, chosen, c, samples, problem.ends, clusters, pseudo_rewards, rival=k)
-                for k, c in enumerate(corners)
-            ]
-            p_values.append(max(m.p for m in ahead))
-    if not values:
-        return apparent, [], 0
-    bias = 0.0 if metric.shape == "linear" else (float(np.mean(refit_values)) - apparent) / (1.0 - measuring)
-    return float(np.mean(values)) - bias, p_values, len(values)
+        ahead = [margin_between(metric, chosen, c, samples, guard, clusters, rival=k) for k, c in enumerate(corners)]
+        p_values.append(max(m.p for m in ahead))
+        guarded.append(max(map(_guarded, ahead)))
+    return p_values[1:] or p_values, guarded[1:] or guarded
 
 
 def _mixture_as_sample(samples: Sequence[Sample], shares: FloatArray) -> Sample:

@@ -4,8 +4,12 @@ To first order a reward moves the utility by its *score*: ∫ h'(S(t)) dt up to 
 that of an average of scores (the delta method). Two things are added, because rewards are few and first order is not
 all.
 
-*Pseudo-rewards.* Each arm gets some that nobody saw, at both ends of where its rewards can lie. An arm that never
-paid in 50 rounds may still pay 100 once in a hundred; without them its error would be zero.
+*Pseudo-rewards.* Each arm gets some that nobody saw, at two ends: an arm that never paid in 50 rounds may still pay 100
+once in a hundred, and without them its error would be zero. How many, and where, depends on what is claimed. For
+"surely", whatever the distributions are, they lie at the ends of the declared range. Where it is enough that rewards go
+on as they were seen, they lie at the ends of what the compared arms have shown, and an arm whose rewards are *tame*
+gets fewer. Tame means that the variance does not rest on a few rewards: n over the kurtosis of the scores is at least
+10. An arm that is not tame keeps the declared range.
 
 *Corners.* Where h has a corner and a curve lies near it, what the corner may add.
 
@@ -22,7 +26,7 @@ expansion of Student's t (Hall 1992) is added to the p-value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import pi, sqrt
 
@@ -37,7 +41,41 @@ from pmbandits.metrics.distortion import Distortion
 
 _KINK_STANDARD_ERRORS = 2.5  # standard errors that a survival curve may be off, where h has kinks
 
+_FEWEST_EFFECTIVE = 10.0  # rewards over the kurtosis of their scores, from which on an arm is tame
+_TAME_SHARE = 0.26  # of the pseudo-rewards, for a tame arm: half of one at each end for a level of 95 %
+
 RewardRange = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What is added for rewards that nobody saw.
+
+    Attributes
+    ----------
+    ends : of each arm, where its rewards can lie as far as is known; at least what was seen of all arms.
+    seen : of each arm, between which numbers its rewards were seen.
+    pseudo_rewards : how many pseudo-rewards an arm gets at each end.
+    declared : whether it is known where rewards can lie.
+    """
+
+    ends: Sequence[RewardRange]
+    seen: Sequence[RewardRange]
+    pseudo_rewards: float
+    declared: bool
+
+    def of_arms(self, arms: Sequence[int]) -> Guard:
+        """The guard of some arms."""
+        return replace(self, ends=[self.ends[i] for i in arms], seen=[self.seen[i] for i in arms])
+
+    def times(self, share: float) -> Guard:
+        """The guard for a share of the rewards."""
+        return replace(self, pseudo_rewards=share * self.pseudo_rewards)
+
+    @property
+    def seen_range(self) -> RewardRange:
+        """Between which numbers rewards of these arms were seen."""
+        return min(low for low, _ in self.seen), max(high for _, high in self.seen)
 
 
 def pseudo_rewards_for(alpha: float) -> float:
@@ -59,6 +97,8 @@ class Margin:
     slack : what coarsened rewards and kinks of h may add to the error.
     df : the degrees of freedom of the standard error.
     skewness : of the error of the gain.
+    plain_error : the standard error without pseudo-rewards.
+    guarded : the same for a claim that holds whatever the distributions are; ``None`` where no range is known.
     """
 
     rival: int
@@ -67,11 +107,17 @@ class Margin:
     slack: float
     df: float
     skewness: float = 0.0
+    plain_error: float = 0.0
+    guarded: Margin | None = None
 
     @property
     def p(self) -> float:
-        """One-sided p-value of the lead: Student's t, corrected where skewness makes false leads more likely."""
-        away = self.gain - self.slack
+        """One-sided p-value of the lead."""
+        return self.p_beyond(0.0)
+
+    def p_beyond(self, least: float) -> float:
+        """One-sided p-value of a lead of more than ``least``: Student's t, corrected where skewness is unfavourable."""
+        away = self.gain - self.slack - least
         if self.error == 0.0:
             return 0.0 if away > 0.0 else 1.0
         t = away / self.error
@@ -90,12 +136,11 @@ class UtilityEstimate:
         metric: Distortion,
         samples: Sequence[Sample],
         shares: FloatArray,
-        ends: RewardRange,
+        guard: Guard,
         clusters: Clusters | None,
-        pseudo_rewards: float,
     ) -> None:
-        self.metric, self.samples, self.shares, self.clusters = metric, samples, shares, clusters
-        self.pseudo_rewards = pseudo_rewards
+        self.metric, self.samples, self.shares, self.clusters, self.guard = metric, samples, shares, clusters, guard
+        ends = min(low for low, _ in guard.ends), max(high for _, high in guard.ends)
         self.ends = np.asarray(ends)
         self.survival = _tabulate_single(samples[0], ends) if len(samples) == 1 else tabulate_survival(samples, ends)
         self.survival_floor = 0.5 / max(s.n for s in samples)
@@ -162,9 +207,13 @@ class UtilityEstimate:
         out: FloatArray = np.sqrt(np.maximum(shares**2 @ variances, 0.0))
         return out
 
-    def spread(self, minus_arm: int | None = None) -> Spread:
-        """Variance of the mixture's utility, or of its difference to one of its arms, with degrees of freedom."""
-        return self.spread_of_scores(self._arm_scores(minus_arm))
+    def spread(self, minus_arm: int | None = None, *, seen: RewardRange | None = None, guarded: bool = False) -> Spread:
+        """Variance of the mixture's utility, or of its difference to one of its arms, with degrees of freedom.
+
+        ``seen`` is the range in which rewards of all compared arms were seen; ``guarded`` is for claims that hold
+        whatever the distributions are.
+        """
+        return self.spread_of_scores(self._arm_scores(minus_arm), seen=seen, guarded=guarded)
 
     def _arm_scores(self, minus_arm: int | None = None) -> list[FloatArray]:
         scores = [share * self.influence for share in self.shares]
@@ -172,36 +221,38 @@ class UtilityEstimate:
             scores[minus_arm] = scores[minus_arm] - self._influence(unit_vector(self.shares.size, minus_arm))
         return scores
 
-    def spread_of_scores(self, scores: Sequence[FloatArray]) -> Spread:
+    def spread_of_scores(
+        self, scores: Sequence[FloatArray], *, seen: RewardRange | None = None, guarded: bool = False
+    ) -> Spread:
         """Variance of a sum of averages of scores; the scores of each arm are given at the points."""
-        plain = [self._row_variance(i, score, sample.n, 0.0) for i, (score, sample) in self._enumerate(scores)]
+        arms = [self._scored(i, score) for i, score in enumerate(scores)]
+        plain = [arm.moments(sample.n, 0.0)[0] for arm, sample in zip(arms, self.samples, strict=True)]
+        sizes = [s.n if self.clusters is None else self.clusters.effective_size(i) for i, s in enumerate(self.samples)]
+        seen = seen or self.guard.seen_range
+        counts = []
+        for i, (arm, n) in enumerate(zip(arms, sizes, strict=True)):
+            tame = not guarded and arm.effective_size(n) >= _FEWEST_EFFECTIVE
+            ends = seen if tame or not self.guard.declared else self.guard.ends[i]
+            arm.at_ends = np.interp(ends, self.survival.points, scores[i])
+            counts.append(self.guard.pseudo_rewards * (_TAME_SHARE if tame else 1.0))
         if self.clusters is None:
-            each = [self._row_moments(i, one, arm.n, self.pseudo_rewards) for i, (one, arm) in self._enumerate(scores)]
+            each = [arm.moments(s.n, count) for arm, s, count in zip(arms, self.samples, counts, strict=True)]
             variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
-            return Spread(variance, min(sample.n for sample in self.samples) - 1.0, third)
+            return Spread(variance, min(sample.n for sample in self.samples) - 1.0, third, sum(plain))
         between = self._between_units(scores)
         # A unit that nobody saw counts like so many rewards as a unit does count for.
         alike = max(between.variance / sum(plain), 1.0) if sum(plain) > 0.0 else np.inf
         unseen = total = 0.0
-        for i, (score, sample) in self._enumerate(scores):
-            n = max(sample.n / alike if plain[i] > 0.0 else 0.0, min(self.clusters.effective_size(i), sample.n))
-            unseen += self._row_variance(i, score, n, self.pseudo_rewards) - self._row_variance(i, score, n, 0.0)
-            total += self._row_variance(i, score, sample.n, self.pseudo_rewards)
-        return Spread(max(total, between.variance + max(unseen, 0.0)), between.df)
+        for i, (arm, sample, count) in enumerate(zip(arms, self.samples, counts, strict=True)):
+            n = max(sample.n / alike if plain[i] > 0.0 else 0.0, min(sizes[i], sample.n))
+            unseen += arm.moments(n, count)[0] - arm.moments(n, 0.0)[0]
+            total += arm.moments(sample.n, count)[0]
+        variance = max(total, between.variance + max(unseen, 0.0))
+        return Spread(variance, between.df, 0.0, max(between.variance, sum(plain)))
 
-    def _enumerate(self, scores: Sequence[FloatArray]) -> list[tuple[int, tuple[FloatArray, Sample]]]:
-        return list(enumerate(zip(scores, self.samples, strict=True)))
-
-    def _row_variance(self, i: int, score: FloatArray, n: float, pseudo_rewards: float) -> float:
-        return self._row_moments(i, score, n, pseudo_rewards)[0]
-
-    def _row_moments(self, i: int, score: FloatArray, n: float, pseudo_rewards: float) -> tuple[float, float]:
-        """Variance and third moment of the average score of n independent rewards, with pseudo-rewards at the ends."""
-        points, sample = self.survival.points, self.samples[i]
-        size = np.append(sample.p * n, (pseudo_rewards,) * 2) / (n + 2.0 * pseudo_rewards)
-        seen = np.append(score[np.searchsorted(points, sample.x)], np.interp(self.ends, points, score))
-        away = seen - size @ seen
-        return float(size @ away**2) / n, float(size @ away**3) / n**2
+    def _scored(self, i: int, score: FloatArray) -> _ScoredArm:
+        sample = self.samples[i]
+        return _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample.p)
 
     def _between_units(self, scores: Sequence[FloatArray]) -> Spread:
         """The spread of the same between units."""
@@ -213,7 +264,10 @@ class UtilityEstimate:
     def _design_effect(self) -> float:
         """How many rewards of a unit count as one: the variance between units over that of independent rewards."""
         scores = self._arm_scores()
-        rows = sum(self._row_variance(i, score, sample.n, 0.0) for i, (score, sample) in self._enumerate(scores))
+        rows = sum(
+            self._scored(i, one).moments(s.n, 0.0)[0]
+            for i, (one, s) in enumerate(zip(scores, self.samples, strict=True))
+        )
         between = self._between_units(scores).variance
         return min(max(between / rows, 1.0), float(max(s.n for s in self.samples))) if rows > 0.0 else 1.0
 
@@ -225,39 +279,61 @@ class UtilityEstimate:
         return np.concatenate(([0.0], np.cumsum(self.survival.widths * slope)))
 
 
+@dataclass
+class _ScoredArm:
+    """The scores of an arm's rewards with their shares, and the scores of its pseudo-rewards."""
+
+    score: FloatArray
+    p: FloatArray
+    at_ends: FloatArray = field(default_factory=lambda: np.zeros(2))
+
+    def effective_size(self, n: float) -> float:
+        """The number of rewards over the kurtosis of their scores: on how many rewards the variance rests."""
+        away = self.score - self.p @ self.score
+        fourth = float(self.p @ away**4)
+        return n * float(self.p @ away**2) ** 2 / fourth if fourth > 0.0 else 0.0
+
+    def moments(self, n: float, pseudo_rewards: float) -> tuple[float, float]:
+        """Variance and third moment of the average score of n independent rewards, with pseudo-rewards at the ends."""
+        size = np.append(self.p * n, (pseudo_rewards,) * 2) / (n + 2.0 * pseudo_rewards)
+        seen = np.append(self.score, self.at_ends)
+        away = seen - size @ seen
+        return float(size @ away**2) / n, float(size @ away**3) / n**2
+
+
 def margins(
     metric: Distortion,
     weights: FloatArray,
     samples: Sequence[Sample],
-    ends: Sequence[RewardRange],
+    guard: Guard,
     rivals: Sequence[int],
     clusters: Clusters | None,
-    pseudo_rewards: float,
     known: dict[int, UtilityEstimate] | None = None,
 ) -> list[Margin]:
     """The margin of a mixture over each of some arms. ``known`` may hold estimates of single arms."""
     used: list[int] = np.flatnonzero(weights > 0.0).tolist()
-    mixed = mixture_estimate(metric, weights, samples, ends, clusters, pseudo_rewards)
-    own, own_slack = mixed.spread(), mixed.slack()
+    mixed = mixture_estimate(metric, weights, samples, guard, clusters)
+    own_slack = mixed.slack()
     out = []
     for j in rivals:
+        seen = guard.of_arms([*used, j]).seen_range
         if weights[j] > 0.0:  # the same rewards on both sides
             at = used.index(j)
-            spread = mixed.spread(at)
+            spreads = [mixed.spread(at, guarded=guarded) for guarded in (False, True)]
             gain, slack = mixed.value - mixed.arm_value(at), mixed.slack(at)
         elif clusters is not None:  # units may have rewards on both sides
             other = unit_vector(weights.size, j)
-            out.append(margin_between(metric, weights, other, samples, ends, clusters, pseudo_rewards, rival=j))
+            out.append(margin_between(metric, weights, other, samples, guard, clusters, rival=j))
             continue
         else:
             alone = known and known.get(j)
-            alone = alone or mixture_estimate(
-                metric, unit_vector(weights.size, j), samples, ends, clusters, pseudo_rewards
-            )
-            theirs = alone.spread()
+            alone = alone or mixture_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
             gain, slack = mixed.value - alone.value, own_slack + alone.slack()
-            spread = Spread(own.variance + theirs.variance, min(own.df, theirs.df), own.third - theirs.third)
-        out.append(_margin(j, gain, slack, spread))
+            spreads = [
+                mixed.spread(seen=seen, guarded=guarded).minus(alone.spread(seen=seen, guarded=guarded))
+                for guarded in (False, True)
+            ]
+        out.append(_margin(j, gain, slack, spreads[0], spreads[1] if guard.declared else None))
     return out
 
 
@@ -265,17 +341,15 @@ def mixture_estimate(
     metric: Distortion,
     weights: FloatArray,
     samples: Sequence[Sample],
-    ends: Sequence[RewardRange],
+    guard: Guard,
     clusters: Clusters | None,
-    pseudo_rewards: float,
     used: Sequence[int] | None = None,
 ) -> UtilityEstimate:
     """The utility estimate of a mixture; only the used arms are looked at (by default those with a share)."""
     if used is None:
         used = np.flatnonzero(weights > 0.0).tolist()
-    full_range = min(ends[i][0] for i in used), max(ends[i][1] for i in used)
     arms = [samples[i] for i in used]
-    return UtilityEstimate(metric, arms, weights[used], full_range, clusters and clusters.of_arms(used), pseudo_rewards)
+    return UtilityEstimate(metric, arms, weights[used], guard.of_arms(used), clusters and clusters.of_arms(used))
 
 
 def size(samples: Sequence[Sample], arm: int, clusters: Clusters | None) -> int:
@@ -290,23 +364,25 @@ def margin_between(
     one: FloatArray,
     two: FloatArray,
     samples: Sequence[Sample],
-    ends: Sequence[RewardRange],
+    guard: Guard,
     clusters: Clusters | None,
-    pseudo_rewards: float,
     *,
     rival: int,
 ) -> Margin:
     """The margin of one mixture over another one; they may share arms."""
     used: list[int] = np.flatnonzero((one > 0.0) | (two > 0.0)).tolist()
-    mine, other = (mixture_estimate(metric, w, samples, ends, clusters, pseudo_rewards, used) for w in (one, two))
-    spread = mine.spread_of_scores([one[i] * mine.influence - two[i] * other.influence for i in used])
-    return _margin(rival, mine.value - other.value, mine.slack() + other.slack(), spread)
+    mine, other = (mixture_estimate(metric, w, samples, guard, clusters, used) for w in (one, two))
+    scores = [one[i] * mine.influence - two[i] * other.influence for i in used]
+    spread, guarded = (mine.spread_of_scores(scores, guarded=guarded) for guarded in (False, True))
+    gain, slack = mine.value - other.value, mine.slack() + other.slack()
+    return _margin(rival, gain, slack, spread, guarded if guard.declared else None)
 
 
-def _margin(rival: int, gain: float, slack: float, spread: Spread) -> Margin:
+def _margin(rival: int, gain: float, slack: float, spread: Spread, guarded: Spread | None = None) -> Margin:
     error = float(np.sqrt(spread.variance))
     skewness = spread.third / error**3 if 0.0 < error < np.inf else 0.0
-    return Margin(rival, gain, error, slack, spread.df, skewness)
+    strict = None if guarded is None else _margin(rival, gain, slack, guarded)
+    return Margin(rival, gain, error, slack, spread.df, skewness, float(np.sqrt(spread.plain)), strict)
 
 
 def unit_vector(count: int, at: int) -> FloatArray:

@@ -96,6 +96,16 @@ class Rows:
         """What is independent of the others: units, or else blocks of time. ``None``: every row."""
         return self.block if self.unit is None else self.unit
 
+    def of_arms(self, arms: Sequence[int]) -> Rows:
+        """The rows of some arms, which are renumbered in the given order."""
+        place = np.full(int(self.arm.max(initial=0)) + 1, -1)
+        place[list(arms)] = np.arange(len(arms))
+        arm = place[self.arm]
+        mine = arm >= 0
+        unit, block = (None if x is None else x[mine] for x in (self.unit, self.block))
+        time = None if self.time is None else self.time[mine]
+        return Rows(arm[mine], self.reward[mine], self.part[mine], unit, time, block, self.serial)
+
 
 @dataclass(frozen=True)
 class Log(RowReport):
