@@ -27,7 +27,7 @@ def more_rewards(evidence: Evidence, sizes: Sequence[int], alpha: float, matters
     times = 2.0 if matters == 0.0 else max(2.0, float(len(evidence.margins)))
     open_margins = [m for m in evidence.margins if times * m.p_beyond(-matters) > alpha] if single else None
     close = evidence.margins if open_margins is None else open_margins
-    factors = {m.rival: growth_factor(m, alpha / times, matters, len(close), split=not single) for m in close}
+    factors = {m.rival: growth_factor(m, alpha / times, matters, split=not single) for m in close}
     if not factors or not all(map(isfinite, factors.values())):
         return {}
     used = [k for k, weight in enumerate(evidence.weights.tolist()) if weight > 0.0]
@@ -44,19 +44,20 @@ def more_rewards(evidence: Evidence, sizes: Sequence[int], alpha: float, matters
     return {k: _round_up_to_two_digits(sizes[k] * (g - 1.0)) for k, g in sorted(growth.items()) if g > 1.0}
 
 
-def growth_factor(margin: Margin, alpha: float, matters: float, comparisons: int, *, split: bool) -> float:
+def growth_factor(margin: Margin, alpha: float, matters: float, *, split: bool) -> float:
     """By which factor the data must grow to settle one comparison; infinity if by no reasonable one.
 
-    Of the variance, what was added for rewards that nobody saw falls with the square of the number of rewards.
-    ``split`` says that only a part of the rewards measures.
+    Of the variance, what was added for rewards that nobody saw falls with the square of the number of rewards, and so
+    does what kinks of h add to the error. ``split`` says that only a part of the rewards measures.
     """
-    lead = margin.gain - margin.slack + matters
+    lead = margin.gain + matters
     critical_value = float(ndtri(1.0 - alpha)) * (sqrt(N_PARTS / (N_PARTS - N_CHOOSING_PARTS)) if split else 1.0)
-    power_quantile = float(ndtri(1.0 - (1.0 - _POWER) / max(comparisons, 1)))
+    power_quantile = float(ndtri(_POWER))
     plain, added = margin.plain_error**2, max(margin.error**2 - margin.plain_error**2, 0.0)
 
     def settled(f: float) -> bool:
-        return lead >= critical_value * sqrt(plain / f + added / f**2) + power_quantile * sqrt(plain / f)
+        error = critical_value * sqrt(plain / f + added / f**2) + power_quantile * sqrt(plain / f)
+        return lead >= error + margin.slack / f
 
     low, high = 1.0, 2.0 * _LARGEST_FACTOR
     if not isfinite(plain + added) or not settled(high):
