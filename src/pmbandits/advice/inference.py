@@ -35,7 +35,7 @@ from scipy.special import stdtrit
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import Bands
-from pmbandits.advice.checks import deciding_reward
+from pmbandits.advice.checks import deciding_reward, has_infinite_slope_at_ends
 from pmbandits.advice.problem import FEWEST_UNITS, N_CHOOSING_PARTS, Problem
 from pmbandits.advice.standard_errors import (
     Margin,
@@ -209,7 +209,8 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
         few=tuple(sorted(few)),
         divisions=cross_fit.divisions if cross_fit is not None else 0,
     )
-    if p <= alpha or used.size > 1 or metric.jumps:
+    guessed = not problem.bounded and has_infinite_slope_at_ends(metric)  # the value is too low for another reason
+    if p <= alpha or used.size > 1 or metric.jumps or guessed:
         return found
     return replace(found, value=apparent - _optimism(arm_utilities, found.errors, int(used[0])))
 
