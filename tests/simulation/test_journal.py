@@ -69,8 +69,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     real = execute.perform
 
     def perform(task: execute.Task) -> list[Any]:
-        played.extend((task.number, trial) for trial in task.trials)
-        return real(task)
+        finished = real(task)
+        played.extend((row["entry"], row["trial"]) for row in finished)
+        return finished
 
     with monkeypatch.context() as patch:
         patch.setattr(execute, "perform", perform)
@@ -347,6 +348,30 @@ def test_an_error_in_the_middle_keeps_what_was_finished(
     assert (tmp_path / "run" / "run.parquet").read_bytes() == (whole / "run.parquet").read_bytes()
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_long_trials_are_each_on_disk_before_the_next_of_that_worker_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    seen: list[int] = []
+
+    class Waits:
+        def __init__(self, n_arms: int) -> None:
+            journal = tmp_path / "run" / "journal.bin"
+            seen.append(len(ends(journal.read_bytes())) - 1 if journal.exists() else 0)
+            self.mixture = [1.0 / n_arms] * n_arms
+
+        def ask(self) -> int:
+            return 0
+
+        def tell(self, arm: int, reward: float) -> None:
+            pass
+
+    monkeypatch.setattr(execute, "TIME_SLICE", 0.0)  # every trial takes longer
+    small(tmp_path / "run", policies={"waits": Waits}, n_jobs=jobs)
+    begun = seen[1:]  # the first was made to look for mistakes
+    assert len(begun) == 6 and all(done >= k + 1 - jobs for k, done in enumerate(begun))
+
+
 # ---- what is refused -------------------------------------------------------------------------------------
 OTHERS: dict[str, dict[str, Any]] = {
     "seed": {"seed": 2},
@@ -519,28 +544,29 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def records(folder: Path) -> int:
-    """How many whole records a journal has now, while somebody may be writing."""
+def finished_trials(folder: Path) -> int:
+    """How many trials a journal has in whole records now, while somebody may be writing."""
     path = folder / "journal.bin"
     content = path.read_bytes() if path.exists() else b""
     if len(content) < first_line():
         return 0
     found, at = 0, first_line()
     while at + RECORD_HEADER.size <= len(content):
-        at += RECORD_HEADER.size + RECORD_HEADER.unpack_from(content, at)[0]
-        found += at <= len(content)
+        start = at + RECORD_HEADER.size
+        at = start + RECORD_HEADER.unpack_from(content, at)[0]
+        found += len(decode(content[start:at])) if at <= len(content) else 0
     return found
 
 
 @contextmanager
 def running(folder: Path, wanted: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in the middle of the long run, with that many records behind it."""
+    """A process in the middle of the long run, with that many trials behind it."""
     process = subprocess.Popen(
         [sys.executable, "-c", LONG, str(folder)], stderr=subprocess.PIPE, preexec_fn=allow_interrupts
     )
     try:
         until = time.monotonic() + 240.0
-        while records(folder) < wanted:
+        while finished_trials(folder) < wanted:
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < until
             time.sleep(0.002)
@@ -553,13 +579,13 @@ def running(folder: Path, wanted: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def goes_on(folder: Path, uninterrupted: Path, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = records(folder)
-    assert least <= done < 10
+    done = finished_trials(folder)
+    assert least <= done < 30
     assert not (folder / "run.parquet").exists()
     with warnings.catch_warnings(), counted(monkeypatch) as played:
         warnings.simplefilter("ignore", JournalWarning)  # a record may have been cut off in the middle
         run = long(folder)
-    assert len(played) == len(set(played)) == 30 - 3 * done  # two records a policy, three trials each
+    assert len(played) == len(set(played)) == 30 - done
     assert (folder / "run.parquet").read_bytes() == (uninterrupted / "run.parquet").read_bytes()
     assert run.equals(pmb.Run.load(uninterrupted / "run.parquet"))
 
@@ -568,23 +594,23 @@ def goes_on(folder: Path, uninterrupted: Path, least: int, monkeypatch: pytest.M
 def test_killed_in_the_middle_it_goes_on_to_the_same_bytes(
     tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(tmp_path, 2) as process:
+    with running(tmp_path, 6) as process:
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    goes_on(tmp_path, uninterrupted, 2, monkeypatch)
+    goes_on(tmp_path, uninterrupted, 6, monkeypatch)
 
 
 @pytest.mark.slow
 def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bytes(
     tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(tmp_path, 3) as process:
+    with running(tmp_path, 9) as process:
         with pytest.raises(ValueError, match="another process is running"):
             long(tmp_path)
         process.send_signal(signal.SIGINT)
         assert b"KeyboardInterrupt" in process.communicate()[1]
         assert process.returncode != 0
-    goes_on(tmp_path, uninterrupted, 3, monkeypatch)
+    goes_on(tmp_path, uninterrupted, 9, monkeypatch)
 
 
 # ---- records that cannot be ------------------------------------------------------------------------------

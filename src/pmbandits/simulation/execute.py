@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,7 +23,6 @@ from pmbandits._files import write_atomically
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.constraints import Shares
-from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results, assemble
 from pmbandits.simulation.delays import Delay
@@ -155,14 +159,14 @@ def simulate(
         shares=shares, cost=cost, budget=budget,
     )  # fmt: skip
     if out is None:
-        return assemble(experiment, _play_missing_trials(experiment, {}, jobs, backend, progress, None))
+        return assemble(experiment, play_missing_trials([experiment], {}, jobs, backend, progress, None))
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"out={str(out)!r} is a file; give a folder.")
     with Journal(folder, experiment.identity) as journal:
         _write_spec(folder, experiment)
-        known = _read_journal(journal, experiment)
-        run = assemble(experiment, _play_missing_trials(experiment, known, jobs, backend, progress, journal))
+        known = _read_journal(journal, [experiment])
+        run = assemble(experiment, play_missing_trials([experiment], known, jobs, backend, progress, journal))
         run.save(folder / "run.parquet")
     return run
 
@@ -179,7 +183,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
 
 @dataclass(frozen=True)
 class Task:
-    """Some trials of one policy at one horizon, as they are sent to a worker."""
+    """Trials of one policy at one horizon, as they are sent to a worker."""
 
     run_key: str
     number: int
@@ -189,6 +193,7 @@ class Task:
     trials: tuple[int, ...]
 
 
+TIME_SLICE = 0.5  # seconds after which a worker hands over the trials that it has finished
 _IDLE_PLAYERS: dict[str, list[Player | PythonPlayer]] = {}  # players between two tasks: they keep their tables of radii
 _MAX_IDLE_RUNS = 1  # runs whose players are kept: a table of radii is as long as the run
 
@@ -212,10 +217,15 @@ def make_player(
 
 
 def perform(task: Task) -> list[TrialResult]:
-    """Play the trials of a task: what a worker does."""
+    """Play the first trials of a task, one at least, for about :data:`TIME_SLICE`: what a worker does.
+
+    It ends before a trial that would take longer, so that no finished trial waits for another to be written to disk.
+    """
     idle = _IDLE_PLAYERS.get(task.run_key)
     player = idle.pop() if idle else make_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
     finished: list[TrialResult] = []
+    start = now = time.monotonic()
+    longest = 0.0
     for trial in task.trials:
         try:
             found = player.play(trial)
@@ -233,6 +243,10 @@ def perform(task: Task) -> list[TrialResult]:
                 "seconds": found.seconds,
             }
         )
+        before, now = now, time.monotonic()
+        longest = max(longest, now - before)
+        if now - start + longest > TIME_SLICE:
+            break
     for other in list(_IDLE_PLAYERS):  # a copy: other threads may play other runs
         if len(_IDLE_PLAYERS) >= _MAX_IDLE_RUNS and task.run_key not in _IDLE_PLAYERS:
             _IDLE_PLAYERS.pop(other, None)
@@ -240,33 +254,36 @@ def perform(task: Task) -> list[TrialResult]:
     return finished
 
 
-def _pending_tasks(experiment: Experiment, known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
-    """Return tasks for all trials that are missing, each of some tenths of a second, longest horizons first."""
+def _numbered_entries(experiments: Sequence[Experiment]) -> list[tuple[Experiment, PolicyAtHorizon]]:
+    """Every policy at every horizon of all experiments; its place here is its number in the journal."""
+    return [(experiment, entry) for experiment in experiments for entry in experiment.entries]
+
+
+def _pending_tasks(experiments: Sequence[Experiment], known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
+    """Return tasks for all trials that are missing, some for each policy, longest horizons first."""
     tasks = []
-    for e, entry in enumerate(experiment.entries):
-        missing = [trial for trial in experiment.trials if (e, trial) not in known]
-        cost = entry.horizon * _relative_round_cost(entry)
-        size = int(min(max(1, 5_000_000 / cost), max(1, len(missing) // (2 * jobs))))
-        run_key = f"{experiment.identity}/{e}"
+    for number, (experiment, entry) in enumerate(_numbered_entries(experiments)):
+        missing = [trial for trial in experiment.trials if (number, trial) not in known]
+        size = max(1, len(missing) // (2 * jobs))
         for at in range(0, len(missing), size):
             part = tuple(missing[at : at + size])
-            tasks.append(Task(run_key, e, entry, experiment.timeline, experiment.seed, part))
+            run_key = f"{experiment.identity}/{number}"
+            tasks.append(Task(run_key, number, entry, experiment.timeline, experiment.seed, part))
     return sorted(tasks, key=lambda task: -task.entry.horizon)
 
 
-def _relative_round_cost(entry: PolicyAtHorizon) -> float:
-    """Return the cost of a round relative to a compiled policy that only counts rewards, roughly."""
-    if isinstance(entry.policy, PythonPolicy):
-        return 50.0
-    return 1.0 if entry.policy._memory.storage_mode != SAMPLES else max(1.0, entry.horizon / 50.0)
-
-
-def _play_missing_trials(
-    experiment: Experiment, known: Results, jobs: int, backend: str, progress: bool | None, journal: Journal | None
+def play_missing_trials(
+    experiments: Sequence[Experiment],
+    known: Results,
+    jobs: int,
+    backend: str,
+    progress: bool | None,
+    journal: Journal | None,
 ) -> Results:
-    tasks = _pending_tasks(experiment, known, jobs)
-    done = sum(experiment.entries[e].horizon for e, _ in known)
-    plain = any(isinstance(entry.policy, PythonPolicy) for entry in experiment.entries)
+    """Play the trials that are not ``known`` yet, and add them to it; each is journalled when it is finished."""
+    tasks, entries = _pending_tasks(experiments, known, jobs), _numbered_entries(experiments)
+    done = sum(entries[number][1].horizon for number, _ in known)
+    plain = any(isinstance(entry.policy, PythonPolicy) for _, entry in entries)
     label = f"simulate{' (plain Python)' if plain else ''}"
 
     def store(finished: list[TrialResult]) -> None:
@@ -274,9 +291,9 @@ def _play_missing_trials(
             journal.append(encode(finished))
         for row in finished:
             known[row["entry"], row["trial"]] = row
-            bar.advance(experiment.entries[row["entry"]].horizon)
+            bar.advance(entries[row["entry"]][1].horizon)
 
-    with ProgressBar(experiment.rounds, done, shown=progress, label=label) as bar:
+    with ProgressBar(sum(x.rounds for x in experiments), done, shown=progress, label=label) as bar:
         try:
             for finished in _run_tasks(tasks, jobs, backend):
                 store(finished)
@@ -285,34 +302,75 @@ def _play_missing_trials(
             cause = stopped.error.__cause__ or stopped.__cause__  # from another process: its traceback
             raise stopped.error from (None if cause is stopped.error else cause)
         finally:
-            for e in range(len(experiment.entries)):
-                _IDLE_PLAYERS.pop(f"{experiment.identity}/{e}", None)
+            for run_key in {task.run_key for task in tasks}:
+                _IDLE_PLAYERS.pop(run_key, None)
     return known
 
 
 def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[TrialResult]]:
-    """Run the tasks on the workers and yield their trials as they finish."""
-    if not tasks:
+    """Run the tasks on the workers and yield their trials as they finish; what a worker leaves is handed out again."""
+    queue = deque(tasks)
+    if not queue:
         return
-    if backend != "dask" and (jobs == 1 or len(tasks) == 1):
-        yield from map(perform, tasks)
-        return
-    import joblib
-
     if backend != "threads":
         _check_picklable(tasks)
-    if backend == "dask":
-        _require_dask_client()
-        with joblib.parallel_config(backend="dask"):
-            pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
+    if backend != "dask" and (jobs == 1 or (len(queue) == 1 and len(queue[0].trials) == 1)):
+        while queue:
+            task = queue.popleft()
+            yield (finished := perform(task))
+            _hand_out_again(queue, task, len(finished))
+        return
+    with _workers(backend, jobs) as (submit, at_once):
+        running: dict[Future[list[TrialResult]], Task] = {}
+        while queue or running:
+            while queue and len(running) < at_once:
+                task = queue.popleft()
+                running[submit(perform, task)] = task
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task = running.pop(future)
+                yield (finished := future.result())
+                _hand_out_again(queue, task, len(finished))
+
+
+def _hand_out_again(queue: deque[Task], task: Task, done: int) -> None:
+    """Put what is left of a task first, because its worker has all that it needs; the last one is split in two."""
+    left = task.trials[done:]
+    half = len(left) if queue else (len(left) + 1) // 2
+    queue.extendleft(replace(task, trials=part) for part in (left[half:], left[:half]) if part)
+
+
+@contextmanager
+def _workers(backend: str, jobs: int) -> Iterator[tuple[Callable[..., Future[list[TrialResult]]], int]]:
+    """What starts a task on a worker, and how many tasks to start at once; who waits no longer leaves them behind."""
+    if backend == "threads":
+        yield _start_thread, jobs
+    elif backend == "dask":
+        client = _dask_client()
+        with client.get_executor(pure=False) as pool:
+            yield pool.submit, 2 * max(1, sum(client.ncores().values()))
     else:
-        kind = "threading" if backend == "threads" else "loky"
-        pool = joblib.Parallel(n_jobs=jobs, backend=kind, return_as="generator_unordered", batch_size=1)
-    results = pool(joblib.delayed(perform)(task) for task in tasks)
-    try:
-        yield from results
-    finally:
-        results.close()
+        from joblib.externals.loky import get_reusable_executor
+
+        pool = get_reusable_executor(max_workers=jobs)
+        try:
+            yield pool.submit, 2 * jobs
+        except BaseException:
+            pool.shutdown(kill_workers=True)
+            raise
+
+
+def _start_thread(function: Callable[[Task], list[TrialResult]], task: Task) -> Future[list[TrialResult]]:
+    """Run a function in a thread of its own, which does not keep the process alive."""
+    future: Future[list[TrialResult]] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(function(task))
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return future
 
 
 def _check_picklable(tasks: Sequence[Task]) -> None:
@@ -330,13 +388,13 @@ def _check_picklable(tasks: Sequence[Task]) -> None:
                 ) from None
 
 
-def _require_dask_client() -> None:
+def _dask_client() -> Any:
     try:
         from distributed import get_client
     except ImportError:
         raise ImportError("backend='dask' needs the extra: pip install 'pmbandits[distributed]'.") from None
     try:
-        get_client()
+        return get_client()
     except ValueError:
         raise ValueError(
             "backend='dask' plays on an existing cluster: open a dask.distributed.Client first, "
@@ -344,14 +402,15 @@ def _require_dask_client() -> None:
         ) from None
 
 
-def _read_journal(journal: Journal, experiment: Experiment) -> Results:
-    wanted = {(e, trial) for e in range(len(experiment.entries)) for trial in experiment.trials}
+def _read_journal(journal: Journal, experiments: Sequence[Experiment]) -> Results:
+    entries = _numbered_entries(experiments)
+    wanted = {(number, trial) for number, (experiment, _) in enumerate(entries) for trial in experiment.trials}
     known: Results = {}
     for payload in journal.records():
         try:
             for row in decode(payload):
                 if (row["entry"], row["trial"]) in wanted:
-                    _check_journal_row(row, experiment)
+                    _check_journal_row(row, *entries[row["entry"]])
                     known[row["entry"], row["trial"]] = row
         except ValueError as error:
             raise ValueError(
@@ -361,9 +420,9 @@ def _read_journal(journal: Journal, experiment: Experiment) -> Results:
     return known
 
 
-def _check_journal_row(row: TrialResult, experiment: Experiment) -> None:
+def _check_journal_row(row: TrialResult, experiment: Experiment, entry: PolicyAtHorizon) -> None:
     """Refuse a finished trial that no simulation can have left behind."""
-    entry, k = experiment.entries[row["entry"]], experiment.bandit.n_arms
+    k = experiment.bandit.n_arms
     t, moment_ends, problem = entry.checkpoints, experiment.moment_ends(entry.horizon), None
     if np.size(row["pulls"]) != (t.size + moment_ends.size) * k or np.size(row["mixture"]) != t.size * k:
         problem = "it has not one number for each arm and checkpoint"
