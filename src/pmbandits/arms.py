@@ -27,7 +27,8 @@ class Bandit:
 
     Parameters
     ----------
-    arms : for each arm one frozen ``scipy.stats`` distribution, or one sample (an array of numbers).
+    arms : for each arm one ``scipy.stats`` distribution (``st.norm(1)``, or ``st.Normal(mu=1)`` of the new kind),
+        or one sample (an array of numbers). A mapping gives names to them: ``{"low": st.norm(1), "high": st.norm(3)}``.
     names : a name for each arm; by default ``"arm 0"``, ``"arm 1"``, …
     support : where rewards lie. By default it follows from the arms: ``Binary`` for rewards 0 and 1, ``Finite`` for
         finitely many values, and ``Interval`` for bounded arms. For normal arms it is ``Real`` with the largest
@@ -42,9 +43,17 @@ class Bandit:
     """
 
     def __init__(
-        self, arms: Sequence[Any], names: Sequence[str] | None = None, *, support: Support | None = None
+        self,
+        arms: Sequence[Any] | Mapping[str, Any],
+        names: Sequence[str] | None = None,
+        *,
+        support: Support | None = None,
     ) -> None:
-        if isinstance(arms, (str, bytes, Mapping)) or not _validation.is_list(arms) or len(arms) == 0:
+        if isinstance(arms, Mapping):
+            if names is not None:
+                raise ValueError("the arms are given by name already; leave names out.")
+            arms, names = list(arms.values()), [str(name) for name in arms]
+        if isinstance(arms, (str, bytes)) or not _validation.is_list(arms) or len(arms) == 0:
             raise ValueError("a Bandit needs at least one arm: a list of scipy.stats distributions or samples.")
         self.names = check_arm_names(names, len(arms))
         self.distributions: tuple[Distribution, ...] = tuple(
@@ -75,8 +84,6 @@ class Bandit:
         >>> pmb.Bandit.from_samples({"a": [0, 1, 1], "b": [2, 0, 5]}).names
         ('a', 'b')
         """
-        if isinstance(samples, Mapping):
-            return cls(list(samples.values()), [str(k) for k in samples])
         return cls(samples)
 
     @classmethod
@@ -357,7 +364,7 @@ def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
     if isinstance(distribution, ScipyDistribution):
         if isinstance(distribution.family, str):
             return {"scipy": distribution.family, "parameters": list(scipy_parameters(distribution))}
-        levels = np.asarray(distribution.frozen.ppf(np.linspace(0.001, 0.999, 999)), dtype=np.float64)
+        levels = distribution.quantiles(0.0, np.linspace(0.001, 0.999, 999))[:999]
         return {"own": distribution.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
     raise TypeError(f"the distribution {distribution.describe()} cannot be written as data.")
 

@@ -446,7 +446,7 @@ def _mix_distributions(one: Distribution, other: Distribution, share: float, nam
     if len(ends) == 2:
         if share in (0.0, 1.0):
             return other if share else one
-        from pmbandits.metrics.two_component import TwoComponentMixture
+        from pmbandits.tables.scipy_distributions import TwoComponentMixture
 
         return as_distribution(TwoComponentMixture(ends[0].frozen, ends[1].frozen, share)(), name=name)
     raise ValueError(

@@ -14,6 +14,7 @@ from pmbandits import _validation
 from pmbandits._random import DELAY
 from pmbandits.simulation.code_hash import code_hash
 from pmbandits.tables.distributions import is_distribution
+from pmbandits.tables.inversion import is_new_distribution
 
 Delay = Any
 """A number of rounds, a frozen ``scipy.stats`` distribution, a function, or a mapping from arms to these."""
@@ -117,6 +118,10 @@ class DelayTable:
 def _parse_delay(given: Any, name: str) -> Any:
     if _validation.is_number(given):
         return _validation.whole(name, given, 0, NEVER)
+    if is_new_distribution(given):
+        from pmbandits.tables.scipy_distributions import frozen_of_new
+
+        given = frozen_of_new(given)
     if not (is_distribution(given) or callable(given)):
         raise TypeError(f"{name} must be {_HELP}; got {_validation.short(given)}.")
     _sample_delays(given, np.random.default_rng(0), name)  # an invalid delay raises an error before anything is played

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
+from pmbandits.tables import inversion
 
 # Probabilities of the quantiles between which integration starts; beyond the last the panels double.
 _QUANTILES = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-13, 1e-16])
@@ -109,7 +110,7 @@ class ScipyDistribution:
     @cached_property
     def standard_median(self) -> float:
         """The median of the standardised distribution, with location 0 and scale 1."""
-        return float(self.frozen.dist.ppf(0.5, *self.shapes))
+        return float(inversion.quantiles(self.frozen.dist, np.array([0.5]), self.shapes)[0])
 
     @cached_property
     def median(self) -> float:
@@ -124,7 +125,7 @@ class ScipyDistribution:
         """Quantiles of p and 1 − p, as distances from the anchor."""
         dist = self.frozen.dist
         with np.errstate(all="ignore"):
-            z = np.concatenate((dist.ppf(p, *self.shapes), dist.isf(p, *self.shapes)))
+            z = np.concatenate([inversion.quantiles(dist, p, self.shapes, upper=upper) for upper in (False, True)])
         return np.asarray((self.loc - anchor) + self.scale * z, dtype=np.float64)
 
     def cdf(self, x: FloatArray) -> FloatArray:
@@ -134,14 +135,17 @@ class ScipyDistribution:
         return np.asarray(self.frozen.sf(x), dtype=np.float64)
 
     def breakpoints(self) -> FloatArray:
-        with np.errstate(all="ignore"):
-            points = np.concatenate((self.frozen.ppf(_QUANTILES), self.frozen.isf(_QUANTILES), [self.lo, self.hi]))
+        points = np.concatenate((self.quantiles(0.0, _QUANTILES), [self.lo, self.hi]))
         return np.unique(points[np.isfinite(points)])
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        if inversion.draws_by_quantiles(self.frozen.dist):
+            return self.loc + self.scale * inversion.quantiles(self.frozen.dist, rng.random(size), self.shapes)
         return np.asarray(self.frozen.rvs(size=size, random_state=rng), dtype=np.float64)
 
     def describe(self) -> str:
+        if hasattr(self.frozen.dist, "new"):  # of scipy's new kind, which describes itself
+            return str(self.frozen.dist.name)
         arguments = [f"{a:g}" for a in self.frozen.args]
         arguments += [f"{k}={v:g}" for k, v in self.frozen.kwds.items()]
         return f"{self.frozen.dist.name}({', '.join(arguments)})"
@@ -307,14 +311,18 @@ def bernoulli(mean: float) -> Atoms:
 
 
 def is_distribution(x: Any) -> bool:
-    """Whether x looks like a frozen scipy.stats distribution (or one of scipy's discrete ones given by values)."""
-    return callable(getattr(x, "sf", None)) and callable(getattr(x, "cdf", None))
+    """Whether x looks like a frozen scipy.stats distribution, old or new (or a discrete one given by values)."""
+    return inversion.is_new_distribution(x) or (callable(getattr(x, "sf", None)) and callable(getattr(x, "cdf", None)))
 
 
 def as_distribution(x: Any, *, name: str = "the distribution") -> Distribution:
     """Convert a frozen scipy.stats distribution to a :data:`Distribution`; finite discrete ones become atoms."""
     if isinstance(x, (Atoms, ScipyDistribution)):
         return x
+    if inversion.is_new_distribution(x):
+        from pmbandits.tables.scipy_distributions import frozen_of_new
+
+        x = frozen_of_new(x)
     if hasattr(x, "xk") and hasattr(x, "pk"):  # rv_discrete(values=...) is usable as it is
         return from_sample(np.asarray(x.xk, dtype=np.float64), x.pk, name=name)
     dist = getattr(x, "dist", None)
