@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pmbandits.constraints.polytope import Polytope, simplices, whole_simplex
+from pmbandits.constraints.polytope import Polytope, whole_simplex
 
 
 def random_polytope(seed: int) -> Polytope:
@@ -74,20 +74,26 @@ def test_the_largest_value_is_at_a_corner_and_its_bound_holds(seed: int) -> None
     assert ((middle > 1e-12) >= (corners.max(axis=0) > 1e-6)).all()  # who can have a share has one
 
 
-@pytest.mark.parametrize("seed", range(15))
-def test_simplices_cover_the_hull(seed: int) -> None:
-    corners = random_polytope(seed).corners(1000)
-    assert corners is not None
-    pieces = simplices(corners)
-    assert pieces is not None
-    for point in np.random.default_rng(seed).dirichlet(np.ones(corners.shape[0]), 20) @ corners:
-        inside = []
-        for piece in pieces:
-            shares = np.linalg.lstsq(np.vstack((piece.T, np.ones(piece.shape[0]))), np.append(point, 1.0), rcond=None)[
-                0
-            ]
-            inside.append(shares.min() > -1e-7 and np.abs(shares @ piece - point).max() < 1e-7)
-        assert any(inside)
+@pytest.mark.parametrize("seed", range(10))
+def test_segments_are_a_product_of_simplices(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    segments, frequencies = rng.permutation([0, 0, 1, 1, 1, 2]), rng.dirichlet(np.ones(3))
+    product, slopes = whole_simplex(6).with_segments(segments, frequencies), rng.normal(size=6)
+    corners = product.corners(100)
+    assert product.is_product_of_simplices and corners is not None and corners.shape[0] == 6
+    found, top = product.maximise_linear(slopes), float((corners @ slopes).max())
+    assert (
+        found is not None and found.upper == pytest.approx(top, abs=1e-12) and found.at @ slopes == pytest.approx(top)
+    )
+    low, high = product.range_of(slopes[:, None])
+    assert (low[0], high[0]) == pytest.approx((float((corners @ slopes).min()), top), abs=1e-12)
+
+
+def test_segments_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="each segment needs an arm"):
+        whole_simplex(3).with_segments(np.array([0, 2, 2]))
+    with pytest.raises(ValueError, match="add up to 1"):
+        whole_simplex(3).with_segments(np.array([0, 1, 1]), np.array([0.5, 0.6]))
 
 
 def test_without_limits_all_mixtures_are_there() -> None:

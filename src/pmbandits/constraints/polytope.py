@@ -97,11 +97,70 @@ class Polytope:
         over = np.atleast_2d(points) @ self.matrix.T - self.bound
         return np.where(self.equal, np.abs(over), np.maximum(over, 0.0))
 
+    @cached_property
+    def inequalities(self) -> tuple[FloatArray, FloatArray]:
+        """All limits as rows · shares ≤ bound; an equality is two of them."""
+        same = self.equal
+        return np.vstack((self.matrix, -self.matrix[same])), np.append(self.bound, -self.bound[same])
+
+    def with_segments(self, segments: NDArray[np.intp], frequencies: FloatArray | None = None) -> Polytope:
+        """The mixtures whose weights add up to a segment's frequency in each segment; by default all are alike."""
+        count = int(segments.max()) + 1
+        total = np.full(count, 1.0 / count) if frequencies is None else np.asarray(frequencies, dtype=np.float64)
+        if segments.shape != (self.n_arms,) or segments.min() < 0 or np.unique(segments).size < count:
+            raise ValueError("segments must have a number 0, 1, … for each arm, and each segment needs an arm.")
+        if total.shape != (count,) or total.min() < 0.0 or abs(float(total.sum()) - 1.0) > 1e-9:
+            raise ValueError("frequencies must be one number ≥ 0 for each segment, and add up to 1.")
+        rows = (segments == np.arange(count)[:, None]).astype(np.float64)
+        return Polytope(
+            np.vstack((self.matrix, rows)),
+            np.append(self.bound, total),
+            np.append(self.equal, np.ones(count, dtype=bool)),
+        )
+
     def without(self, row: int) -> Polytope:
         kept = np.arange(self.bound.size) != row
         return Polytope(self.matrix[kept], self.bound[kept], self.equal[kept])
 
     # ---- linear programs ---------------------------------------------------------------------------------
+    @property
+    def is_product_of_simplices(self) -> bool:
+        """Whether the only limits are sums of different arms."""
+        return bool(self.equal.all()) and self._segments is not None
+
+    def best_in_segments(self, slopes: FloatArray) -> FloatArray:
+        """The mixture with the largest ⟨slopes, a⟩, where the only limits are sums: one arm in each segment."""
+        segment, totals = self._segments_and_totals
+        order = np.lexsort((-slopes, segment))
+        first = order[np.searchsorted(segment[order], np.unique(segment))]
+        out = np.zeros(self.n_arms)
+        out[first] = totals[segment[first]]
+        return out
+
+    def range_of(self, lines: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on ⟨line, a⟩ for each line (column): exact for segments and for limits on single arms only."""
+        if not self.is_product_of_simplices:
+            return -self._largest_in_box(-lines), self._largest_in_box(lines)
+        segment, totals = self._segments_and_totals
+        order = np.argsort(segment, kind="stable")
+        present, starts = np.unique(segment[order], return_index=True)
+        share = totals[present][:, None]
+        low, high = (np.asarray(f.reduceat(lines[order], starts, axis=0)) for f in (np.minimum, np.maximum))
+        return (share * low).sum(axis=0), (share * high).sum(axis=0)
+
+    def _largest_in_box(self, lines: FloatArray) -> FloatArray:
+        """The largest ⟨line, a⟩ by the limits on single arms alone: the best arms are filled up first."""
+        least, most = self.single_arm_bounds
+        order = np.argsort(-lines, axis=0, kind="stable")
+        width = np.maximum(most - least, 0.0)[order]
+        filled = np.clip(1.0 - least.sum() - (np.cumsum(width, axis=0) - width), 0.0, width)
+        return np.asarray(least @ lines + (filled * np.take_along_axis(lines, order, axis=0)).sum(axis=0))
+
+    @cached_property
+    def _segments_and_totals(self) -> tuple[NDArray[np.intp], FloatArray]:
+        assert self._segments is not None
+        return self._segments, np.append(self.bound[self.equal], 1.0 - self.bound[self.equal].sum())
+
     def maximise_linear(self, slopes: FloatArray) -> LinearMaximum | None:
         """The largest ⟨slopes, a⟩ on P; ``None`` if P is empty.
 
@@ -109,6 +168,13 @@ class Polytope:
         """
         if self.bound.size == 0:
             return LinearMaximum(np.eye(self.n_arms)[int(np.argmax(slopes))], float(slopes.max()), np.zeros(0))
+        if self.is_product_of_simplices and (self.bound >= 0.0).all() and self._segments_and_totals[1][-1] > -1e-12:
+            at = self.best_in_segments(slopes)
+            top = np.full(self.bound.size + 1, -np.inf)
+            np.maximum.at(top, self._segments_and_totals[0], slopes)
+            multipliers = top[:-1] - (top[-1] if np.isfinite(top[-1]) else 0.0)
+            rest = slopes - multipliers @ self.matrix
+            return LinearMaximum(at, float(multipliers @ self.bound + rest.max()), multipliers)
         size = float(np.abs(slopes).max(initial=0.0)) or 1.0
         found = self._solve_linear_program(-slopes / size)
         if found is None:
@@ -171,8 +237,8 @@ class Polytope:
         segment = self._segments
         if segment is None:
             return None
-        size = self.bound[self.equal].size + 1
-        total = np.append(self.bound[self.equal], 1.0 - self.bound[self.equal].sum())
+        total = self._segments_and_totals[1]
+        size = total.size
         low, width = (np.bincount(segment, weights=x, minlength=size) for x in (least, most - least))
         with np.errstate(all="ignore"):
             share = (total - low) / width
@@ -342,25 +408,3 @@ def _independent_rows(rows: FloatArray) -> list[int]:
 def whole_simplex(n_arms: int) -> Polytope:
     """All mixtures of some arms."""
     return Polytope(np.zeros((0, n_arms)), np.zeros(0), np.zeros(0, dtype=bool))
-
-
-def simplices(corners: FloatArray) -> list[FloatArray] | None:
-    """Simplices that cover the hull of some points, each with its corners as rows; ``None`` if that fails."""
-    from scipy.spatial import ConvexHull, Delaunay, QhullError
-
-    moved = corners - corners.mean(axis=0)
-    _, size, axes = np.linalg.svd(moved, full_matrices=False)
-    dimension = int((size > 1e-9).sum())
-    if dimension == corners.shape[0] - 1:
-        return [corners]
-    places = moved @ axes[:dimension].T
-    if dimension == 1:
-        return [corners[[int(np.argmin(places)), int(np.argmax(places))]]]
-    try:
-        pieces = Delaunay(places).simplices
-        whole = ConvexHull(places).volume
-    except QhullError:
-        return None
-    edges = places[pieces][:, 1:] - places[pieces][:, :1]
-    covered = float(np.abs(np.linalg.det(edges)).sum()) / float(np.prod(np.arange(1, dimension + 1)))
-    return [corners[piece] for piece in pieces] if covered >= whole * (1.0 - 1e-9) else None

@@ -114,7 +114,7 @@ def kernel_constraints(found: Limits) -> KernelConstraints:
             sizes["n_corners"] = corners.shape[0]
             arrays["corners"] = corners
         return KernelConstraints(sizes, arrays, SINGLE_ARM_LIMITS, start)
-    rows, bounds = inequalities(polytope)
+    rows, bounds = polytope.inequalities
     corners = polytope.corners(MAX_CORNERS)
     if corners is not None:
         fullest, emptiest = corners[corners.argmax(axis=0)], corners[corners.argmin(axis=0)]
@@ -169,13 +169,6 @@ def _require_all_playable(found: Limits, most: FloatArray) -> None:
             f"no mixture within the limits plays {', '.join(never[:5])} ({found}): leave the arm out, or "
             "raise its limit."
         )
-
-
-def inequalities(polytope: Polytope) -> tuple[FloatArray, FloatArray]:
-    """All limits as rows · shares ≤ bound; an equality is two of them."""
-    same = polytope.equal
-    rows = np.vstack((polytope.matrix, -polytope.matrix[same]))
-    return rows, np.append(polytope.bound, -polytope.bound[same])
 
 
 def worst_case_excess(found: Limits) -> FloatArray:
@@ -247,7 +240,7 @@ def project_grid(found: Limits | None, grid: FloatArray) -> FloatArray:
 def _project(polytope: Polytope, points: FloatArray) -> FloatArray:
     """The nearest mixture within the limits of each point: Hildreth's method, one multiplier at a time."""
     count = polytope.n_arms
-    rows, bounds = inequalities(polytope)
+    rows, bounds = polytope.inequalities
     rows = np.vstack((rows, -np.eye(count)))
     bounds = np.append(bounds, np.zeros(count))
     mean = rows.mean(axis=1)

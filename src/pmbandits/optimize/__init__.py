@@ -3,7 +3,9 @@
 =====================  ===============================================================================
 ``best_mixture``       the oracle: which way to the best mixture suits the metric and the arms
 ``problem``            one problem, and what all ways of solving it share
-``share_constraints``  the best of the mixtures that keep limits on their shares, if h is not concave
+``share_constraints``  the oracle's answer within limits on the shares
+``maximise``           the largest utility on a table: one call for simplex, segments and limits, and any shape of h
+``convex``             convex metrics: the best vertex, with a bound
 ``shadow_prices``      what each limit costs
 ``concave_mixture``    the oracle's answer for concave metrics
 ``concave``            the exact maximiser: all arms at once, or a few at a time, with a duality gap

@@ -54,7 +54,8 @@ def oracle(
 
     With limits on the shares, the best of the mixtures that keep them is found. The gap then says that no other
     mixture *that keeps them* is better by more than that. For convex metrics a corner of what is allowed is best. All
-    corners are compared if there are at most 2,000. Otherwise some of them are, and a linear program gives the bound.
+    corners are compared if there are at most 200. Otherwise linear programs find good ones and bounds, and for metrics
+    with one corner in their distortion, such as ``LowerCVaR``, the best one.
 
     Parameters
     ----------

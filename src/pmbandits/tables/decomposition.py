@@ -57,6 +57,11 @@ class SmoothPart:
         """Whether there are no corners and no steps: then s = h."""
         return not self.kinks and not self.jumps
 
+    @property
+    def is_straight(self) -> bool:
+        """Whether s is a straight line, and h has no steps."""
+        return not self._curved and not self.jumps
+
     @cached_property
     def curvature_jumps(self) -> list[tuple[float, float]]:
         """(u, change of h'') where h bends differently on both sides of a corner or step."""

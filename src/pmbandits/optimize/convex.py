@@ -1,0 +1,121 @@
+"""Maximise a convex utility over the mixtures that are allowed: a vertex is best, and a bound says how good it is.
+
+A convex V lies above its tangent planes. So the vertex that the slopes at a point lead to (a linear program) is never
+worse than that point, and such steps from many starts end at good vertices. How good, these bounds say:
+
+- V(a) ≤ Σ a_i·V(arm i), and in every cell h lies below its chord between the least and the largest survival that
+  allowed mixtures have there. Both are linear in a, so linear programs say how large they can be.
+- If h is straight but for one corner (LowerCVaR), Σ_cells ω·max(S − place, 0) is the largest, over all cells at which
+  the sum can end, of a sum that is linear in a. One linear program for each end gives the maximum itself.
+- For few arms branch and bound tightens the first bound on smaller and smaller simplices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.constraints.polytope import Polytope
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.mixtures._constraints import maximise_linear_within_rows
+from pmbandits.optimize.branch_and_bound import branch_and_bound, cellwise_bound
+from pmbandits.tables.survival_table import LARGEST_DENSE_TABLE, SurvivalTable
+
+_FEW_VERTICES = 200  # up to so many vertices are compared one by one
+_N_STARTS = 40  # from which vertices are looked for
+_MAX_ASCENT_STEPS = 50
+_MAX_THRESHOLDS = 20_000  # linear programs for a metric with one corner
+_MAX_ARMS_TO_BRANCH = 10
+
+
+class Vertices:
+    """Vertices of the allowed mixtures by linear programs, in compiled code."""
+
+    def __init__(self, allowed: Polytope) -> None:
+        self.allowed = allowed
+        self.rows, self.bounds = allowed.inequalities
+        self._scratch = np.empty(allowed.n_arms)
+
+    def best(self, slopes: FloatArray) -> FloatArray:
+        """The vertex with the largest ⟨slopes, a⟩."""
+        slopes = np.nan_to_num(slopes, nan=0.0, posinf=1e12, neginf=-1e12)
+        if self.allowed.is_product_of_simplices:
+            return self.allowed.best_in_segments(slopes)
+        out = np.empty(slopes.size)
+        maximise_linear_within_rows(self.rows, self.bounds, slopes, out, self._scratch)
+        return out / out.sum()
+
+    def ascend(self, metric: Distortion, table: SurvivalTable, slopes: FloatArray) -> tuple[FloatArray, float]:
+        """From the vertex that the slopes point at to better ones, as long as slopes there lead to one."""
+        best, value = self.best(slopes), -np.inf
+        trial = best
+        for _ in range(_MAX_ASCENT_STEPS):
+            here = table.value(metric, trial)
+            if not here > value:
+                break
+            best, value = trial, here
+            trial = self.best(table.gradient(metric, table.curve(best)))
+        return best, value
+
+
+class VertexMaximum(NamedTuple):
+    """The best vertex that was found, its utility, what no allowed mixture exceeds, and how that was found."""
+
+    weights: FloatArray
+    value: float
+    upper: float
+    method: str
+
+
+def maximise_convex(metric: Distortion, table: SurvivalTable, allowed: Polytope, goal: float) -> VertexMaximum:
+    """The best of the allowed mixtures for a convex metric, with a bound for all of them."""
+    vertices = allowed.corners(_FEW_VERTICES)
+    if vertices is not None:
+        values = table.values(metric, vertices)
+        k = int(np.argmax(values))
+        return VertexMaximum(vertices[k], float(values[k]), float(values[k]), "best corner")
+    finder, single = Vertices(allowed), table.values(metric)
+    found = _best_by_thresholds(metric, table, finder)
+    if found is not None:
+        return found
+    rng, size = np.random.default_rng(0), float(np.abs(single).max())
+    starts = [single, *(single + size * rng.normal(size=(_N_STARTS - 1, single.size)))]
+    weights, value = max((finder.ascend(metric, table, slopes) for slopes in starts), key=lambda pair: pair[1])
+    top = allowed.maximise_linear(single)
+    upper = min(np.inf if top is None else top.upper, cellwise_bound(metric, table, allowed, weights))
+    if upper > value + goal and table.n_arms <= _MAX_ARMS_TO_BRANCH:
+        other, better, bound = branch_and_bound(metric, table, weights, goal, allowed)
+        upper = min(upper, bound)
+        if better > value:
+            weights, value = finder.ascend(metric, table, table.gradient(metric, table.curve(other)))
+            weights, value = (weights, value) if value >= better else (other, better)
+    return VertexMaximum(weights, value, max(upper, value), f"search from {len(starts)} places")
+
+
+def _best_by_thresholds(metric: Distortion, table: SurvivalTable, finder: Vertices) -> VertexMaximum | None:
+    """The best mixture for h that is straight but for one corner; ``None`` for all others."""
+    smooth = metric._smooth_part
+    if not smooth.is_straight or len(smooth.kinks) != 1 or table.atoms is None:
+        return None
+    if table.n_arms * table.n_cells > LARGEST_DENSE_TABLE:
+        return None
+    (place, bend), widths, first = smooth.kinks[0], table.cell_widths, table.atoms.knots[0]
+    straight = float(smooth.h(np.ones(1))[0]) * (first + table.survival_rows @ widths)
+    sums = np.cumsum(widths * (table.survival_rows - place), axis=1)
+    # One column for each cell after which the sum ends, and one for the empty sum.
+    lines = straight[:, None] + bend * (first * (1.0 - place) + np.column_stack((np.zeros(table.n_arms), sums)))
+    most = finder.allowed.range_of(lines)[1]
+    weights, value, upper = np.zeros(0), -np.inf, -np.inf
+    for done, end in enumerate(np.argsort(-most, kind="stable")):
+        if most[end] <= value or done >= _MAX_THRESHOLDS:
+            upper = max(upper, float(most[end]))
+            break
+        trial = finder.best(lines[:, end])
+        here = float(trial @ lines[:, end])
+        upper = max(upper, here)
+        if here > value:
+            weights, value = trial, here
+    value = table.value(metric, weights)
+    return VertexMaximum(weights, value, max(min(upper, float(most.max())), value), "one linear program a threshold")
