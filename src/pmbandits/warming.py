@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from numba import types
 
 from pmbandits._random import philox
+from pmbandits.confidence import _joint_bernoulli as joint_bernoulli
 from pmbandits.confidence._bounds import arm_set_radius, bernoulli_lower, bernoulli_upper, mixture_bounds
 from pmbandits.engine import _calls as steps
 from pmbandits.engine.registry import REGISTRY
@@ -172,6 +173,8 @@ def _kernel_entries() -> Iterator[CompileItem]:
         "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int",
     )
     yield compile_entry(joint_regret.slope_step_error, "floats, float")
+    yield compile_entry(joint_bernoulli.fill_joint_set, "ints, ints, float, float, table, table")
+    yield compile_entry(joint_bernoulli.joint_bernoulli_bounds, "floats, floats, table, table, float, floats")
     yield compile_entry(bernoulli_lower, "int, float, float")
     yield compile_entry(bernoulli_upper, "int, float, float")
     count, numbers = argument_types("int, floats")

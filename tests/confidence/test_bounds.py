@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import brentq
 
 import pmbandits as pmb
+from pmbandits.engine.certainty import utility_range
 from pmbandits.metrics.distortion import Distortion
 from tests.reference import confidence as ref
 from tests.strategies import METRICS, ONE_EACH, label
@@ -87,7 +88,7 @@ def test_bernoulli_bounds_are_the_extremes_over_the_box_of_means(metric):
         rewards = [(rng.random(int(rng.integers(1, 60))) < rng.random()).astype(float).tolist() for _ in range(arms)]
         policy = told(metric, pmb.Binary(), rewards, "auto", delta=0.1)
         weights = rng.dirichlet(np.ones(arms))
-        low, middle, high = policy.utility_bounds(weights)
+        low, middle, high = utility_range(policy._memory_with_radii(), weights)  # as policies have it while they play
         level = ref.Confidence("kl", pmb.Binary(), arms, 0.1)
         box = [ref.kl_interval(sum(r) / len(r), level.radius(len(r))) for r in rewards]
         for (a, b), estimate in zip(box, policy.estimates, strict=True):

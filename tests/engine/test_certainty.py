@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
+from pmbandits.confidence.joint_bernoulli import weight_of_one
 from tests.helpers import SUPPORTS, taught
 from tests.reference import convex
-from tests.reference.confidence import Confidence, belts, bounds, distributions, kl_interval
+from tests.reference.confidence import Confidence, belts, bounds, distributions
+from tests.reference.joint_bernoulli import worst_on_grid
 
 GINI = pmb.GiniDeviation()
 BOTH = pmb.UpperCVaR(0.75) + pmb.LowerCVaR(0.25)  # neither concave nor convex, with a Hölder pair
@@ -139,15 +141,18 @@ def reference(policy: Any) -> Confidence:
 @pytest.mark.parametrize("metric", [*METRICS.values(), pmb.WangRightTail(), pmb.InvertedS(0.7)], ids=repr)
 @pytest.mark.parametrize("name", ["Track", "PMUCB", "SolitaryUCB"])
 def test_for_bernoulli_arms_the_rival_is_the_best_of_all_mixtures_and_all_means(name: str, metric: Any) -> None:
+    """In the joint set of all arms' chances; with a horizon δ is of each arm."""
     make, given = POLICIES[name]
     for seed, n in enumerate((6, 40, 400)):
         policy, data = taught(metric, "binary", 2, n, seed=seed, cls=make, **{**given, "delta": 0.2})
-        sets = reference(policy)
-        ends = [kl_interval(float(x.mean()), sets.radius(x.size)) for x in data.values()]
-        one, two = (np.linspace(*end, 61) for end in ends)
-        share = np.linspace(0.0, 1.0, 121)[:, None, None]
-        brute = float(np.max(metric(share * one[:, None] + (1.0 - share) * two)))
-        assert brute - 1e-9 <= policy.certainty().rival <= brute + 1e-4
+        delta, mix = 0.2 if name == "Track" else 0.4, policy.mixture
+        ones, sizes = [int(x.sum()) for x in data.values()], [x.size for x in data.values()]
+        low, high, rival, regret = worst_on_grid(metric, ones, sizes, mix, delta, weight_of_one(2), 400)
+        sure = policy.certainty()
+        left = 2.0 * float(np.abs(np.diff(np.asarray(metric(np.linspace(0.0, 1.0, 401))))).max())  # by the grid
+        assert rival - 1e-9 <= sure.rival <= rival + left
+        assert regret - 1e-9 <= sure.regret <= 1.02 * regret + 2.0 * left
+        assert low - left <= sure.lower <= low + 1e-9 and high - 1e-9 <= sure.upper <= high + left
 
 
 def edges(policy: Any, data: dict[str, Any]) -> tuple[Any, Any, Any, float]:
@@ -180,8 +185,8 @@ def test_for_concave_metrics_the_rival_is_the_best_of_all_mixtures_and_all_laws_
     name: str, support: str, metric: Any, h: convex.Concave
 ) -> None:
     """Exact: w[i] = a[i]·(survival of arm i), which falls and stays in a[i] times its band; then all is concave."""
-    if support == "interval" and metric.shape == "linear":
-        pytest.skip("the mean of rewards in an interval is bounded by betting: tests/confidence/test_betting.py")
+    if metric.shape == "linear":
+        pytest.skip("the mean of bounded rewards is bounded by betting: tests/confidence/test_betting.py")
     make, given = POLICIES[name]
     n = 300 if support == "finite" else 60
     policy, data = taught(metric, support, 3, n, seed=4, cls=make, **given)
@@ -215,7 +220,7 @@ def test_on_the_line_the_rival_is_the_best_utility_plus_the_steepest_slope_times
 
 
 @pytest.mark.parametrize("metric", [pmb.LowerCVaR(0.3), pmb.Mean() - 2.0 * GINI], ids=repr)
-@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("support", [name for name in SUPPORTS if name != "binary"])  # which has a joint set
 def test_for_convex_metrics_the_rival_is_the_best_optimistic_value_of_all_mixtures(metric: Any, support: str) -> None:
     policy, data = taught(metric, support, 3, 200, seed=6, confidence="wasserstein" if support == "real" else "auto")
     every = bounds(metric, reference(policy), [x.tolist() for x in data.values()], EVERYWHERE, 1)
@@ -273,7 +278,10 @@ def test_the_regret_bound_shrinks() -> None:
 def test_the_probability_counts_every_arm(policy: Any, probability: float) -> None:
     sure = policy.certainty()
     assert sure.probability == pytest.approx(probability, abs=1e-12)
-    assert sure.meaning == policy.confidence.meaning
+    if isinstance(policy.support, pmb.Binary):
+        assert f"{100 * probability:.6g} %" in sure.meaning and "all arms" in sure.meaning
+    else:
+        assert sure.meaning == policy.confidence.meaning
     said = f"With probability {100 * probability:.6g} %" if probability else "If the confidence sets hold"
     known = f"{said}, this mixture falls short of the best mixture by at most "
     unknown = "Nothing is certain yet about how far this mixture is from the best one."
@@ -288,7 +296,7 @@ def test_where_nobody_says_a_probability_none_is_said(given: Any) -> None:
 
 
 def test_sets_with_a_horizon_say_up_to_when_they_hold() -> None:
-    sure = pmb.PMUCB(GINI, n_arms=2, support=pmb.Binary(), horizon=1000).certainty()
+    sure = pmb.PMUCB(GINI, n_arms=2, support=pmb.Interval(0, 1), horizon=1000).certainty()
     assert "for its first 1,000 rewards" in sure.meaning
     assert "however many rewards come" in pmb.Track(GINI, n_arms=2, support=pmb.Binary()).certainty().meaning
 

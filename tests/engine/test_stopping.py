@@ -197,7 +197,7 @@ def test_what_is_certain_already_takes_no_more_rounds_and_what_cannot_be_takes_f
     sure = heavy.certainty().regret
     ahead = heavy.forecast(0.5 * sure)
     assert 0 < ahead.low < ahead.rounds < ahead.high < math.inf and str(ahead) in heavy.explain(0.5 * sure)
-    new = pmb.Track(GINI, n_arms=2, support=pmb.Binary()).forecast(0.1)
+    new = pmb.Track(GINI, n_arms=2, support=pmb.Binary()).forecast(0.01)
     assert math.isnan(new.rounds) and "has not paid" in str(new)
 
 

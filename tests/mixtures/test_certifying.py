@@ -11,6 +11,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.mixtures._certifying import certification_gains
 from tests.helpers import SUPPORTS, one_sentence, taught
+from tests.reference.bands import kl
 
 GINI = pmb.GiniDeviation()
 KINDS = [pmb.Track, pmb.Vet]
@@ -56,10 +57,9 @@ def gains(policy: Any, mixture: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.LowerCVaR(0.3), pmb.InvertedS(0.7)], ids=repr)
-@pytest.mark.parametrize("support", ["binary", "finite"])
-def test_a_gain_is_at_least_what_certainty_gains_when_an_arm_becomes_known(metric: Any, support: str) -> None:
+def test_a_gain_is_at_least_what_certainty_gains_when_an_arm_becomes_known(metric: Any) -> None:
     """An arm becomes known by telling its rewards again and again: the law stays as it is, and the set shrinks."""
-    policy, data = taught(metric, support, 3, 120, seed=3, certify=0.1)
+    policy, data = taught(metric, "finite", 3, 120, seed=3, certify=0.1)
     mixture = [0.2, 0.5, 0.3]
     before, found = policy.certainty(mixture), gains(policy, mixture)
     assert found.max() > 0.0
@@ -71,8 +71,25 @@ def test_a_gain_is_at_least_what_certainty_gains_when_an_arm_becomes_known(metri
         # A set of 3,000 times the rewards is not yet a point: a little is left of it, 1/√3000 of what there was.
         left = 0.05 * (before.regret + 1e-12)
         assert max(fell[0], 0.0) + max(fell[1], 0.0) <= found[i] + left
-        if support == "binary":  # there the rival is found anew, so nothing is estimated
-            assert found[i] <= fell[0] + fell[1] + left
+
+
+def test_on_coins_pulls_come_near_the_shares_of_the_information_bound() -> None:
+    """Quadratic: coin .7 alone is best, and must be told apart from .5, where each reward of both says as much."""
+    p, pulls = (0.2, 0.5, 0.7), np.zeros(3)
+    for seed in range(8):
+        policy, rng = (
+            pmb.Track(pmb.Quadratic(0.5), n_arms=3, support=pmb.Binary(), certify=0.95),
+            np.random.default_rng(seed),
+        )
+        while not policy.done("1%"):
+            arm = policy.ask()
+            policy.tell(arm, float(rng.random() < p[arm]))
+        pulls += policy.pulls
+    share = np.linspace(0.01, 0.99, 99)  # of the second arm among both, and the chance where both meet
+    meet = share * p[1] + (1 - share) * p[2]
+    worth = [s * kl(p[1], x) + (1 - s) * kl(p[2], x) for s, x in zip(share, meet, strict=True)]
+    assert pulls[1] / pulls[1:].sum() == pytest.approx(share[np.argmax(worth)], abs=0.08)
+    assert pulls[0] <= 0.15 * pulls.sum() and pulls.sum() <= 8 * 450
 
 
 def test_certifying_pulls_go_in_turn_to_the_largest_gain_for_each_reward_and_to_the_fewest() -> None:

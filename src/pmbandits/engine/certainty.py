@@ -13,6 +13,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import mixture_bounds
 from pmbandits.confidence.betting import mean_interval
+from pmbandits.confidence.joint_bernoulli import JointChances
 from pmbandits.engine.capacity import with_radius_table
 from pmbandits.engine.coarsen import CELLS, coarse_distributions, coarse_memory
 from pmbandits.engine.joint_regret import FINE_CELLS, joint_regret_bound
@@ -21,9 +22,9 @@ from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.metrics.encoding import h_value
 from pmbandits.mixtures._optimistic_bound import find_most_optimistic_mixture, upper_bound_of_any_mixture
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Interval
+from pmbandits.supports import Finite, Interval
 
-MEAN_BY_BETTING = "mean of an arm stays inside its interval (by betting)"
+SETS, MEANS, CHANCES = "sets", "means", "chances"
 COARSEN_FROM = 4 * CELLS  # from so many rewards on, a search in cells comes first
 
 
@@ -47,7 +48,8 @@ class Certainty(NamedTuple):
     probability : with at least this probability all of this is true. It is 1 − K·(the probability that the set of one
         arm fails), where K is how many arms there may ever be (``most_arms``). It is nan where that is not known: for
         the paper's constants, and for sets of your own.
-    meaning : what is guaranteed for the confidence set of each arm, and for which times.
+    meaning : what all of this rests on (the confidence set of each arm, an interval for each arm's mean, or one set for
+        the chances of all arms), with which probability it holds, and for which times.
 
     Examples
     --------
@@ -55,9 +57,9 @@ class Certainty(NamedTuple):
     >>> policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
     >>> policy.tell([0, 1] * 1000, [0, 1] * 500 + [1, 1] * 500)
     >>> print(policy.certainty())
-    With probability 95 %, this mixture falls short of the best mixture by at most 0.0039.
-    >>> policy.certainty().meaning
-    'with probability at least 97.5 %, the true distribution of an arm stays inside its set, however many rewards come'
+    With probability 95 %, this mixture falls short of the best mixture by at most 0.0029.
+    >>> policy.certainty().meaning[:84]
+    'with probability at least 95 %, the true chances of all arms stay inside one joint s'
     """
 
     utility: float
@@ -102,41 +104,70 @@ def _tail_promise(memory: Memory) -> str:
     return f"σ ≤ {memory.sub_gaussian_sigma:g}"
 
 
-def certified_bounds(
-    memory: Memory, mix: FloatArray, cells: int = FINE_CELLS, mean_failure: float | None = None
-) -> tuple[float, float, float, float, float]:
-    """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret.
+class BoundsBasis(NamedTuple):
+    """What bounds rest on, with which probability of failure; decided by metric, support and options, not by rewards.
 
-    For linear metrics, ``mean_failure`` is the probability of failure of the interval of one arm's mean, which then
-    takes the place of the arm's set.
+    Attributes
+    ----------
+    kind : ``SETS``, the confidence set of each arm; ``MEANS``, an interval of each arm's mean, by betting, for linear
+        metrics; or ``CHANCES``, one set for the chances of all arms that pay 0 or 1.
+    failure : the probability that one of the sets or intervals fails; for ``CHANCES`` that of all together.
+    arms : how many arms there may ever be.
     """
-    low, middle, high = utility_range(memory, mix)
-    if mean_failure is not None:
-        least, most = arm_utility_intervals(memory, mean_failure)
+
+    kind: str
+    failure: float
+    arms: int
+
+    def meaning(self, of_sets: str) -> str:
+        """What is guaranteed, in words, made from the same for confidence sets."""
+        if self.kind == MEANS:
+            return of_sets.replace(
+                "distribution of an arm stays inside its set", "mean of an arm stays inside its interval (by betting)"
+            )
+        if self.kind == CHANCES:
+            _, more, rest = of_sets.partition(";")
+            share = f"{100 * max(1.0 - self.failure, 0.0):.6g} %"
+            return (
+                f"with probability at least {share}, the true chances of all arms stay inside one joint set (a product "
+                f"of their martingales), however many rewards come{more}{rest}"
+            )
+        return of_sets
+
+
+def certified_bounds(
+    memory: Memory, mix: FloatArray, basis: BoundsBasis, cells: int = FINE_CELLS
+) -> tuple[float, float, float, float, float]:
+    """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret."""
+    if basis.kind == MEANS:
+        least, middle, most = arm_utility_intervals(memory, basis.failure)
         rival = float(most.max())
         # One arm alone is best. Where it is arm i, the mixture falls short by Σ a_j·(U_i − U_j): its own share is none.
         regret = float(((1.0 - mix) * most - (mix @ least - mix * least)).max())
-        return float(mix @ least), middle, float(mix @ most), rival, max(regret, 0.0)
+        return float(mix @ least), float(mix @ middle), float(mix @ most), rival, max(regret, 0.0)
+    if basis.kind == CHANCES:
+        joint = JointChances(memory.counts[:, 1], memory.n_rewards, basis.failure, basis.arms)
+        low, high, rival, regret, _ = joint.bounds(memory.h, mix)
+        mean = float(mix @ (memory.counts[:, 1] / np.maximum(memory.n_rewards, 1)))
+        return low, float(h_value(memory.h, min(mean, 1.0))), high, rival, regret
+    low, middle, high = utility_range(memory, mix)
     rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
     return low, middle, high, rival, min(rival - low, joint_regret_bound(memory, mix, cells))
 
 
-def arm_utility_intervals(memory: Memory, failure: float) -> tuple[FloatArray, FloatArray]:
-    """The least and the largest utility of each arm, for a linear metric, from betting on the arms' means.
-
-    The pool of rewards must be sorted.
-    """
-    slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 2))
+def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
+    """The least, the empirical and the largest utility of each arm, for a linear metric, from betting on the means."""
+    slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 3))
     samples = memory.storage_mode == SAMPLES
     x = memory.x[: memory.rewards] if samples else memory.points
     for i in range(memory.n_arms):
         mine = memory.pool_arm[: memory.rewards] == i if samples else memory.counts[i] > 0
-        rewards = x[mine]
+        rewards = np.sort(x[mine]) if samples else x[mine]
         counts = np.ones(rewards.size) if samples else memory.counts[i][mine].astype(np.float64)
         low, high = mean_interval(rewards, counts, memory.low, memory.high, failure)
-        ends[i] = max(low - memory.rounding, memory.low), min(high + memory.rounding, memory.high)
-    ends = np.sort(slope * ends, axis=1)
-    return ends[:, 0], ends[:, 1]
+        mean = float(rewards @ counts) / counts.sum() if counts.size else memory.low
+        ends[i] = max(low - memory.rounding, memory.low), mean, min(high + memory.rounding, memory.high)
+    return np.sort(slope * ends, axis=1).T
 
 
 def initial_rival_mixture(memory: Memory) -> FloatArray:
@@ -184,8 +215,9 @@ class CertaintyMethods(Reading):
         """
         chosen = self._require_confidence_sets()
         clone, memory, mix = self._snapshot(weights)
-        if (failure := clone._mean_failure()) is not None:
-            return certified_bounds(memory, mix, mean_failure=failure)[:3]
+        basis = clone._bounds_basis()
+        if basis.kind != SETS:
+            return certified_bounds(memory, mix, basis)[:3]
         low, middle, high = utility_range(memory, mix)
         if exact and memory.storage_mode != BINARY and int((mix > 0.0).sum()) > 1:
             low, high = clone._exact_utility_range(chosen, memory, mix, low, high)
@@ -237,29 +269,27 @@ class CertaintyMethods(Reading):
         """
         self._require_confidence_sets()
         clone, memory, mix = self._snapshot(weights)
-        failure = clone._mean_failure()
-        low, middle, high, rival, regret = certified_bounds(memory, mix, mean_failure=failure)
+        basis = clone._bounds_basis()
+        low, middle, high, rival, regret = certified_bounds(memory, mix, basis)
         wrong, chosen = clone._failure(), clone._require_confidence_sets()
         probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
-        meaning = chosen.meaning
-        if failure is not None:
-            meaning = meaning.replace("distribution of an arm stays inside its set", MEAN_BY_BETTING)
-        return Certainty(middle, low, high, rival, regret, probability, meaning)
+        return Certainty(middle, low, high, rival, regret, probability, basis.meaning(chosen.meaning))
 
-    def _mean_failure(self) -> float | None:
-        """The probability of failure of an interval of an arm's mean, where such intervals say more than sets do.
+    def _bounds_basis(self) -> BoundsBasis:
+        """What bounds rest on: on what says most about this metric and support. Rewards have no say in it.
 
         For linear metrics only the means matter, and intervals by betting are narrower than what a band says of them.
-        They take the place of the sets, with the same probability of failure. This is decided by metric, support and
-        options alone, not by rewards. ``None``: the sets are used.
+        For arms that pay 0 or 1 one set for all chances says more than an interval for each.
         """
         chosen, metric, support, memory = self.confidence, self.metric, self.support, self._memory
         assert chosen is not None and metric is not None and support is not None
-        if metric.shape != "linear" or not isinstance(support, Interval) or chosen.name != "kl":
-            return None
-        if memory.storage_mode == BINARY or memory.sketch_size > 0 or self._plan.forgetting is not None:
-            return None
-        return chosen.failure
+        arms, _ = self._n_arms_sharing_delta(memory.n_arms)
+        if chosen.name == "kl" and memory.sketch_size == 0 and self._plan.forgetting is None:
+            if memory.storage_mode == BINARY and memory.n_limited == 0:
+                return BoundsBasis(CHANCES, arms * chosen.failure, arms)
+            if metric.shape == "linear" and isinstance(support, (Interval, Finite)) and memory.storage_mode != BINARY:
+                return BoundsBasis(MEANS, chosen.failure, arms)
+        return BoundsBasis(SETS, chosen.failure, arms)
 
     def _snapshot(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
         """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.

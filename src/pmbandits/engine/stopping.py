@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import mixture_bounds
-from pmbandits.engine.certainty import Certainty, CertaintyMethods, certified_bounds
+from pmbandits.engine.certainty import CHANCES, Certainty, CertaintyMethods, certified_bounds
 from pmbandits.engine.coarsen import coarse_distributions, coarse_memory, set_reward_counts
 from pmbandits.mixtures._certifying import certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
@@ -141,7 +141,7 @@ class Extrapolation:
         """The certified regret as a multiple of the goal, if the arms have so many rewards, spread like ``counts``."""
         set_reward_counts(self.memory, counts, np.maximum(np.rint(n_rewards), 1).astype(np.int64), self.first)
         mixture = self._best_mixture() if mix is None else mix
-        low, _, _, rival, regret = certified_bounds(self.memory, mixture, CELLS, self.policy._mean_failure())
+        low, _, _, rival, regret = certified_bounds(self.memory, mixture, self.policy._bounds_basis(), CELLS)
         return regret_over_goal(self.goal, regret, low, rival)
 
     def rounds(self) -> float:
@@ -175,9 +175,10 @@ class Extrapolation:
             self.memory.mix[:] = self.mix
             gains = np.empty(n_rewards.size)
             certification_gains(self.memory.address, gains)
-            half = 0.5 * share * (further - t)  # and in turn to the arms with the fewest
-            n_rewards = _water_fill(n_rewards, np.maximum(gains, 0.0) ** (2.0 / 3.0), n_rewards.sum() + half)
-            n_rewards = _water_fill(n_rewards, np.ones(n_rewards.size), n_rewards.sum() + half)
+            pulls = share * (further - t)
+            spread = 0.0 if self.policy._bounds_basis().kind == CHANCES else 0.5 * pulls  # to the arms with the fewest
+            n_rewards = _water_fill(n_rewards, np.maximum(gains, 0.0) ** (2.0 / 3.0), n_rewards.sum() + pulls - spread)
+            n_rewards = _water_fill(n_rewards, np.ones(n_rewards.size), n_rewards.sum() + spread)
         rate = self.policy.options.get("exploration")
         least = n_rewards * (math.log(further) / math.log(max(t, 2.0)))  # as good rules do with arms that are left out
         if rate is not None:

@@ -7,11 +7,18 @@ the rival, c_i is taken of the mixture that is the best rival now; to first orde
 where sets are wide many mixtures are equally good rivals, and then none of their arms alone makes a difference. So the
 arm alone is taken as a rival, too, as far as it is not behind the best. Each c_i takes a few passes over the rewards.
 
-Every other pull for certifying is of the arm with the fewest pulls. The certified regret is not that difference but
-often much less (``_joint_regret.py``), because the arms of the mixture count for both sides; then it is the others that
-matter, and c_i does not see it. With c_i alone, 1 % was certain after 3,000 to 30,000 rounds where both rules in turn
-took 900 to 3,600 (coins, Wang and quadratic), and both took the same on Beta arms. What twice as many rewards would
-change, in place of c_i, was worse: nothing, for arms with few rewards, so they never got more.
+For arms that pay 0 or 1, all is about one set for the chances of all arms (``confidence/_joint_bernoulli.py``). The
+chances p in it where the mixture that is played loses most are what its next rewards must make unlikely. By the
+information bound, the best shares of pulls are those for which every arm that matters gives equal information against p
+for each reward (Garivier and Kaufmann 2016): kl(p̂_i, p_i). With more rewards of arm i this falls like 1/n_i². So the
+arm with the largest is pulled, as if p answered each time: self-play, in the way of Frank and Wolfe's method (Degenne,
+Koolen and Ménard 2019; Wang, Tzeng and Proutiere 2021).
+
+Elsewhere, every other pull for certifying is of the arm with the fewest pulls. The certified regret is not that
+difference but often much less (``_joint_regret.py``), because the arms of the mixture count for both sides; then it is
+the others that matter, and c_i does not see it. With c_i alone, 1 % was certain after 3,000 to 30,000 rounds where both
+rules in turn took 900 to 3,600 (coins, Wang and quadratic), and both took the same on Beta arms. What twice as many
+rewards would change, in place of c_i, was worse: nothing, for arms with few rewards, so they never got more.
 
 All c_i are worked out when 5 % more rewards have come. In between c_i/n_i falls like n_i^(−3/2), and that is reckoned
 with: so pulls spread over the arms as if all were worked out in every round. They are pulls, not rewards, that count
@@ -34,7 +41,8 @@ from pmbandits.confidence._bounds import (
     update_confidence_sets,
     utility_bound,
 )
-from pmbandits.confidence._envelopes import BALL, KL_BAND
+from pmbandits.confidence._envelopes import BALL, INTERVAL, KL_BAND
+from pmbandits.confidence._joint_bernoulli import TANGENTS, cost_at, fill_joint_set, joint_bernoulli_bounds
 from pmbandits.confidence._kl_bands import fill_kl_band
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import share_of_ones
@@ -96,10 +104,39 @@ def rival_utility_upper_bound(s: State, has_rival_mixture: bool) -> float:
     return cellwise_upper_bound(s) + worst
 
 
+@step("state -> bool")
+def has_joint_chances(s: State) -> bool:
+    """Whether one set for the chances of all arms says what is certain."""
+    return s.storage_mode == BINARY and s.set_kind == INTERVAL and s.n_limited == 0
+
+
+@shared("state -> none")
+def compute_information_gains(s: State) -> None:
+    """Write to ``s.certify_gain`` √(n·information) to the power 3/2, for the chances where the mixture loses most.
+
+    The information is ln M of the arm at its worst chance. Pulls where this gain/n^(3/2) is largest then make it equal
+    for each reward.
+    """
+    k, each = s.n_arms, np.inf
+    chances, costs, worst = np.empty((k, TANGENTS + 1)), np.empty((k, TANGENTS + 1)), np.empty(k)
+    for i in range(k):  # ln 1/δ of an interval, from its radius
+        each = min(each, s.n_rewards[i] * s.radius[i] - 0.5 * math.log(4.0 * s.n_rewards[i]))
+    rest, budget = max(0.2, 1.0 - 2.0 / k), max(each - math.log(k), 1.0)
+    fill_joint_set(s.counts[:, 1].copy(), s.n_rewards, rest, budget - (k - 1) * math.log(rest), chances, costs)
+    joint_bernoulli_bounds(s.h, s.mix, chances, costs, budget, worst)
+    for i in range(k):
+        cost = cost_at(chances[i], costs[i], min(max(worst[i], chances[i, 0]), chances[i, TANGENTS])) - costs[i].min()
+        s.certify_gain[i] = (cost * s.n_rewards[i]) ** 0.75
+        s.certify_n_rewards[i] = s.n_rewards[i]
+
+
 @shared("state -> none")
 def compute_certification_gains(s: State) -> None:
     """Write to ``s.certify_gain`` what the certified regret would fall by if an arm were known, times √n."""
     update_confidence_sets(s)
+    if has_joint_chances(s):
+        compute_information_gains(s)
+        return
     has_rival_mixture = s.storage_mode != BINARY and (
         s.metric_shape == CONVEX or (s.metric_shape == CONCAVE and (s.set_kind != BALL or s.bounded == 0))
     )
@@ -131,7 +168,7 @@ def compute_certification_gains(s: State) -> None:
 
 @shared("state -> int")
 def arm_with_largest_gain(s: State) -> int:
-    """The arm whose next reward reduces rival − lower the most; every other time the arm with the fewest pulls."""
+    """The arm whose next reward tells most; without a joint set, every other time the arm with the fewest pulls."""
     n_at_last_update = 0
     for i in range(s.n_arms):
         n_at_last_update += s.certify_n_rewards[i]
@@ -143,7 +180,8 @@ def arm_with_largest_gain(s: State) -> int:
     arm, most, count = 0, -1.0, 0.0
     for i in range(s.n_arms):
         n = float(n_observations(s, i))
-        gain = s.certify_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 else 0.0  # every other one: the fewest pulls
+        # every other one: the fewest pulls
+        gain = s.certify_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 or has_joint_chances(s) else 0.0
         if gain > most or (gain == most and n < count):
             arm, most, count = i, gain, n
     s.certify_pulls[arm] += 1

@@ -1,0 +1,308 @@
+"""One joint set for the chances of all arms that pay 0 or 1, and what a mixture can lose inside it; compiled.
+
+For one arm with chance p, k ones and z zeros (n = k + z), each of these is a martingale that starts at 1 (see
+``docs/bands.md``):
+
+- the rule of Krichevsky and Trofimov, B(k + ½, z + ½)/(π·p^k·(1 − p)^z);
+- the same with Beta(νp, ν(1 − p)) in place of Beta(½, ½), for any ν > 0, which is
+  Π_{s<k}(1 + s/(νp))·Π_{s<z}(1 + s/(ν(1 − p)))/Π_{s<n}(1 + s/ν);
+- the number 1.
+
+So is their weighted sum M, and so is the product of all arms' M, because a reward belongs to one arm. With probability
+1 − δ the product stays below 1/δ: Σ ln M_i(p_i) < ln 1/δ. Each ln M_i is convex, so this set of chances is convex. An
+arm about which nobody asks has M ≥ the weight of the number 1, and this is what it costs the others at most.
+
+ln M is replaced by its tangents at ``TANGENTS`` places, which makes the set larger by next to nothing. In the set, the
+least and the largest mean of a mixture are found by taking pieces of these functions in the order of what they cost.
+The rival of a mixture has some survival s. It needs an arm with a chance of at least s, and one with at most s. So the
+largest regret is looked for over s, in cells: in a cell, h(s) is at most its maximum there, and the mixture's own
+utility is at least the least that h has over its means. Cells are halved until the bound is within 1 % of a regret that
+is possible.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmbandits._validation import FloatArray, IntArray
+from pmbandits.metrics.encoding import h_max, h_min
+from pmbandits.state.compile import kernel
+from pmbandits.state.linking import shared, step
+
+TANGENTS = 48
+CELLS = 256  # of the survival of a rival, at most
+MAX_MEMBERS = 6  # arms of a mixture up to which the rival and the mixture are bounded together
+SLACK = 1e-6  # for rounding in ln M
+# The weights of the martingales beside the number 1: Krichevsky and Trofimov's, and those for each ν.
+KT_WEIGHT, CENTRED_WEIGHTS, CENTRED_SIZES = 0.25, (0.5, 0.25), (16.0, 512.0)
+VALUE, SLOPE = 0, 1
+
+
+@step("float -> float")
+def digamma(x: float) -> float:
+    """The derivative of ln Γ, for x > 0."""
+    total = 0.0
+    while x < 8.0:
+        total -= 1.0 / x
+        x += 1.0
+    y = 1.0 / (x * x)
+    return total + math.log(x) - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y / 240.0)))
+
+
+@shared("float, int, int, float, floats -> none")
+def log_martingale(p: float, ones: int, zeros: int, weight_of_one: float, out: FloatArray) -> None:
+    """ln M at the chance p, and its slope, into ``out``."""
+    base, base_slope = 0.0, 0.0
+    if ones > 0:
+        base -= ones * math.log(p)
+        base_slope -= ones / p
+    if zeros > 0:
+        base -= zeros * math.log1p(-p)
+        base_slope += zeros / (1.0 - p)
+    n, others = ones + zeros, 1.0 - weight_of_one
+    values, slopes = np.empty(4), np.zeros(4)
+    values[0] = math.log(weight_of_one) if weight_of_one > 0.0 else -np.inf
+    values[1] = math.log(others * KT_WEIGHT) - math.log(math.pi) + base
+    values[1] += math.lgamma(ones + 0.5) + math.lgamma(zeros + 0.5) - math.lgamma(n + 1.0)
+    slopes[1] = base_slope
+    for j in range(2):
+        size = CENTRED_SIZES[j]
+        value = math.log(others * CENTRED_WEIGHTS[j]) + base + math.lgamma(size) - math.lgamma(n + size)
+        slope, x, y = base_slope, size * p, size * (1.0 - p)
+        if ones > 0:
+            value += math.lgamma(ones + x) - math.lgamma(x)
+            slope += size * (digamma(ones + x) - digamma(x))
+        if zeros > 0:
+            value += math.lgamma(zeros + y) - math.lgamma(y)
+            slope -= size * (digamma(zeros + y) - digamma(y))
+        values[2 + j], slopes[2 + j] = value, slope
+    top = values.max()
+    total, tilt = 0.0, 0.0
+    for j in range(4):
+        share = math.exp(values[j] - top)
+        total += share
+        tilt += share * slopes[j]
+    out[VALUE], out[SLOPE] = top + math.log(total), tilt / total
+
+
+@shared("int, int, float, float, float, float -> float")
+def chance_limit(ones: int, zeros: int, weight_of_one: float, budget: float, inside: float, end: float) -> float:
+    """A little beyond the last chance, from ``inside`` towards ``end``, where ln M is at most the budget."""
+    out, near, far = np.empty(2), math.asin(math.sqrt(inside)), math.asin(math.sqrt(end))
+    for _ in range(44):
+        middle = 0.5 * (near + far)
+        log_martingale(math.sin(middle) ** 2, ones, zeros, weight_of_one, out)
+        if out[VALUE] <= budget:
+            near = middle
+        else:
+            far = middle
+    return math.sin(far) ** 2
+
+
+@shared("int, int, float, float, floats, floats -> none")
+def fill_tangents(
+    ones: int, zeros: int, weight_of_one: float, budget: float, chances: FloatArray, costs: FloatArray
+) -> None:
+    """The corners of the largest of ln M's tangents, where ln M is at most the budget, and the values there."""
+    inside = (ones + 0.5) / (ones + zeros + 1.0)
+    least = chance_limit(ones, zeros, weight_of_one, budget, inside, 0.0) if ones > 0 else 0.0
+    most = chance_limit(ones, zeros, weight_of_one, budget, inside, 1.0) if zeros > 0 else 1.0
+    first, last = math.asin(math.sqrt(least)), math.asin(math.sqrt(most))
+    out, before, value, slope = np.empty(2), least, 0.0, 0.0
+    for t in range(TANGENTS):
+        p = math.sin(first + (last - first) * (t + 0.5) / TANGENTS) ** 2
+        log_martingale(p, ones, zeros, weight_of_one, out)
+        here = out[VALUE] - SLACK
+        if t == 0:
+            chances[0], costs[0] = least, here + out[SLOPE] * (least - p)
+        else:
+            steeper = out[SLOPE] - slope
+            x = (value - here + out[SLOPE] * p - slope * before) / steeper if steeper > 0.0 else 0.5 * (before + p)
+            x = min(max(x, before), p)
+            chances[t] = x
+            costs[t] = max(value + slope * (x - before), here + out[SLOPE] * (x - p))
+        before, value, slope = p, here, out[SLOPE]
+    chances[TANGENTS], costs[TANGENTS] = most, value + slope * (most - before)
+
+
+@step("floats, floats, float -> float")
+def cost_at(chances: FloatArray, costs: FloatArray, p: float) -> float:
+    """The value of the tangents at a chance between their ends."""
+    j = min(max(int(np.searchsorted(chances, p)), 1), chances.size - 1)
+    span = chances[j] - chances[j - 1]
+    return costs[j - 1] + (costs[j] - costs[j - 1]) * (p - chances[j - 1]) / span if span > 0.0 else costs[j]
+
+
+@shared("floats, floats, floats, table, table, ints, float, float, floats -> float")
+def extreme_mean(
+    a: FloatArray,
+    floor: FloatArray,
+    top: FloatArray,
+    chances: FloatArray,
+    costs: FloatArray,
+    likeliest: IntArray,
+    budget: float,
+    sign: float,
+    p: FloatArray,
+) -> float:
+    """The largest (sign 1) or least (−1) mean of the mixture a in the set, with chances p; nan if there are none.
+
+    The chance of each arm also lies between ``floor`` and ``top``. ``likeliest`` says where its cost is least.
+    """
+    k, last, left = a.size, TANGENTS, budget
+    place = np.empty(k, np.int64)
+    for i in range(k):
+        p[i] = min(max(chances[i, likeliest[i]], floor[i]), top[i])
+        if p[i] < chances[i, 0] or p[i] > chances[i, last]:
+            return np.nan
+        left -= cost_at(chances[i], costs[i], p[i])
+        place[i] = np.searchsorted(chances[i], p[i]) - (1 if sign < 0.0 else 0)
+        while sign > 0.0 and place[i] <= last and chances[i, place[i]] == p[i]:
+            place[i] += 1  # to the first corner beyond p
+    if left < 0.0:
+        return np.nan
+    while True:
+        best, rate, slope, end = -1, np.inf, 0.0, 0.0
+        for i in range(k):
+            j = place[i]
+            if a[i] == 0.0 or j < 0 or j > last:
+                continue
+            until = min(chances[i, j], top[i]) if sign > 0.0 else max(chances[i, j], floor[i])
+            if sign * (until - p[i]) <= 0.0:
+                continue
+            inner = j - 1 if sign > 0.0 else j + 1
+            rise = max((costs[i, j] - costs[i, inner]) / abs(chances[i, j] - chances[i, inner]), 0.0)
+            if rise / a[i] < rate:
+                best, rate, slope, end = i, rise / a[i], rise, until
+        if best < 0:
+            break
+        cost = slope * abs(end - p[best])
+        if cost > left:
+            p[best] += sign * left / slope
+            break
+        left -= cost
+        p[best] = end
+        while 0 <= place[best] <= last and chances[best, place[best]] == end:
+            place[best] += 1 if sign > 0.0 else -1
+    mean = 0.0
+    for i in range(k):
+        mean += a[i] * p[i]
+    return mean
+
+
+@shared("floats, floats, table, table, ints, float, float, float, float, floats -> float")
+def largest_lead(
+    h: FloatArray,
+    a: FloatArray,
+    chances: FloatArray,
+    costs: FloatArray,
+    likeliest: IntArray,
+    budget: float,
+    low: float,
+    high: float,
+    enough: float,
+    worst: FloatArray,
+) -> float:
+    """Upper bound on how far a mixture with a mean between ``low`` and ``high`` can be ahead of the mixture a.
+
+    One arm needs a chance of at least ``low``, and one a chance of at most ``high``. Of the arms outside of a, only the
+    cheapest matters for each. ``worst`` gets the chances where the bound is reached. Below ``enough`` it is −∞.
+    """
+    k, last = a.size, TANGENTS
+    floor, top, p, found = np.zeros(k), np.ones(k), np.empty(k), -np.inf
+    most = h_max(h, low, high)
+    cheapest_up, cheapest_down, up, down = -1, -1, np.inf, np.inf
+    for i in range(k):
+        if a[i] > 0.0:
+            continue
+        best = chances[i, likeliest[i]]
+        if low <= chances[i, last]:
+            cost = cost_at(chances[i], costs[i], max(best, low)) - costs[i, likeliest[i]]
+            if cost < up:
+                cheapest_up, up = i, cost
+        if high >= chances[i, 0]:
+            cost = cost_at(chances[i], costs[i], min(best, high)) - costs[i, likeliest[i]]
+            if cost < down:
+                cheapest_down, down = i, cost
+    for i in range(k):
+        if a[i] == 0.0 and i != cheapest_up:
+            continue
+        floor[i] = low
+        for j in range(k):
+            if (a[j] == 0.0 and j != cheapest_down) or (i == j and a[i] > 0.0):
+                continue
+            top[j] = high
+            for sign in (-1.0, 1.0):
+                mean = extreme_mean(a, floor, top, chances, costs, likeliest, budget, sign, p)
+                if math.isnan(mean):
+                    break
+                if sign < 0.0:
+                    least = mean
+                    lead = most - h_min(h, mean, mean)
+                else:
+                    lead = most - h_min(h, least, max(mean, least))
+                if lead > max(found, enough):
+                    found = lead
+                    for arm in range(k):
+                        worst[arm] = p[arm]
+            top[j] = 1.0
+        floor[i] = 0.0
+    return found
+
+
+@kernel
+def fill_joint_set(
+    ones: IntArray, n_rewards: IntArray, weight_of_one: float, budget: float, chances: FloatArray, costs: FloatArray
+) -> None:
+    """The tangents of all arms: the chances at their corners, and what they cost there."""
+    for i in range(ones.size):
+        fill_tangents(ones[i], n_rewards[i] - ones[i], weight_of_one, budget, chances[i], costs[i])
+
+
+@kernel
+def joint_bernoulli_bounds(
+    h: FloatArray, a: FloatArray, chances: FloatArray, costs: FloatArray, budget: float, worst: FloatArray
+) -> tuple[float, float, float, float]:
+    """Least and largest utility of the mixture a in the joint set, the largest of any mixture, and a's largest regret.
+
+    ``worst`` gets chances in the set for which the regret is about that large.
+    """
+    k, members = a.size, 0
+    likeliest, floor, top, p, alone = np.empty(k, np.int64), np.zeros(k), np.ones(k), np.empty(k), np.zeros(k)
+    for i in range(k):
+        likeliest[i] = np.argmin(costs[i])
+        members += a[i] > 0.0
+    least = extreme_mean(a, floor, top, chances, costs, likeliest, budget, -1.0, worst)
+    largest = max(extreme_mean(a, floor, top, chances, costs, likeliest, budget, 1.0, p), least)
+    low, high = 1.0, 0.0
+    for i in range(k):
+        alone[i] = 1.0
+        low = min(low, extreme_mean(alone, floor, top, chances, costs, likeliest, budget, -1.0, p))
+        high = max(high, extreme_mean(alone, floor, top, chances, costs, likeliest, budget, 1.0, p))
+        alone[i] = 0.0
+    lower, upper = h_min(h, least, largest), h_max(h, least, largest)
+    rival = max(h_max(h, low, high), upper)
+    if members > MAX_MEMBERS:
+        return lower, upper, rival, rival - lower
+    left, right, bound = np.empty(CELLS), np.empty(CELLS), np.empty(CELLS)
+    left[0], right[0], bound[0], used, found = low, high, rival - lower, 1, 0.0
+    while True:
+        c = np.argmax(bound[:used])
+        if bound[c] <= 1.01 * found + 1e-12 or used == CELLS:
+            return lower, upper, rival, min(max(bound[c], found), rival - lower)
+        middle = 0.5 * (left[c] + right[c])
+        if h_max(h, middle, middle) - lower > found:
+            lead = largest_lead(h, a, chances, costs, likeliest, budget, middle, middle, found, p)
+            if lead > found:
+                found = lead
+                for i in range(k):
+                    worst[i] = p[i]
+        left[used], right[used], right[c] = middle, right[c], middle
+        for cell in (c, used):
+            bound[cell] = h_max(h, left[cell], right[cell]) - lower
+            if bound[cell] > found:
+                lead = largest_lead(h, a, chances, costs, likeliest, budget, left[cell], right[cell], found, p)
+                bound[cell] = max(lead, 0.0)
+        used += 1
