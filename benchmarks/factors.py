@@ -1,12 +1,13 @@
-"""Rounds until a regret is certain, beside what any rule must take (information bound); ``python -m benchmarks.factors``.
+"""Rounds until a regret is certain, beside what any rule must take: ``python -m benchmarks.factors``.
 
 Instances, seeds and trials were fixed before the first run. Alternatives to the true arms are those for which the best
-mixture loses more than the goal. A rule that is wrong with probability δ at most must see Σ n_i·KL(arm i, alternative i) ≥
-kl(δ, 1 − δ) on average, for every alternative. So its rounds are at least kl(δ, 1 − δ)/max_w min_alternative Σ w_i·KL_i
-(Garivier and Kaufmann 2016). This is for rules that answer with the best mixture. Others are good enough, too, and one of
-them may be easier to prove: "any answer" takes the smallest bound of all answers on a grid (Degenne and Koolen 2019).
+mixture loses more than the goal. A rule that is wrong with probability δ at most must see
+Σ n_i·KL(arm i, alternative i) ≥ kl(δ, 1 − δ) on average, for every alternative. So its rounds are at least
+kl(δ, 1 − δ)/max_w min_alternative Σ w_i·KL_i (Garivier and Kaufmann 2016). This is for rules that answer with the best
+mixture. Others are good enough, too, and one of them may be easier to prove: "any answer" takes the smallest bound of
+all answers on a grid (Degenne and Koolen 2019). Alternatives and w lie on grids.
 
-Alternatives and w lie on grids. Of Beta arms only the rounds are counted: a third of the rounds is a third of the factor.
+Of Beta arms only the rounds are counted: a third of the rounds is a third of the factor.
 """
 
 from __future__ import annotations

@@ -554,7 +554,8 @@ def test_bounds_stay_right_beyond_the_first_table_of_radii():
     for support, name in ((pmb.Binary(), "kl"), (UNIT, "dkw"), (UNIT, "wasserstein")):
         rewards = [(rng.random(700) < 0.3).astype(float).tolist(), (rng.random(257) < 0.8).astype(float).tolist()]
         weights = np.array([0.4, 0.6])
-        low, _, high = told(pmb.WangRightTail(), support, rewards, name).utility_bounds(weights)
+        memory = told(pmb.WangRightTail(), support, rewards, name)._memory_with_radii()
+        low, _, high = utility_range(memory, weights)
         confidence = ref.Confidence(name, support, 2)
         for sign, ours in ((1, high), (-1, low)):
             expected = ref.bounds(pmb.WangRightTail(), confidence, rewards, weights[None], sign)[0]
