@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.stats as st
-from benchmarks.certainty import certified, marks, until
 
 import pmbandits as pmb
+from benchmarks.certainty import certified, marks, until
 
 SHARES, DELTA, TRIALS = (0.1, 0.05, 0.01), 0.05, 20
 NEEDED = (1 - 2 * DELTA) * np.log((1 - DELTA) / DELTA)  # kl(δ, 1 − δ)
