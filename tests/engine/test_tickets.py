@@ -382,3 +382,26 @@ def test_tickets_do_not_unpack_to_more_than_a_policy_may_take(tmp_path: Path):
     with pytest.raises(ValueError, match="too large"):
         pmb.load(tmp_path / "policy.pmb", max_memory=size)
     assert len(pmb.load(tmp_path / "policy.pmb")._tickets.open) == 3000
+
+
+@pytest.mark.parametrize("among", [None, [0, 2]])
+@pytest.mark.parametrize("cls", [pmb.Track, pmb.Thompson, pmb.UCB1])
+def test_propensities_of_many_arms_at_once_are_those_of_single_asks(cls, among):
+    """Also while a new arm is tried out, and with an arm that does not play."""
+    policies = together, single = [cls("mean", names=["A", "B", "C"], support=UNIT, seed=3) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    for step in range(6):
+        for policy in policies:
+            if step == 2:
+                policy.add_arm("D")
+            elif step == 4:
+                policy.pause("B")
+        found = ticket_methods.ask_with_propensities(together, 17, among, ticket_methods.PropensityReader())
+        one_by_one = []
+        for _ in range(17):
+            arm = single.ask(among=among)
+            one_by_one.append((arm, ticket_methods.propensity(single, arm)))
+        assert found == one_by_one, step
+        rewards = rng.random(17)
+        for policy in policies:
+            policy.tell([arm for arm, _ in found], rewards)

@@ -130,29 +130,34 @@ def tell_many(memory: int, arms: IntArray, rewards: FloatArray) -> int:
     return arms.size
 
 
-@kernel
-def choose_many(choose: int, memory: int, out: IntArray) -> int:
-    """The next arms, in one step that nothing can interrupt; ``choose`` is the address of the policy's kernel."""
+@step("memory, int, ints, floats -> int", frees=True)
+def choose_into(memory: int, choose: int, out: IntArray, shares: FloatArray) -> int:
+    """Fill ``out`` with the next arms, and ``shares``, unless it is empty, with the propensity of each when chosen."""
+    s = unpack(memory)
     for j in range(out.size):
-        out[j] = choose_checked(memory, choose)
-        if out[j] == INVALID_CHOICE:
+        arm = choose_checked(memory, choose)
+        if arm == INVALID_CHOICE:
             return INVALID_CHOICE
+        out[j] = arm
+        if shares.size > 0:
+            shares[j] = s.mix[arm] if s.mix[arm] > 0.0 else s.pulls[arm] / max(s.t, 1)
     return OK
 
 
 @kernel
-def choose_among(choose: int, memory: int, unavailable: IntArray, out: IntArray) -> int:
-    """Fill ``out`` with the next arms, chosen only among available ones (where the mask is 0)."""
+def choose_many(choose: int, memory: int, out: IntArray, shares: FloatArray) -> int:
+    """The next arms, in one step that nothing can interrupt; ``choose`` is the address of the policy's kernel."""
+    return choose_into(memory, choose, out, shares)
+
+
+@kernel
+def choose_among(choose: int, memory: int, unavailable: IntArray, out: IntArray, shares: FloatArray) -> int:
+    """The next arms, chosen only among available ones (where the mask is 0)."""
     s = unpack(memory)
     for i in range(s.n_arms):
         s.unavailable[i] = unavailable[i]
     s.constraint_kind |= SOME_ARMS_BARRED
-    code = OK
-    for j in range(out.size):
-        out[j] = choose_checked(memory, choose)
-        if out[j] == INVALID_CHOICE:
-            code = INVALID_CHOICE
-            break
+    code = choose_into(memory, choose, out, shares)
     s.constraint_kind &= SOME_ARMS_BARRED - 1
     return code
 

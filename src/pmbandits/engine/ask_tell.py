@@ -34,6 +34,8 @@ from pmbandits.state.layout import MOST
 from pmbandits.state.lock import BUSY
 from pmbandits.state.memory import Memory
 
+_NO_SHARES: FloatArray = np.empty(0)
+
 
 class Availability(NamedTuple):
     """Which arms were available in each of some asks: the row of ``masks`` (1: not available), or −1 for all arms."""
@@ -133,17 +135,22 @@ class AskTell(ArmLifecycle):
         self._replace_by_clone(clone)
         return OK
 
-    def _choose_active_into(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None) -> int:
-        """Fill ``out`` with the next arms, chosen among the active ones; returns OK or INVALID_CHOICE."""
+    def _choose_active_into(
+        self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None, shares: FloatArray = _NO_SHARES
+    ) -> int:
+        """Fill ``out`` with the next arms, chosen among the active ones; returns OK or INVALID_CHOICE.
+
+        ``shares``, if it has as many places, is filled with the propensity of each when it was chosen.
+        """
         where, address, _, roster = self._now
         if unavailable is None:
-            code = int(choose_many(where, address, out))
+            code = int(choose_many(where, address, out, shares))
         else:
             inside = unavailable if roster is None else unavailable[list(roster.active_arms)]
             if inside.all():
                 known = [_validation.readable(name) for name in self.playing[:20]]
                 raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
-            code = int(choose_among(where, address, inside, out))
+            code = int(choose_among(where, address, inside, out, shares))
         if roster is not None and code == OK:
             out[:] = np.array(roster.active_arms)[out]
         return code

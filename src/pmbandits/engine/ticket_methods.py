@@ -392,12 +392,19 @@ def ask_with_propensities(
     policy: TicketMethods, n: int, among: Iterable[int] | None, read: PropensityReader
 ) -> list[tuple[int, float]]:
     """The next arms, each with the propensity that it had when it was chosen, as in single asks."""
-    if among is None:
-        asked = (policy.ask() for _ in range(n))
-        return [(arm, read(policy, arm)) for arm in asked]
-    unavailable = policy._unavailable_mask(among)
+    if among is None and n == 1:
+        arm = policy.ask()
+        return [(arm, read(policy, arm))]
+    unavailable = None if among is None else policy._unavailable_mask(among)
 
     def take() -> list[tuple[int, float]]:
+        policy._admit_arms()
+        roster = policy._roster
+        if roster is None or roster.next_trial(unavailable) is None:
+            arms, shares = np.empty(n, dtype=np.int64), np.empty(n)
+            if policy._choose_active_into(arms, unavailable, shares) != OK:
+                policy._raise_invalid_choice()
+            return list(zip(arms.tolist(), shares.tolist(), strict=True))
         out, found = np.empty(1, dtype=np.int64), []
         for _ in range(n):
             if policy._choose_into(out, unavailable) != OK:
