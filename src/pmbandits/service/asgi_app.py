@@ -46,7 +46,7 @@ class AsgiApp:
                 await self.fallback_app(scope, receive, send)
             return
         began, path = time.perf_counter(), scope["path"]
-        request_log.begin_request(scope["headers"])
+        request_log.begin_request(scope)
         verb = path.rpartition("/")[2] if path.startswith(PREFIX) else ""
         if verb in ("ask", "tell") and scope["method"] == "POST" and path.count("/") == 4:
             status = 500
@@ -81,8 +81,8 @@ class AsgiApp:
             await send_json(send, error.status, _encode(Problem(error.sentence)))
 
     async def _fast_path(self, scope: Scope, receive: Receive, name: str, verb: str) -> bytes:
-        service = self.service
-        key = await self._authenticate(scope)
+        service, headers = self.service, dict(scope["headers"])
+        key = service.known_key(headers.get(b"authorization")) or await self._authenticate(scope)
         service.check_permission(key, verb, name)
         raw = await read_body(receive, service.settings.body)
         try:
@@ -92,20 +92,13 @@ class AsgiApp:
         return _encode(await service.ask_or_tell(name, request))
 
     async def _authenticate(self, scope: Scope) -> Key:
-        authorization = host = origin = cookie = None
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                authorization = value
-            elif name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"cookie":
-                cookie = value
-        reading = scope["method"] in ("GET", "HEAD")
-        if authorization is None and cookie is not None and reading:  # what changes something needs a header
-            authorization = login.authorization_from_cookie(cookie)
-        return await self.service.authenticate(authorization, host, origin, reading=reading)
+        headers, reading = dict(scope["headers"]), scope["method"] in ("GET", "HEAD")
+        authorization = headers.get(b"authorization")
+        if authorization is None and reading and b"cookie" in headers:  # what changes something needs a header
+            authorization = login.authorization_from_cookie(headers[b"cookie"])
+        return await self.service.authenticate(
+            authorization, headers.get(b"host"), headers.get(b"origin"), reading=reading
+        )
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, began: float) -> None:
         limit = self.service.settings.file
@@ -177,7 +170,7 @@ async def send_json(send: Send, status: int, body: bytes) -> None:
     """Send JSON."""
     headers = [_JSON, (b"content-length", str(len(body)).encode()), *_SECURITY_HEADERS]
     if status >= 400:  # so that a client can name the line in the log
-        headers.append((b"x-request-id", request_log.request_id.get().encode()))
+        headers.append((b"x-request-id", request_log.request_id().encode()))
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="pmbandits"'))
     elif status in (429, 503):

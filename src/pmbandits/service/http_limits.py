@@ -26,7 +26,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     """A connection, as uvicorn serves it, with an eye on what has come of a request that is not whole yet."""
 
     received_bytes = body_bytes = 0  # bytes of this request until now, and how many of them are its body
-    head_bytes = 0  # bytes of its address and headers
+    newest_bytes = 0  # bytes that came in the newest piece
     unread_bytes = 0  # bytes of an answer that the other side had not taken at the last look
     unread_seconds = 0.0  # seconds in which it took too few of them
     waited_seconds = 0.0  # seconds for which the rest of it, or a first request, has been waited for
@@ -39,7 +39,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.loop.call_later(EVERY, _close_slow_connections, self.loop, state)
 
     def data_received(self, data: bytes) -> None:
-        self.received_bytes += len(data)
+        self.newest_bytes = len(data)
+        self.received_bytes += self.newest_bytes
         super().data_received(data)
         if (
             self.received_bytes - self.body_bytes > MAX_HEAD_BYTES + MAX_OVERHEAD * self.body_bytes
@@ -48,21 +49,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.transport.write(_TOO_LONG)
             self.transport.close()
 
-    def on_url(self, url: bytes) -> None:
-        self.head_bytes = len(url)
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.head_bytes += len(name) + len(value) + len(b": \r\n")
-        super().on_header(name, value)
+    @property
+    def is_head_too_long(self) -> bool:
+        """Whether address and headers of this request are longer than they may be."""
+        if self.received_bytes + self.newest_bytes <= MAX_HEAD_BYTES:
+            return False
+        lines = sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers or ())
+        return len(self.url) + lines > MAX_HEAD_BYTES
 
     def on_headers_complete(self) -> None:
-        if self.head_bytes > MAX_HEAD_BYTES:
+        if self.is_head_too_long:
             raise ValueError("the head of the request is too long.")  # the parser stops, and calls send_400_response
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        if self.head_bytes <= MAX_HEAD_BYTES:
+        if not self.is_head_too_long:
             super().send_400_response(msg)
         elif not self.transport.is_closing():
             self.transport.write(_TOO_LONG)

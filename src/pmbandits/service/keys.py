@@ -220,15 +220,21 @@ class KeyCache:
         """The key in a header, or None. ``browser``: also as the password that a browser asks its user for."""
         if authorization is None:
             return None
+        key = self.known(authorization, browser=browser)
+        if key is None:
+            key = await self._look_up(authorization, browser)
+            if key is not None:
+                self._checked[hashlib.sha256(authorization).digest()] = key
+        return key
+
+    def known(self, authorization: bytes, *, browser: bool) -> Key | None:
+        """The key in a header if it was checked before."""
         digest = hashlib.sha256(authorization).digest()  # nobody can choose it, so looking it up tells nothing
         known = self._checked.get(digest)
         if known is not None and known.is_valid and (browser or authorization[:6].lower() == b"bearer"):
             self._used[known.id] = now_ms()
             return known
-        key = await self._look_up(authorization, browser)
-        if key is not None:
-            self._checked[digest] = key
-        return key
+        return None
 
     async def _look_up(self, authorization: bytes, browser: bool) -> Key | None:
         token = _parse_token(authorization, browser)

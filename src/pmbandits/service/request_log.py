@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 log = logging.getLogger("pmbandits.service")
-request_id: ContextVar[str] = ContextVar("request_id", default="")
+_current: ContextVar[Any] = ContextVar("current", default=None)  # the ASGI scope of the request of this task
 SLOW = 1.0  # seconds, from which on a request is in the log
 _PREFIX, _numbers = secrets.token_hex(6), itertools.count(1 << 20)  # of requests that bring no number of their own
+_KEY = "pmbandits.request_id"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a client or a proxy: nothing that could break a line
 
 
@@ -31,8 +32,8 @@ class _JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        if request_id.get():
-            out["request_id"] = request_id.get()
+        if number := request_id():
+            out["request_id"] = number
         if record.exc_info:
             out["traceback"] = self.formatException(record.exc_info)
         return msgspec.json.encode(out).decode()
@@ -47,13 +48,18 @@ def write_log(form: str = "text", level: str = "info") -> None:
     log.setLevel(level.upper())
 
 
-def begin_request(headers: list[tuple[bytes, bytes]]) -> str:
-    """Give the request of this task its number: that of the header X-Request-ID, or a new one."""
-    number = f"{_PREFIX}{next(_numbers):x}"
-    for name, given in headers:
-        if name == b"x-request-id" and _REQUEST_ID.fullmatch(given):
-            number = given.decode()
-    request_id.set(number)
+begin_request = _current.set
+
+
+def request_id() -> str:
+    """The number of the request of this task: that of the header X-Request-ID, or a new one; without one, nothing."""
+    scope = _current.get()
+    if scope is None:
+        return ""
+    number: str = scope.get(_KEY, "")
+    if not number:
+        given = [value for name, value in scope["headers"] if name == b"x-request-id" and _REQUEST_ID.fullmatch(value)]
+        number = scope[_KEY] = given[-1].decode() if given else f"{_PREFIX}{next(_numbers):x}"
     return number
 
 

@@ -70,7 +70,8 @@ class Service:
         finally:
             gc.enable()
         gc.collect()
-        gc.freeze()  # what is here now stays: the collector need not look at it again
+        gc.freeze()  # what is here now stays: the collector need not look at it again,
+        gc.set_threshold(10_000, 20, 20)  # and of what requests make almost nothing is left for it
         self.ready = True
         log.info("ready after %.1f s; store %s", time.perf_counter() - began, self.store.display_url)
 
@@ -157,6 +158,13 @@ class Service:
         self.store.close()
 
     # ---- authentication ------------------------------------------------------------------------------------
+    def known_key(self, authorization: bytes | None) -> Key | None:
+        """The key of a request if it was checked before and is within its rate; else None: see authenticate."""
+        if authorization is None or self.settings.open:
+            return None
+        key = self.key_cache.known(authorization, browser=False)
+        return key if key is not None and self.key_cache.within_rate(key) else None
+
     async def authenticate(
         self, authorization: bytes | None, host: bytes | None, origin: bytes | None, *, reading: bool
     ) -> Key:
@@ -235,7 +243,8 @@ class Service:
             _check_storable("unit", request.unit)
         if request.key is not None:
             _check_storable("key", request.key)
-        return await self.group_commit.ask_or_tell(await self.live(name), request)
+        live = self.experiment_cache.live_experiments.get(name) or await self.live(name)
+        return await self.group_commit.ask_or_tell(live, request)
 
     async def control(self, name: str, kind: int, given: Any, who: str, view: Callable[[LiveExperiment], T]) -> T:
         """Change arms, limits or the status of an experiment; what ``view`` makes of it afterwards.
