@@ -53,14 +53,13 @@ async def fill(url: str, name: str, options: dict[str, Any], events: int = EVENT
     )
     while live.replay.seen < events:
         draft = WriteBatch()
-        await transaction.begin([], alone=True)
         asked = live.ask(Ask(n=batch), draft)
         assert isinstance(asked, AskedMany)
         k = np.array([place[arm] for arm in asked.arms])
         rewards = rng.beta(2.0 + k / 5.0, 2.0 + (ARMS - 1.0 - k) / 5.0)
         live.tell(Tell(tickets=asked.tickets, rewards=rewards.tolist()), draft)
         live.extend_hash_chain(draft)
-        await transaction.commit(draft)
+        await transaction.run([], lambda _, written=draft: written, alone=True)  # type: ignore[misc]
         live.trim_caches()
         if history.is_point_due(last, live.replay.seen):
             last = live.replay.seen

@@ -94,12 +94,11 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
 ) -> None:
     """``after``: the commit is on disk, but nobody knows, as when a connection breaks at the wrong moment."""
     store = tmp_path / "store.db"
-    commit = SqliteTransaction.commit
+    commit = SqliteTransaction._commit
 
-    async def fails(self: SqliteTransaction, batch: WriteBatch) -> None:
+    def fails(self: SqliteTransaction, batch: WriteBatch) -> None:
         if when == "after":
-            await commit(self, batch)
-        await self.rollback()
+            commit(self, batch)
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
@@ -107,7 +106,7 @@ def test_a_turn_that_fails_acknowledges_nothing_and_loses_nothing(
         play([served], "shop", 40, seed=3)
         before = len(rows_of(f"sqlite:///{store}", "shop")[1])
         with monkeypatch.context() as broken:
-            broken.setattr(SqliteTransaction, "commit", fails)
+            broken.setattr(SqliteTransaction, "_commit", fails)
             asked = served.send("POST", "/v1/experiments/shop/ask", json={"key": "again"})
             assert asked.status_code == 503
             assert asked.headers["retry-after"] == "1"
@@ -166,7 +165,7 @@ def test_when_the_store_is_away_every_route_says_so(tmp_path: Path, monkeypatch:
         with monkeypatch.context() as broken:
             broken.setattr(served.service.store.engine, "connect", away)
             broken.setattr(served.service.store.engine, "begin", away)
-            for name in ("begin", "new_events"):
+            for name in ("_begin", "new_events"):
                 broken.setattr(SqliteTransaction, name, gone)
             for method, path, body, _, _ in ROUTES:
                 if path.endswith("/stream"):
@@ -384,19 +383,18 @@ def test_what_waits_behind_a_turn_that_fails_is_not_decided_by_what_never_came_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store.db"
-    there, going, commit = threading.Event(), threading.Event(), SqliteTransaction.commit
+    there, going, commit = threading.Event(), threading.Event(), SqliteTransaction._commit
 
-    async def slow(self: SqliteTransaction, batch: WriteBatch) -> None:
-        monkeypatch.setattr(SqliteTransaction, "commit", commit)  # only once
+    def slow(self: SqliteTransaction, batch: WriteBatch) -> None:
+        monkeypatch.setattr(SqliteTransaction, "_commit", commit)  # only once
         there.set()
-        await asyncio.to_thread(going.wait, 30)
-        await self.rollback()
+        going.wait(30)
         raise sqlite3.OperationalError("disk I/O error")
 
     with serving(store) as served:
         served.post("", SHOP)
         served.post("/shop/ask", {"n": 5})
-        monkeypatch.setattr(SqliteTransaction, "commit", slow)
+        monkeypatch.setattr(SqliteTransaction, "_commit", slow)
         answers: list[int] = []
 
         def ask() -> None:
@@ -471,3 +469,42 @@ def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
         assert served.refused("/shop/tell", {"ticket": 1, "reward": 0})[0] == 409
         play([served], "shop", 60, seed=6)
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_the_loop_stands_still_for_a_quick_disk_and_goes_on_for_a_slow_one() -> None:
+    """What is decided meanwhile is decided by one thread at a time, and not at all if nobody waits any more."""
+    thread, goes_on, events = sqlite.WriterThread(), threading.Event(), []
+
+    def quick() -> None:
+        thread.decide(lambda: events.append(("quick", threading.current_thread().name)))
+
+    def slow() -> None:
+        goes_on.wait(30)
+        thread.decide(lambda: events.append(("slow", threading.current_thread().name)))
+
+    def fails() -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    async def play() -> None:
+        await thread.call(quick, quick=True)
+        for work in (slow, quick):
+            goes_on.clear()
+            call = asyncio.ensure_future(thread.call(work, quick=work is slow))
+            await asyncio.sleep(0.05)  # the loop goes on
+            goes_on.set()
+            await call
+        with pytest.raises(sqlite3.OperationalError):
+            await thread.call(fails, quick=True)
+        goes_on.clear()
+        call = asyncio.ensure_future(thread.call(slow, quick=True))
+        await asyncio.sleep(0.05)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        goes_on.set()
+        await asyncio.sleep(0.1)
+
+    asyncio.run(play())
+    here = threading.current_thread().name
+    assert [(name, where == here) for name, where in events] == [("quick", False), ("slow", True), ("quick", True)]
+    assert thread.close() and thread.close(), "it can be closed twice"

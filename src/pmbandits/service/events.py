@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ NewEvent = tuple[int, int, int, int | None, int | None, float | None, int, str |
 SealedEvent = tuple[int, int, int, int | None, int | None, float | None, int, str | None, int]
 StoredEvent = tuple[int, int, int | None, int | None, float | None, str | None, int]
 
+_encode = msgspec.msgpack.Encoder().encode
 MAX_EVENTS_BEHIND = 2_000  # events that are taken in while others wait; who is further behind reads without the lock
 
 
@@ -32,7 +33,7 @@ def chain_digest(before: int, events: Sequence[NewEvent]) -> int:
     So two stores in which an event has the same digest agree in that event and in all before it. All events of one
     transaction have the same.
     """
-    content = before.to_bytes(8, "little", signed=True) + msgspec.json.encode(events)
+    content = before.to_bytes(8, "little", signed=True) + _encode(events)
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
 
 
@@ -107,17 +108,15 @@ class Transaction(Protocol):
 
     at: int
 
-    async def begin(self, lookups: list[Lookup], *, alone: bool) -> list[LookupResult]:
-        """Wait until these experiments belong to this process alone, and read what is new of them.
+    async def run(
+        self, lookups: list[Lookup], decide: Callable[[list[LookupResult]], WriteBatch], *, alone: bool
+    ) -> None:
+        """One transaction: look up what is new, write what ``decide`` makes of it, and bring that to the disk.
 
-        ``alone``: nobody else wrote lately, so there is most likely nobody to wait for.
+        From the lookup on these experiments belong to this process alone. ``decide`` is called in the event loop, or
+        while that stands still. ``alone``: nobody else wrote lately, so there is most likely nobody to wait for.
+        Whatever happens, the transaction is over afterwards.
         """
-
-    async def commit(self, batch: WriteBatch) -> None:
-        """Bring everything to the disk, and let others go on. Whatever happens, the transaction is over."""
-
-    async def rollback(self) -> None:
-        """Roll back: release the locks; nothing is written."""
 
     def new_events(self, exp: int, seen: int, limit: int) -> list[StoredEvent]:
         """The event ``seen`` and those after it, without waiting for anybody; from any thread."""

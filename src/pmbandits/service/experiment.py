@@ -124,8 +124,9 @@ class LiveExperiment:
         self.units.clear()
         caches: tuple[dict[Any, Any], ...] = (self.open_tickets, self.rewarded, self.keys)
         for cache in caches:
-            for old in list(islice(cache, max(0, len(cache) - MAX_REMEMBERED))):
-                del cache[old]
+            if len(cache) > MAX_REMEMBERED:
+                for old in list(islice(cache, len(cache) - MAX_REMEMBERED)):
+                    del cache[old]
 
     def catch_up(self, rows: Sequence[StoredEvent]) -> int:
         """Apply events that other processes wrote, and say how many; the first row is the last event known here."""

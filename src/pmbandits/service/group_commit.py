@@ -78,7 +78,7 @@ class GroupCommit:
         self.transaction, self.experiment_cache, self.metrics = transaction, experiment_cache, metrics
         self.waiting: deque[Job] = deque()
         self.failures, self.retry_at = 0, 0.0
-        self._wake = asyncio.Event()
+        self._idle: asyncio.Future[None] | None = None  # until there is something to do
         self._task: asyncio.Task[None] | None = None
         self._stale_job_task: asyncio.Task[None] | None = None
         self._accepting = self._alone = True
@@ -95,7 +95,7 @@ class GroupCommit:
     async def stop(self) -> None:
         """Finish what waits, and no more; if the store does not answer, without it."""
         self._accepting = False
-        self._wake.set()
+        self._wake_up()
         if self._task is None or self._stale_job_task is None:
             return
         tasks = {self._task, *self._catching_up.values()}
@@ -107,9 +107,9 @@ class GroupCommit:
         for job in (*self._current_jobs, *self.waiting, *self._held):
             _resolve(job, Unavailable(self._sentence(job)))
 
-    async def ask_or_tell(self, live: LiveExperiment, request: Ask | Tell) -> Any:
+    def ask_or_tell(self, live: LiveExperiment, request: Ask | Tell) -> asyncio.Future[Any]:
         """The answer to an ask or a tell, when it is on disk."""
-        return await self._enqueue(Job(live, self._new_future(), request))
+        return self._enqueue(Job(live, self._new_future(), request))
 
     async def run_admin_action(
         self, live: LiveExperiment, admin_action: Callable[[WriteBatch], Any], request: Tell | None = None
@@ -142,15 +142,21 @@ class GroupCommit:
         if stalled or (self.retry_at > job.since and job.view is None):
             raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
         self.waiting.append(job)
-        self._wake.set()
+        self._wake_up()
         return job.answer
+
+    def _wake_up(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     # ---- the loop -----------------------------------------------------------------------------------------
     async def _run(self) -> None:
+        rested = False
         while True:
-            self._wake.clear()  # before looking: who comes after this look sets it again
             if self.waiting:
-                await self._collect_waiting()
+                if not (rested and len(self.waiting) == 1):  # else this one came, and nobody with it
+                    await self._collect_waiting()
+                rested = False
                 jobs = self._pop_waiting()
                 if jobs:
                     self._current_jobs = jobs
@@ -161,7 +167,9 @@ class GroupCommit:
             elif self._retry_due():
                 await self._probe_store()
             else:
-                await self._wake.wait()
+                self._idle = self._new_future()
+                await self._idle
+                rested = True
 
     @property
     def current_commit_seconds(self) -> float:
@@ -182,8 +190,7 @@ class GroupCommit:
     async def _probe_store(self) -> None:
         """Test whether the store can be reached again: clients that wait for it send no requests meanwhile."""
         try:
-            await self.transaction.begin([], alone=False)
-            await self.transaction.rollback()
+            await self.transaction.run([], lambda found: WriteBatch(), alone=False)
             self.failures = 0
         except Exception as error:
             self._handle_failure(error, [])
@@ -193,7 +200,7 @@ class GroupCommit:
         while True:
             await asyncio.sleep(1.0)
             if self._retry_due():
-                self._wake.set()
+                self._wake_up()
             at, stale = time.monotonic(), 0
             for job in (*self._current_jobs, *self.waiting, *self._held):
                 if at > max(job.since, self._store_called_at) + PATIENCE and not job.answer.done():
@@ -215,44 +222,44 @@ class GroupCommit:
 
         Those of experiments that were evicted are refused. Readers, and all whose experiment is catching up, are held.
         """
-        jobs: list[Job] = []
-        while self.waiting:
-            job = self.waiting.popleft()
-            if job.answer.done():
-                continue
-            if self.experiment_cache.live_experiments.get(job.live.record.name) is not job.live:
-                _resolve(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
-            elif job.live in self._catching_up:
-                self._held.append(job)
-            else:
-                jobs.append(job)
+        jobs = [job for job in self.waiting if not job.answer.done()]
+        live_experiments = self.experiment_cache.live_experiments
+        self.waiting.clear()
         writing = {job.live for job in jobs if job.view is None}
+        wanted: list[Job] = []
         for job in jobs:
-            if job.live not in writing:
+            if live_experiments.get(job.live.record.name) is not job.live:
+                _resolve(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
+            elif job.live in self._catching_up or job.live not in writing:
                 self._hold(job)
-        return [job for job in jobs if job.live in writing]
+            else:
+                wanted.append(job)
+        return wanted
 
     async def _commit_group(self, jobs: list[Job]) -> None:
         """Decide and commit a group of jobs. Whatever happens, every job has an answer afterwards, or is held."""
-        transaction, lookups = self.transaction, _collect_lookups(jobs)
+        lookups = _collect_lookups(jobs)
         live_experiments = {job.live.record.id: job.live for job in jobs}
-        began = False
-        self._store_called_at = time.monotonic()
-        try:
-            found = await transaction.begin(list(lookups.values()), alone=self._alone)
-            began = True
+        drafts: dict[int, WriteBatch | None] = {}
+        answers: list[Any] = []
+        batch = WriteBatch()
+
+        def decide(found: list[LookupResult]) -> WriteBatch:
+            nonlocal jobs, batch
             self.metrics.begin_seconds.observe(time.monotonic() - self._store_called_at)
             self._alone = all(len(news.new_events) <= 1 for news in found)
-            drafts = {
-                exp: self._synced_draft(live_experiments[exp], news) for exp, news in zip(lookups, found, strict=True)
-            }
-            jobs = self._current_jobs = [job for job in jobs if not job.answer.done()] + self._late_arrivals(
-                live_experiments
-            )
-            answers = [self._execute(job, drafts) for job in jobs]
+            for exp, news in zip(lookups, found, strict=True):
+                drafts[exp] = self._synced_draft(live_experiments[exp], news)
+            jobs = [job for job in jobs if not job.answer.done()] + self._late_arrivals(live_experiments)
+            self._current_jobs = jobs
+            answers.extend(self._execute(job, drafts) for job in jobs)
             batch = self._seal(drafts, live_experiments)
             self._committing, self._store_called_at = bool(batch), time.monotonic()
-            await (transaction.commit(batch) if batch else transaction.rollback())
+            return batch
+
+        self._store_called_at = time.monotonic()
+        try:
+            await self.transaction.run(list(lookups.values()), decide, alone=self._alone)
             self.metrics.commit_seconds.observe(time.monotonic() - self._store_called_at)
         except TooFarBehind as behind:  # it reads without the lock first; the others go on
             for job in reversed(jobs):
@@ -262,8 +269,6 @@ class GroupCommit:
                     self.waiting.appendleft(job)
             return
         except Exception as error:
-            if began:
-                await transaction.rollback()
             self._handle_failure(error, jobs)
             return
         self.failures = 0
@@ -378,7 +383,7 @@ class GroupCommit:
             elif problem is not None:
                 _resolve(job, problem)
         self.waiting.extendleft(job for job in reversed(mine) if not job.answer.done())
-        self._wake.set()
+        self._wake_up()
 
     def _handle_failure(self, error: Exception, jobs: list[Job]) -> None:
         """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""

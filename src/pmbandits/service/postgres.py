@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -88,20 +88,30 @@ class PostgresTransaction:
         connection.execute("; ".join(SETTINGS))
         return connection
 
-    async def begin(self, lookups: list[Lookup], *, alone: bool) -> list[LookupResult]:
+    async def run(
+        self, lookups: list[Lookup], decide: Callable[[list[LookupResult]], WriteBatch], *, alone: bool
+    ) -> None:
+        found = await self._begin(lookups)
+        try:
+            if batch := decide(found):
+                await self._commit(batch)
+        finally:
+            await self._rollback()
+
+    async def _begin(self, lookups: list[Lookup]) -> list[LookupResult]:
         fresh = self._pipeline is None or self._pipeline.broken
         if self._pipeline is None or fresh:
             self._pipeline = await asyncio.to_thread(lambda: PgPipeline(self._connect(), STATEMENTS))
         try:
             return await self._look_up(self._pipeline, lookups)
         except psycopg.OperationalError:
-            await self.rollback()
+            await self._rollback()
             if fresh or not self._pipeline.broken:
                 raise
         except BaseException:
-            await self.rollback()
+            await self._rollback()
             raise
-        return await self.begin(lookups, alone=alone)  # the connection broke while nobody needed it
+        return await self._begin(lookups)  # the connection broke while nobody needed it
 
     async def _look_up(self, pg_pipeline: PgPipeline, lookups: list[Lookup]) -> list[LookupResult]:
         # Each statement sees what was committed when it began: so those after the locks see all that others wrote
@@ -124,7 +134,7 @@ class PostgresTransaction:
         check_version(version)
         return [_read_lookup(lookup, (pg_pipeline.rows(result) for result in answers)) for lookup in lookups]
 
-    async def commit(self, batch: WriteBatch) -> None:
+    async def _commit(self, batch: WriteBatch) -> None:
         assert self._pipeline is not None
         steps: list[Step] = []
         if len(batch.events) == 1:
@@ -133,14 +143,11 @@ class PostgresTransaction:
             steps.append((b"events", [encode_array(column) for column in zip(*batch.events, strict=True)]))
         for table in ("requests", "units", "statuses", "audit"):
             steps += [(table.encode(), [encode_value(value) for value in row]) for row in getattr(batch, table)]
-        try:
-            done = (await self._pipeline.run([*steps, (b"commit", ())]))[-1]
-            if done.command_status != b"COMMIT":
-                raise psycopg.OperationalError("the transaction was rolled back")
-        finally:
-            await self.rollback()
+        done = (await self._pipeline.run([*steps, (b"commit", ())]))[-1]
+        if done.command_status != b"COMMIT":
+            raise psycopg.OperationalError("the transaction was rolled back")
 
-    async def rollback(self) -> None:
+    async def _rollback(self) -> None:
         if self._pipeline is None or self._pipeline.broken or self._pipeline.idle:
             return
         try:

@@ -142,7 +142,7 @@ class PolicyReplay:
         elif len(arms) == 1:
             self.policy.tell(arms[0], rewards[0])
         elif arms:
-            self.policy.tell(list(arms), list(rewards))
+            self.policy.tell(np.array(arms), np.array(rewards, dtype=np.float64))  # arrays are checked at once
 
     def control(self, kind: int, data: str) -> None:
         """Apply an administrative event: add, pause, resume or retire an arm, or set limits; ``data`` is JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import queue
+import select
 import sqlite3
 import threading
 import time
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeVar
 
 from pmbandits.service.events import (
     INSERT,
@@ -32,6 +32,7 @@ try:
 except ImportError:  # no such locks on this system: SQLite's own waiting must do
     fcntl = None  # type: ignore[assignment]
 
+T = TypeVar("T")
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -126,42 +127,112 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+class _Call:
+    """Work for the thread, and how the event loop waits for it: standing still, or with a future."""
+
+    def __init__(self, work: Callable[[], None], stands_still: bool) -> None:
+        self.work, self.stands_still = work, stands_still
+        self.loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[None] = self.loop.create_future()
+        self.error: BaseException | None = None
+        self.finished = self.cancelled = False
+
+    def resolve(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
 class WriterThread:
-    """A thread that does one thing after the other. A process that ends does not wait for it: the disk may be stuck."""
+    """A thread that does one thing after the other. A process that ends does not wait for it: the disk may be stuck.
+
+    While the disk is quick, the event loop stands still until the thread is done, though for two milliseconds at most:
+    to go on and to be woken takes longer. The two wake each other by pipes, because the system then runs one after the
+    other on the same processor; with a lock it takes several times as long.
+    """
 
     def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._begin_out, self._begin_in = os.pipe()
+        self._end_out, self._end_in = os.pipe()
+        self._pipes = [self._begin_out, self._end_out, self._end_in, self._begin_in]
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        if self._poll is not None:
+            self._poll.register(self._end_out, select.POLLIN)
+        self._lock = threading.Lock()  # of ``stands_still``; if the thread turns it off, it sends a byte
+        self._call: _Call
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            future, work = call
-            if not future.set_running_or_notify_cancel():
-                continue
+        while os.read(self._begin_out, 1):
+            call = self._call
             try:
-                future.set_result(work())
+                call.work()
             except BaseException as error:
-                future.set_exception(error)
+                call.error = error
+            call.finished = True
+            if not self.let_loop_go():
+                with suppress(RuntimeError):  # the loop has ended
+                    call.loop.call_soon_threadsafe(call.resolve)
 
-    async def call(self, work: Callable[[], Any], *, quick: bool) -> Any:
-        """The result of ``work``.
+    async def call(self, work: Callable[[], None], *, quick: bool) -> None:
+        """Do ``work`` in the thread. If it is most likely ``quick``, the event loop stands still for it."""
+        stands_still = quick and self._poll is not None
+        call = self._call = _Call(work, stands_still)
+        os.write(self._begin_in, b".")
+        if stands_still:
+            assert self._poll is not None
+            let_go = bool(self._poll.poll(1000.0 * QUICK))
+            if not let_go:
+                with self._lock:  # it is held during a decision
+                    let_go, call.stands_still = not call.stands_still, False
+            if let_go:
+                os.read(self._end_out, 1)
+        if not call.finished:
+            try:
+                await call.done
+            except asyncio.CancelledError:
+                call.cancelled = True
+                raise
+        if call.error is not None:
+            raise call.error
 
-        If it is most likely ``quick``, the event loop stands still for it, though for two milliseconds at most: to be
-        woken by another thread takes the loop longer than a quick disk takes to write.
-        """
-        future: Future[Any] = Future()
-        self._calls.put((future, work))
-        if quick:
-            with suppress(TimeoutError):
-                return future.result(QUICK)
-        return await asyncio.wrap_future(future)
+    def let_loop_go(self) -> bool:
+        """In the thread: let the event loop go on; whether it had stood still."""
+        with self._lock:
+            stood_still, self._call.stands_still = self._call.stands_still, False
+        if stood_still:
+            os.write(self._end_in, b".")
+        return stood_still
+
+    def decide(self, decision: Callable[[], T]) -> T:
+        """In the thread: the result of what only one thread may do, here if the event loop stands still, else there."""
+        call = self._call
+        with self._lock:
+            if call.stands_still:
+                return decision()
+        there: Future[T] = Future()
+
+        def decide() -> None:
+            try:
+                if call.cancelled:
+                    raise sqlite3.OperationalError("nobody waits for this transaction any more")
+                there.set_result(decision())
+            except BaseException as error:
+                there.set_exception(error)
+
+        call.loop.call_soon_threadsafe(decide)
+        return there.result()
 
     def close(self) -> bool:
         """End the thread; whether it did."""
-        self._calls.put(None)
+        if len(self._pipes) == 4:
+            os.close(self._pipes.pop())  # where the thread reads is then at its end
         self._thread.join(1.0)
-        return not self._thread.is_alive()
+        if self._thread.is_alive():
+            return False
+        while self._pipes:
+            os.close(self._pipes.pop())
+        return True
 
 
 class SqliteTransaction:
@@ -180,15 +251,21 @@ class SqliteTransaction:
         self._reader, self._reader_lock = connect(path), threading.Lock()  # so that reading waits for no transaction
         self.at = 0
 
-    async def begin(self, lookups: list[Lookup], *, alone: bool) -> list[LookupResult]:
-        found: list[LookupResult] = await self._thread.call(
-            lambda: self._begin(lookups, alone), quick=alone and self._is_disk_quick
-        )
-        return found
+    async def run(
+        self, lookups: list[Lookup], decide: Callable[[list[LookupResult]], WriteBatch], *, alone: bool
+    ) -> None:
+        await self._thread.call(lambda: self._run(lookups, decide, alone), quick=alone)
 
-    @property
-    def _is_disk_quick(self) -> bool:
-        return self._commit_seconds < QUICK
+    def _run(self, lookups: list[Lookup], decide: Callable[[list[LookupResult]], WriteBatch], alone: bool) -> None:
+        try:
+            found = self._begin(lookups, alone)
+            batch = self._thread.decide(lambda: decide(found))
+            if batch:
+                if self._commit_seconds > QUICK:
+                    self._thread.let_loop_go()
+                self._commit(batch)
+        finally:
+            self._release()
 
     def _begin(self, lookups: list[Lookup], alone: bool) -> list[LookupResult]:
         # With others about, waiting in line is fair; pushing in is quicker, and starves them.
@@ -251,19 +328,7 @@ class SqliteTransaction:
                 found.units[unit] = row[0]
         return found
 
-    async def commit(self, batch: WriteBatch) -> None:
-        await self._thread.call(lambda: self._commit(batch), quick=self._is_disk_quick)
-
     def _commit(self, batch: WriteBatch) -> None:
-        try:
-            self._write(batch)
-            began = time.perf_counter()
-            self._connection.execute("COMMIT")
-            self._commit_seconds += (time.perf_counter() - began - self._commit_seconds) / 8
-        finally:
-            self._release()
-
-    def _write(self, batch: WriteBatch) -> None:
         many = self._connection.executemany
         many(INSERT["events"], batch.events)
         if batch.requests:
@@ -274,9 +339,9 @@ class SqliteTransaction:
             many(INSERT["statuses"], batch.statuses)
         if batch.audit:
             many(INSERT["audit"], batch.audit)
-
-    async def rollback(self) -> None:
-        await self._thread.call(self._release, quick=True)
+        began = time.perf_counter()
+        self._connection.execute("COMMIT")
+        self._commit_seconds += (time.perf_counter() - began - self._commit_seconds) / 8
 
     def _release(self) -> None:
         try:
